@@ -106,6 +106,9 @@ def format_of(path: str) -> Format:
         raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
     if is_compressed_storage(where) and (found := format_of_name(where.stem)):
         return found
+    if where.suffix == '.bag' and where.is_file() and _begins_with(where, b'#ROSBAG'):
+        raise TrajectoryFormatError(path, 'a bag of ROS 1', 'a bag of ROS 2; `rosbags-convert` of '
+                                    'the package rosbags makes one')
     found = format_of_name(path) or trajectory_format()
     return _by_content(where, found) if where.is_file() else found
 

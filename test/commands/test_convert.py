@@ -244,6 +244,27 @@ def test_convert_names_the_repair_of_what_rosbag2_left(tmp_path, refusal):
         assert '`state_sensor repair`' in line
 
 
+def test_bag_of_ros_1_is_named(tmp_path, refusal):
+    (tmp_path / 'drive.bag').write_bytes(b'#ROSBAG V2.0\n' + bytes(4096))
+    for command in ('inspect', 'evaluate'):
+        words = [SAMPLE] if command == 'evaluate' else []
+        assert 'found a bag of ROS 1; expected a bag of ROS 2; `rosbags-convert`' in refusal(
+            command, *words, tmp_path / 'drive.bag')
+
+
+def test_bag_of_windows_is_read(tmp_path, bag, source):
+    """Definitions whose lines end with CR LF were taken as damage."""
+    text = definition(STATE_FRAME).replace('\n', '\r\n')
+    with Reader(bag) as reader, Writer(tmp_path / 'windows', version=8) as writer:
+        [connection] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
+        topic = writer.add_connection('/s/frame', STATE_FRAME, msgdef=text,
+                                      rihs01=type_hash(STATE_FRAME))
+        for _, log_ns, data in reader.messages([connection]):
+            writer.write(topic, log_ns, bytes(data))
+    assert main(['convert', str(tmp_path / 'windows'), str(tmp_path / 'out.json')]) == 0
+    assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
+
+
 @pytest.mark.parametrize('suffix', ['.db3', '.mcap'])
 def test_compressed_file_of_a_bag_is_read_alone(bag, tmp_path, source, suffix):
     live_bag(tmp_path / 'live', bag)

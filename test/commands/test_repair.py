@@ -483,6 +483,15 @@ def test_repair_joins_the_files_of_a_bag(source, tmp_path, repaired):
     assert 'lost: bag_10.mcap: ' in line
 
 
+def test_repair_reads_files_that_were_renamed(source, tmp_path, repaired):
+    """The messages of a file with another name than in metadata.yaml were lost."""
+    shutil.copytree(source / 'mcap', tmp_path / 'bag')
+    (tmp_path / 'bag' / 'mcap_0.mcap').rename(tmp_path / 'bag' / 'drive.mcap')
+    assert 'nothing was lost (metadata.yaml named mcap_0.mcap instead of drive.mcap)' in \
+        repaired(tmp_path / 'bag')
+    assert described(tmp_path / 'out') == described(source / 'mcap')
+
+
 @pytest.mark.parametrize('content', [None, b'', bytes(4096), b'SQLite format 3\0' + bytes(70)])
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
 @pytest.mark.parametrize('n_whole', [0, 1])

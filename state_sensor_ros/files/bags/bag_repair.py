@@ -99,8 +99,15 @@ def _in_folder(path: Path, limits: BagLimits) -> FoundBag:
         fault = error.fault if isinstance(error, BagError) else 'not there'
         return FoundBag(_in_order(storage_files), defects=[f'{METADATA} was {fault}'])
     named = [folder / name for name in metadata.files]
-    return FoundBag([file for file in named if file in storage_files], metadata, losses=[
-        f'all of {file.name}, which is not there' for file in named if file not in storage_files])
+    missing = [file.name for file in named if file not in storage_files]
+    others = _in_order([file for file in storage_files if file not in named]) if missing else []
+    found = FoundBag([file for file in named if file in storage_files] + others, metadata)
+    if others:
+        found.defects.append(f'{METADATA} named {", ".join(missing)} instead of '
+                             f'{", ".join(file.name for file in others)}')
+    else:
+        found.losses = [f'all of {name}, which is not there' for name in missing]
+    return found
 
 
 def is_storage(path: Path) -> bool:

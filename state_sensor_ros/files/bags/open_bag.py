@@ -204,13 +204,15 @@ class OpenBag:
             raise TrajectoryFormatError(f'{self.name}: {topic.name}',
                                         f'the serialization {topic.serialization!r}',
                                         CDR)
-        if topic.encoding != ROS2MSG or topic.definition == definition(type_name):
+        # Recorded on Windows.
+        text = topic.definition.replace('\r\n', '\n')
+        if topic.encoding != ROS2MSG or text == definition(type_name):
             return
-        if len(topic.definition) > MAX_DEFINITION_BYTES:
+        if len(text) > MAX_DEFINITION_BYTES:
             self._refuse_definition(
                 type_name, f'a definition of more than {MAX_DEFINITION_BYTES} bytes')
         ours = get_types_from_msg(definition(type_name), type_name)
-        for name, found in get_types_from_msg(topic.definition, type_name).items():
+        for name, found in get_types_from_msg(text, type_name).items():
             if ours.get(name) != found:
                 self._refuse_definition(type_name, f'another {name}')
 
