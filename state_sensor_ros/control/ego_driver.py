@@ -162,6 +162,13 @@ class EgoDriver:
             self._is_blocked = self._is_left = False
             self._wake()
 
+    def revise(self, wanted: Setpoint | EgoCommand) -> None:
+        """Replace the last accepted command, whose age stays."""
+        with self._changed:
+            if self._wanted is not None and wanted != self._wanted:
+                self._wanted = wanted
+                self._wake()
+
     def refuse(self, why: str) -> None:
         """
         Count a command that is not used; it does not restart the time-out.

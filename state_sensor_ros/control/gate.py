@@ -154,10 +154,12 @@ class Gate:
         """Return pedals that do not take the ego beyond the largest and the wanted speed."""
         parameters = self._parameters
         self._expected += _SHARE * (self._pedals - self._expected)
-        is_backward = motion.speed < 0.0
+        is_backward = motion.speed < 0.0 if abs(motion.speed) > STANDSTILL_SPEED \
+            else command.reverse
+        sign = -1.0 if is_backward else 1.0
         # What a slope, or an engine that is stronger than it should be, adds to the pedals, m/s2.
-        extra = max((-motion.acceleration if is_backward else motion.acceleration)
-                    - self._expected, -slowing_by_slope(motion.climb, motion.speed))
+        extra = max(sign * motion.acceleration - self._expected,
+                    -slowing_by_slope(motion.climb, sign))
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
         predicted = self._predicted(motion, now_s)
         room = parameters.max_speed + _EXCESS - predicted
@@ -171,10 +173,16 @@ class Gate:
         thrust = parameters.full_throttle * command.throttle
         self._pedals = thrust - parameters.full_brake * command.brake
         self._gain = max(extra + thrust, 0.0)
-        if not thrust or not self._gain or command.reverse is not is_backward:
+        if not thrust:
             return command
-        room = min(room, wanted_speed + _EXCESS - predicted)
-        return replace(command, coast_s=now_s + max(room, 0.0) / self._gain)
+        wanted_speed = min(wanted_speed, parameters.max_speed) + _EXCESS
+        if command.reverse is not is_backward:
+            # As if it stood in the last frame: until it does, there is time to spare.
+            gain = thrust + max(slowing_by_slope(motion.climb, sign), 0.0)
+            return replace(command, coast_s=now_s - motion.age_s + wanted_speed / gain)
+        if not self._gain:
+            return command
+        return replace(command, coast_s=now_s + max(wanted_speed - predicted, 0.0) / self._gain)
 
     def _predicted(self, motion: EgoMotion, now_s: float) -> float:
         """Return the speed to which the pedals have led since the last frame."""

@@ -98,6 +98,8 @@ class CommandTopics:
         self._publishers: dict[InputTopic, bytes] = {}
         # The newest message of each state that came while there were rivals, or failed.
         self._kept: dict[InputTopic, Any] = {}
+        # The last message that is a command, with its topic.
+        self._command: tuple[InputTopic, Any] | None = None
         self._forget_rivals()
         self._subscriptions = [
             self._subscribe(topic, is_latched=False) for topic in command_input.topics]
@@ -168,13 +170,21 @@ class CommandTopics:
             if self._kept:
                 self._recall_states()
             wanted = self._input.wanted(topic, message)
+            if wanted is None:
+                # A new gear counts at once, not from the next command on.
+                if self._command is not None:
+                    revised = self._input.wanted(*self._command)
+                    assert revised is not None
+                    self._driver.revise(revised)
+                return
         except StateError as error:
             self._driver.refuse(str(error))
             self._report('command', f'a command on {topic.name} is refused: {error}')
             return
-        if wanted is not None:
-            self._driver.accept(wanted, received_ns, age_s)
-            self._assume_state()
+        if age_s < self._timeout_s:
+            self._command = topic, message
+        self._driver.accept(wanted, received_ns, age_s)
+        self._assume_state()
 
     def _note_publisher(self, topic: InputTopic) -> None:
         """Measure anew if another publisher is left, whose clock may be another one."""

@@ -78,6 +78,12 @@ CASES = {
         (0.3, 'speed', (5.0, 0.0, 0.0)), (2.0, 'rpc', 8.0))),
     'gentle stop': Plan('carla', 'autoware', (
         (0.3, 'speed', (15.0, 2.0, 0.0)), (8.0, 'speed', (0.0, -1.0, 0.0)))),
+    'park, then silence': Plan('monodrive', 'autoware', (
+        (0.3, 'speed', (30.0, 2.0, 0.0)), (4.7, 'gear', 22), (4.7, 'silence', 0.5)),
+        own={'control.max_speed': 10.0, 'sample_rate': 10.0}),
+    'start backward without frames': Plan('carla', 'ackermann', (
+        (0.3, 'speed', (9.5, 8.0, 0.0)), (0.5, 'speed', (-3.0, 0.0, 0.2)),
+        (0.5, 'frames', ('stall', 5.1))), slope=0.3),
     'exception in the thread': Plan('monodrive', 'twist', (
         (0.3, 'speed', (15.0, 0.0, 0.0)), (3.0, 'exception', ('decision', 5.0)))),
 }
