@@ -18,7 +18,8 @@ from real_recordings import FILES, path_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.storage.mcap_reader import McapReader
+from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
 from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
 
 
@@ -73,14 +74,17 @@ def test_library_reads_bags_as_trajectories(drive, tmp_path):
                 assert frame.kinematics == pytest.approx(other.kinematics, abs=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize('words', [['bag'], ['bag.mcap'], ['bag', '--storage', 'sqlite3']])
+@pytest.mark.parametrize('words', [
+    ['bag'], ['bag.mcap'], ['bag', '--storage', 'sqlite3'], ['drive.osi.mcap']])
 def test_library_reads_a_frame_of_a_bag_by_its_index(drive, tmp_path, monkeypatch, words):
     assert main(['convert', str(drive), str(tmp_path / words[0]), *words[1:]]) == 0
     with sensor.open_recording(tmp_path / words[0]) as recording:
         frames = list(recording)
         assert len(recording) == len(frames) == 12
+        assert recording[3].game_time == frames[3].game_time
         # The index is there: no loop over the messages is needed.
-        monkeypatch.setattr(OpenBag, 'placed_messages', None)
+        for reader in (McapReader, SqliteReader):
+            monkeypatch.setattr(reader, 'messages', None)
         for i in (11, 0, 5, -1):
             assert recording[i].game_time == frames[i].game_time
             assert recording[i].kinematics.tolist() == frames[i].kinematics.tolist()

@@ -69,8 +69,8 @@ _FORMAT = 'a trace of ASAM OSI'
 class StoredGroundTruth:
     data: bytes  # serialized
     position: int  # of its end in the file, in :attr:`MessageFile.unit`
-    # Offset and length, None if it cannot be read again by them.
-    byte_range: tuple[int, int] | None = None
+    # By which :meth:`MessageFile.message_at` returns it again.
+    byte_range: tuple[int, int]
 
 
 class MessageFile(Protocol):
@@ -84,7 +84,7 @@ class MessageFile(Protocol):
         """Yield all messages, from the first one on."""
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return a message by its byte range."""
+        """Return a message by its :attr:`StoredGroundTruth.byte_range`."""
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
@@ -217,13 +217,21 @@ class McapTrace:
 
     def messages(self) -> Iterator[StoredGroundTruth]:
         """Yield all messages, in the order of their times."""
+        before_ns, n_equal = None, 0
         with _damage_of_trace():
-            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
-                yield StoredGroundTruth(data, i + 1)
+            for i, (_, log_ns, data) in enumerate(self._reader.messages((self._channel,))):
+                n_equal = n_equal + 1 if log_ns == before_ns else 0
+                before_ns = log_ns
+                yield StoredGroundTruth(data, i + 1, (log_ns, n_equal))
 
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Refuse: no message can be read again."""
-        raise TrajectoryFormatError(self._name, f'the byte range {byte_range}', 'none')
+        """Return a message by its log time, ns, and its number among those of that time."""
+        log_ns, n_before = byte_range
+        with _damage_of_trace():
+            for _, _, data in islice(
+                    self._reader.messages_at((self._channel,), log_ns), n_before, None):
+                return data
+        raise TrajectoryFormatError(self._name, f'no message at {log_ns} ns', 'the same trace')
 
     def close(self) -> None:
         self._reader.close()
@@ -302,7 +310,7 @@ class OsiRecording(TimedRecording):
                                 f'message {index + 1}', stored.position, stored.byte_range)
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return a message of a file that is not MCAP."""
+        """Return a message again."""
         return self._file.message_at(byte_range)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from itertools import count
 import math
 from pathlib import Path
 import re
@@ -51,8 +52,9 @@ _SCENARIOS = (b'sumoConfiguration', b'configuration')
 _PROLOG = re.compile(rb'\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>)', re.DOTALL)
 _ROOT = re.compile(rb'\s*<([\w.:-]+)')
 _HEAD_BYTES = 65536
-# Largest content of a file with routes.
-_MAX_BYTES = 1 << 30
+# Largest content of a file with routes, its largest element, and most of its types.
+_MAX_BYTES, _MAX_ELEMENT_BYTES, _MAX_TYPES = 1 << 30, 1 << 24, 1_000_000
+_BLOCK_BYTES = 1 << 20
 # Largest content of a file with the vehicles, which is read in steps as the recording is.
 _MAX_STEPS_BYTES = 1 << 50
 # Options in the header, with the values that SUMO takes as true, and the positions they give.
@@ -80,12 +82,12 @@ class FcdRecording(FrameFile):
             named = _named_files(path, head, b'net-file')
             beside = network or (str(named[0]) if named else _network_beside(path))
             self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
-            self._types = dict(_types_of(Path(types))) if types else {}
+            self._types = _types_of(Path(types)) if types else {}
             if types and not self._types:
                 raise TrajectoryFormatError(
                     f'sumo.types: {types}', 'no <vType>', 'types of vehicles')
             for file in _named_files(path, head, b'route-files', b'additional-files'):
-                self._types = dict(_types_of(file)) | self._types
+                self._types = _types_of(file) | self._types
             self._types = _types_beside(path, self._types) | self._types
         # With --person-fcd-output, the vehicles are in another file.
         self._vehicles = [
@@ -188,7 +190,7 @@ def _types_beside(path: Path, known: Mapping[str, ActorType]) -> dict[str, Actor
     types: dict[str, ActorType] = {}
     origins: dict[str, Path] = {}
     for file in reversed(_files(path, '.rou', '.add', '.trips')):
-        for name, declared in _types_of(file):
+        for name, declared in _types_of(file).items():
             other = origins.setdefault(name, file)
             if types.setdefault(name, declared) != declared and name not in known \
                     and not _likeness(path, other.name):
@@ -211,19 +213,31 @@ def _named_files(path: Path, head: bytes, *options: bytes) -> list[Path]:
     return found
 
 
-def _types_of(file: Path) -> list[tuple[str, ActorType]]:
-    found: list[tuple[str, ActorType]] = []
+def _types_of(file: Path) -> dict[str, ActorType]:
+    found: dict[str, ActorType] = {}
+    numbers = count(1)
 
     def note(tag: str, values: dict[str, str]) -> None:
         if tag == 'vType':
-            found.append((values.get('id', ''), _type(values)))
+            name, declared = values.get('id', ''), _type(values)
+            if found.setdefault(name, declared) != declared:
+                raise ValueError(f'two types {name!r}')
+            if next(numbers) > _MAX_TYPES:
+                raise ValueError(f'more than {_MAX_TYPES} types')
 
     # No tree: routes may have millions of elements.
     parser = expat.ParserCreate()
     parser.StartElementHandler = note
     try:
         with opened_beside(file, _MAX_BYTES) as text:
-            parser.ParseFile(text)
+            n_bytes = 0
+            while block := text.read(_BLOCK_BYTES):
+                parser.Parse(block)
+                n_bytes += len(block)
+                # The parser begins an unfinished element again with each block.
+                if n_bytes - parser.CurrentByteIndex > _MAX_ELEMENT_BYTES:
+                    raise ValueError(f'an element of more than {_MAX_ELEMENT_BYTES} bytes')
+            parser.Parse(b'', True)
     except TrajectoryFormatError:
         raise
     except (expat.ExpatError, LookupError, OSError, ValueError) as error:
