@@ -61,6 +61,7 @@ class Fault:
     # id, IGNORED for a member that is not used, RIDER, UNDECLARED.
     kind: str
     error: DecodeError
+    n: int = 1  # number of faults for which it stands
 
 
 @dataclass(frozen=True, slots=True)

@@ -625,15 +625,15 @@ class FaultList(list[FrameFault]):
         super().__init__()
         self.counts: Counter[str] = Counter()
 
-    def add(self, fault: FrameFault) -> None:
+    def add(self, fault: FrameFault, n: int = 1) -> None:
         """
-        Append a fault, or only count it if the list is full.
+        Append a fault that stands for ``n``, or only count it if the list is full.
 
         The first fault of a kind is always appended.
         """
-        self.counts[fault.kind] += 1
-        if len(self) < MAX_KEPT or self.counts[fault.kind] == 1:
+        if len(self) < MAX_KEPT or fault.kind not in self.counts:
             self.append(fault)
+        self.counts[fault.kind] += n
 
     def clear(self) -> None:
         super().clear()
@@ -652,7 +652,7 @@ class FaultList(list[FrameFault]):
                 member, 'an unknown member, which is ignored', 'none'), index))
         for item in decoded:
             for fault in item.faults:
-                self.add(_fault_of(fault.kind, place, fault.error, index))
+                self.add(_fault_of(fault.kind, place, fault.error, index), fault.n)
             yield item.frame
 
 

@@ -278,9 +278,9 @@ class Pipeline:
         """Publish the frame of a packet and count its faults."""
         for fault in decoded.faults:
             if fault.kind == DUPLICATE:
-                self.counters.n_duplicates += 1
+                self.counters.n_duplicates += fault.n
             elif fault.kind == DROPPED:
-                self.counters.n_dropped_actors += 1
+                self.counters.n_dropped_actors += fault.n
             self._report_error(fault.kind, fault.error)
         frame = self._tag_rule.select(decoded.frame)
         if not self._are_tags_checked and decoded.frame.n_actors:

@@ -238,7 +238,7 @@ class _Faults:
     def listed(self) -> tuple[Fault, ...]:
         if self._n_more:
             return (*self._faults, Fault(DROPPED, DecodeError(
-                'actors', f'{self._n_more} more faults', 'none')))
+                'actors', f'{self._n_more} more faults', 'none'), self._n_more))
         return tuple(self._faults)
 
 

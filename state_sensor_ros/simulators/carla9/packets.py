@@ -233,7 +233,8 @@ def _take(frame: LoggedFrame, packet: int, content: bytes, place: str) -> None:
         if packet == REMOVED:
             frame.removed = np.unique(np.concatenate((frame.removed, records['id'])))
         else:
-            frame.records[packet] = records
+            frame.records[packet] = np.concatenate((frame.of(packet), records))
+            n_records = len(frame.records[packet])
         if n_records > MAX_ACTORS or len(frame.removed) > MAX_ACTORS:
             raise DecodeError(where, f'{n_records} records', f'at most {MAX_ACTORS}, one an actor')
 

@@ -369,6 +369,9 @@ def test_recorder_log_teleport_is_a_jump_and_has_one_speed(capsys):
     ([logs.counted(12, [logs.vectors(77, 0, 0, 0, 1, 1, 1)])], 'actor 77: found a velocity'),
     ([logs.counted(8, [struct.pack('<IfffBi', 77, 0, 0, 0, 0, 0)])], 'actor 77: found controls'),
     ([logs.counted(3, [struct.pack('<I', 77)])], 'actor 77: found a removal'),
+    ([placed((77, 0.0))], 'actor 77: found a position'),
+    ([logs.counted(3, [struct.pack('<I', i) for i in range(1000, 1200)])],
+     'actor 1000: found a removal; expected an actor that was added (and 199 more of this kind)'),
     ([logs.packet(1), placed((8, 0.0)), logs.packet(1)], '4 packets before it outside of a frame'),
 ])
 def test_recorder_log_what_is_lost_is_named_by_convert(packets, words, capsys):
