@@ -263,6 +263,18 @@ def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_pa
     assert n_errors > 3 * n_other
 
 
+def test_sqlite_with_a_message_of_an_unknown_topic_is_an_error(bags, tmp_path):
+    shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
+    with closing(sqlite3.connect(tmp_path / 'bag' / 'sqlite3_0.db3')) as database, database:
+        database.execute("INSERT INTO messages (topic_id, timestamp, data) VALUES (999, 1, x'00')")
+    with pytest.raises(TrajectoryFormatError, match=r'1 message of an unknown topic.*repair'):
+        frames_of(tmp_path / 'bag')
+
+
+def test_sqlite_file_that_does_not_exist_is_named(refusal):
+    assert refusal('inspect', 'gone.db3') == 'error: gone.db3: no such file or directory'
+
+
 def test_sqlite_whose_index_lacks_rows_is_an_error(bags, tmp_path):
     shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
     database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3_0.db3')

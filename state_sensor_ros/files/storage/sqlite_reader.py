@@ -57,6 +57,8 @@ class SqliteReader:
         self._limits = limits
         if log := unfinished_log(path):
             raise damaged(name, f'messages are still in {log.name}')
+        with path.open('rb'):
+            pass  # raises an error with the reason, which SQLite does not give
         with self._reading():
             self._connection = connected(path, limits)
         try:
@@ -65,6 +67,9 @@ class SqliteReader:
                 self.counts = Counter(dict(self._connection.execute(
                     'SELECT topic_id, count(*) FROM messages GROUP BY topic_id '
                     f'LIMIT {MAX_TOPICS + 1}')))
+            if unknown := self.counts.keys() - self.topics.keys():
+                n_unknown = sum(self.counts[number] for number in unknown)
+                raise damaged(name, f'{counted(n_unknown, "message")} of an unknown topic')
         except BaseException:
             self.close()
             raise
