@@ -163,16 +163,12 @@ def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
     n_actors = inspector.n_vehicles + inspector.n_objects
     least, most = inspector.n_actors_least, inspector.n_actors_most
     a_frame = f'{most}' if least == most else f'{least} to {most}'
-    tags: dict[str, int] = {}
-    for actor in actors.values():
-        for tag in actor.tags:
-            tags[tag] = tags.get(tag, 0) + 1
     vehicles, objects = (counted(number, noun) for number, noun in (
         (inspector.n_vehicles, 'vehicle'), (inspector.n_objects, 'object')))
     return [('actors', f'{n_actors}: {vehicles}, {objects}; {a_frame} per frame'),
-            *([('', listed(list(actors)))] if actors else []),
-            ('tags', listed([f'{tag} {count}' for tag, count in sorted(
-                tags.items(), key=lambda item: -item[1])]) or 'none'),
+            *([('', listed(list(actors), n_items=n_actors))] if actors else []),
+            ('tags', listed([f'{tag} {count}' for tag, count in inspector.tags.most_common()])
+             or 'none'),
             ('ego', listed(inspector.egos) or f'none; {_ego_hint(simulator)}')]
 
 

@@ -118,6 +118,9 @@ class Inspector:
         self.parts: Counter[str] = Counter()
         self.actors: dict[str, ActorSummary] = {}
         self.n_vehicles = self.n_objects = 0
+        # Actors by tag; names of the actors with the tag of the ego, in order of appearance.
+        self.tags: Counter[str] = Counter()
+        self.egos: list[str] = []
         # Hashes of the names that are not in ``actors``.
         self._others: set[int] = set()
         self.anomalies: dict[str, Anomaly] = {}
@@ -129,12 +132,6 @@ class Inspector:
         self._stamper = Stamper('game_time')
         self._sample_count = 0
         self._greatest_step_at = ''
-
-    @property
-    def egos(self) -> list[str]:
-        """Names of the actors with the tag of the ego, in order of appearance."""
-        return [name for name, actor in self.actors.items()
-                if has_ego_tag(actor.tags, self._ego_tag)]
 
     @property
     def is_replayable(self) -> bool | None:
@@ -206,7 +203,8 @@ class Inspector:
     def _add_actors(self, frame: Frame) -> None:
         n_egos = 0
         for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
-            n_egos += has_ego_tag(tags, self._ego_tag)
+            is_ego = has_ego_tag(tags, self._ego_tag)
+            n_egos += is_ego
             known = self.actors.get(name)
             if known is not None:
                 known.n_frames += 1
@@ -219,6 +217,10 @@ class Inspector:
                 self._others.add(hash(name))
             self.n_vehicles += kind == KIND_VEHICLE
             self.n_objects += kind != KIND_VEHICLE
+            self.tags.update(tag for tag in tags
+                             if tag in self.tags or len(self.tags) < _MAX_DIFFERENT)
+            if is_ego and len(self.egos) < _MAX_NAMES:
+                self.egos.append(name)
         if not n_egos:
             self._note(NO_EGO, f'no actor tagged {self._ego_tag}')
         elif n_egos > 1:

@@ -67,17 +67,19 @@ def _discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more') -> str:
+def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more',
+           n_items: int | None = None) -> str:
     """
     Join the first items of a list.
 
     :param items: texts, of which at most eight are joined.
     :param separator: between two items.
     :param rest: text for the number of items that are omitted, appended if there are any.
+    :param n_items: number of all items; None if ``items`` has all.
     """
-    n_more = len(items) - _MAX_LISTED
-    end = rest.format(n_more) if n_more > 0 else ''
-    return separator.join(items[:_MAX_LISTED]) + end
+    shown = items[:_MAX_LISTED]
+    n_more = (len(items) if n_items is None else n_items) - len(shown)
+    return separator.join(shown) + (rest.format(n_more) if n_more else '')
 
 
 @contextmanager

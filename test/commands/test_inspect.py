@@ -204,11 +204,18 @@ def test_inspect_names_what_later_frames_have_and_no_format_knows(inspect):
     assert "'objects'" in anomalies['keys that an object has twice']['text']
 
 
-def test_inspect_counts_actors_beyond_those_that_it_lists(inspect, monkeypatch):
+def test_inspect_counts_actors_beyond_those_that_it_lists(inspect, tmp_path, monkeypatch, capsys):
+    whole = inspect(traffic(2))[1]
+    assert main(['inspect', str(tmp_path / 'in.json')]) == 0
+    report = capsys.readouterr().out
     monkeypatch.setattr(inspection, '_MAX_NAMES', 2)
-    frames = traffic(2)
-    _, found, _ = inspect(frames)
-    assert (found['n_actors'], len(found['actors'])) == (6, 2)
+    found = inspect(tmp_path / 'in.json')[1]
+    assert (found['n_actors'], found['egos']) == (6, whole['egos'])
+    assert found['actors'] == whole['actors'][:2]
+    assert main(['inspect', str(tmp_path / 'in.json')]) == 0
+    names = [actor['name'] for actor in whole['actors']]
+    assert capsys.readouterr().out.replace(
+        f'{", ".join(names[:2])} and 4 more', ', '.join(names)) == report
 
 
 def test_inspect_compares_the_actors_that_two_frames_share(inspect):
