@@ -130,6 +130,8 @@ class WholeFolder(Output):
             sync_folder(self.path.parent)
         except OSError as error:
             raise sink_error(self.name, error) from error
+        # First, because the removal needs descriptors, and there may be no others.
+        self._part.release()
         try:
             shutil.rmtree(self.inside)
         except OSError as error:
