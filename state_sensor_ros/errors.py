@@ -29,6 +29,7 @@ StateSensorError
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import metadata, PackageNotFoundError
 from pathlib import Path
 import shlex
 import sys
@@ -347,8 +348,6 @@ def _command(name: str, extra: _Extra) -> str:
             else f'ROS_DISTRO_WHEELS={distribution} '
         option = f' --extra {extra.requirements}' if extra.requirements else ''
         return f'{wheels}python3 {shlex.quote(str(set_up))}{option}'
-    # Takes as long to import as all of this module's users.
-    from importlib.metadata import metadata, PackageNotFoundError
     try:
         extras = metadata(__package__).get_all('Provides-Extra') or []
     except PackageNotFoundError:

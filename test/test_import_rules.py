@@ -62,6 +62,11 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
 # Outside these folders the values are computed: no sockets, processes, threads or command line.
 SOCKETS = {'connections', 'emulator'}
+# Imported inside functions: slow to load, or missing in an installation that can do without.
+LATE = {'matplotlib', 'plotly', 'pyarrow', 'pandas', 'rerun', 'carla', 'libsumo', 'traci',
+        'sumolib', 'distributed', 'trackeval', 'scipy', 'PIL', 'av', 'osi3', 'google', 'mcap',
+        'pyproj', 're2', 'argcomplete', 'backports', 'compression', f'{NAME}.emulator'}
+POSIX = {'fcntl', 'termios'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (
                        'wire', 'wheels', 'single_actors', 'assemble', 'formatting', 'scanner'))}
@@ -90,12 +95,15 @@ def imported(path, *, with_types=True):
     for node in nodes_of(path):
         if id(node) in of_types:
             continue
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module)
-            names.update(f'{node.module}.{alias.name}' for alias in node.names)
+        names |= names_of(node)
     return names
+
+
+def names_of(node):
+    """Return the modules that a statement imports; empty for another one."""
+    if isinstance(node, ast.ImportFrom):
+        return {node.module, *(f'{node.module}.{alias.name}' for alias in node.names)}
+    return {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
 
 
 def packages(path):
@@ -176,6 +184,27 @@ def test_imports_drawing_shows_the_folders_of_today():
     drawn = runpy.run_path(str(ROOT / 'scripts' / 'draw_rooms.py'))
     assert drawn['OUT'].read_text() == drawn['draw'](drawn['imports'](PACKAGE)), \
         'run scripts/draw_rooms.py'
+
+
+def test_imports_inside_functions_are_of_slow_or_optional_libraries():
+    modules = {f'{NAME}.{".".join(path.relative_to(PACKAGE).with_suffix("").parts)}': path
+               for path in MODULES}
+
+    @cache
+    def is_late(name):
+        """Return whether a module, or one that it imports, may be imported late."""
+        package, inner = (*name.split('.'), '')[:2]
+        if {package, f'{package}.{inner}'} & (LATE | ROS_PACKAGES | POSIX):
+            return True
+        return name in modules and any(
+            is_late(other) for statement in tree_of(modules[name]).body
+            for other in names_of(statement))
+
+    assert not [
+        f'{place(path)}:{statement.lineno}' for path in MODULES
+        for function in ast.walk(tree_of(path)) if isinstance(function, ast.FunctionDef)
+        for statement in ast.walk(function) if not any(map(is_late, names_of(statement)))
+        and names_of(statement) and place(path) not in OF_THE_PACKAGE]
 
 
 def test_imports_in_recordings_are_layered():

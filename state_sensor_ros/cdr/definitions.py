@@ -25,6 +25,8 @@ import re
 import struct
 from typing import Any
 
+from rosbags.typesys import get_typestore, Stores
+
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.share import share_file
 
@@ -78,8 +80,7 @@ class Definitions:
                     self._fields[type_name] = fields
                     break
             else:
-                raise EncodeError(type_name, 'no definition',
-                                  'a sourced ROS 2 that has it, or the Python package rosbags')
+                raise EncodeError(type_name, 'no definition', 'a sourced ROS 2 that has it')
         return self._fields[type_name]
 
 
@@ -153,10 +154,6 @@ def _from_text(type_name: str) -> tuple[Field, ...] | None:
 
 def _stored(type_name: str) -> tuple[Field, ...] | None:
     """Return the fields in the type store of rosbags, which takes 0.15 s to load."""
-    try:
-        from rosbags.typesys import get_typestore, Stores
-    except ImportError:
-        return None
     known = get_typestore(Stores.ROS2_JAZZY).fielddefs.get(type_name)
     if known is None:
         return None

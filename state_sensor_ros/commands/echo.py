@@ -17,6 +17,7 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import waiting_named
 from state_sensor_ros.errors import ConfigError, UsageError
 from state_sensor_ros.files.whole.output import print_output
+from state_sensor_ros.ros.graph import looking
 from state_sensor_ros.ros.message_text import csv_table, csv_text, message_words
 
 _FIND_S = 5.0
@@ -34,7 +35,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     if args.node and args.topic.startswith('/'):
         raise UsageError(f'--node is for a name below the node; {args.topic} is a full name')
-    from state_sensor_ros.ros.graph import looking
     interruption.is_endless = not args.once
     interruption.unblock_errors()
     interruption.describe(lambda: '')

@@ -43,6 +43,7 @@ from state_sensor_ros.evaluation.frame_transforms import (
     TF_TYPE,
 )
 from state_sensor_ros.evaluation.matching import Selection
+from state_sensor_ros.evaluation.pooling import write_part
 from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.bags.open_bag import OpenBag
@@ -103,7 +104,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if old is not None:
         result[evaluation_result.AGAINST] = evaluation_result.against(result, old)
     if getattr(args, 'part_of_pool', ''):
-        from state_sensor_ros.evaluation.pooling import write_part
         write_part(args.part_of_pool, topic_results, len(truth.stamps_ns))
     for found in topic_results:
         _warn(stack, found)

@@ -25,6 +25,7 @@ from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation import evaluation_result
+from state_sensor_ros.evaluation.pooling import pooled_result
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output, temporary_folder
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -74,7 +75,6 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
         records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
         pooled = []
         if args.pool:
-            from state_sensor_ros.evaluation.pooling import pooled_result
             result = pooled_result([
                 part for i in range(len(jobs)) if Path(part := str(folder / f'pool_{i}')).is_file()
             ], args.definition)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 import os
 import select
@@ -25,16 +26,13 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.ends.signals import EndingSignals
 from state_sensor_ros.ends.standard_streams import StandardStreams
 from state_sensor_ros.files.whole.output import Output, remove_folders
 from state_sensor_ros.texts import one_line
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)
 Result = TypeVar('Result')
@@ -234,8 +232,6 @@ def call_in_daemon(call: Callable[[], Result], name: str) -> Future[Result]:
 
     An executor would wait for its threads when the process ends.
     """
-    # Every command imports this module, and few make calls: the library loads logging.
-    from concurrent.futures import Future
     future: Future[Result] = Future()
 
     def run() -> None:

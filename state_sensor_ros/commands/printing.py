@@ -20,12 +20,12 @@ import threading
 import time
 from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
+from tqdm import tqdm
+
 from state_sensor_ros.files.whole.output import standard_output
 from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.library.frame_recording import Recording
 
@@ -116,7 +116,6 @@ def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[]
 @cache
 def bar_type() -> type[tqdm[Any]]:
     """Return the type of progress bars, for commands that show one."""
-    from tqdm import tqdm
     # By default, tqdm locks between processes. From Python 3.14 on, it starts a process for the
     # lock, which prints a warning when a signal ends the command.
     tqdm.set_lock(threading.RLock())
@@ -126,7 +125,7 @@ def bar_type() -> type[tqdm[Any]]:
 def progress_bar(recording: RecordingReader | Recording, what: str, *,
                  is_quiet: bool) -> AbstractContextManager[tqdm[NoReturn] | None]:
     """
-    Return a progress bar on a terminal; elsewhere None, without importing tqdm.
+    Return a progress bar on a terminal; elsewhere None.
 
     :param recording: recording with a total and a unit.
     :param what: name of the work, one word.

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.frame import NS_PER_S
+from state_sensor_ros.ros.graph import looking, rate_text
 
 _FIND_S = 5.0
 # Topics of one actor, ~/actors/<actor>/…
@@ -28,7 +29,6 @@ _OF_ACTOR = re.compile(r'^(.*?)/actors/[^/]+/')
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """Print a table of topics."""
-    from state_sensor_ros.ros.graph import looking
     interruption.unblock_errors()
     interruption.describe(lambda: '')
     with looking(lambda: bool(interruption.number)) as graph:
@@ -67,14 +67,12 @@ class TopicRow(NamedTuple):
 
 def table(rows: Sequence[TopicRow]) -> list[tuple[str, ...]]:
     """Return a heading and the cells of each topic."""
-    from state_sensor_ros.ros.graph import rate_text
     return [('topic', 'type', 'rate', 'readers'), *(
         (row.name, row.type_name, rate_text(row.times_s), str(row.n_readers)) for row in rows)]
 
 
 def grouped(rows: Sequence[TopicRow]) -> list[tuple[str, ...]]:
     """Return a heading and the cells of each topic, in one row those of all actors of one kind."""
-    from state_sensor_ros.ros.graph import rate_text
     kinds: dict[tuple[str, str], list[TopicRow]] = {}
     for row in rows:
         kinds.setdefault((row.pattern, row.type_name), []).append(row)

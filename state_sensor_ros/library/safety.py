@@ -23,6 +23,7 @@ import numpy as np
 from state_sensor_ros.classes import ego_row, EGO_TAG
 from state_sensor_ros.errors import ConfigError, importing, StateError
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, speed_along
+from state_sensor_ros.library.notebook import safety_html
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.criticality import (
     Criticality,
@@ -161,7 +162,6 @@ class Safety:
         return f'Safety({self.name!r}, {counted(len(self), "frame")})'
 
     def _repr_html_(self) -> str:
-        from state_sensor_ros.library.notebook import safety_html
         return safety_html(self)
 
     def _columns(self) -> dict[str, Floats | tuple[str, ...]]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import importing, StateError
 from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
+from state_sensor_ros.library.notebook import track_html
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
@@ -75,7 +76,6 @@ class Track:
         return f'Track({self.name!r}, {len(self)} frames{times})'
 
     def _repr_html_(self) -> str:
-        from state_sensor_ros.library.notebook import track_html
         return track_html(self)
 
     @property

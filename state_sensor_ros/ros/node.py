@@ -52,6 +52,7 @@ from state_sensor_ros.ros.graph_checks import (
 )
 from state_sensor_ros.ros.node_log import ConnectionLog, DiagnosticsTopic, NodeLog, StreamLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
+from state_sensor_ros.ros.playback import Playback
 from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.settings import FILE, Settings
@@ -451,7 +452,6 @@ class StateSensorNode(ManagedNode):
 def add_playback(node: StateSensorNode) -> None:
     """Add the parameters that control a recording to ``node`` if it plays one."""
     if node.settings.source == FILE:
-        from state_sensor_ros.ros.playback import Playback
         Playback(node, node.recording)
 
 

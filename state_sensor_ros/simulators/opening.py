@@ -21,7 +21,10 @@ from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
+from state_sensor_ros.files.bags.bag_recording import BagRecording
 from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
+from state_sensor_ros.files.look_ahead import is_needed, LookAhead
+from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.storage.input_file import check_regular, decompressed
 from state_sensor_ros.frame import MapLine
@@ -34,10 +37,10 @@ from state_sensor_ros.simulators.simulator_list import (
     simulators,
 )
 from state_sensor_ros.texts import counted
+from state_sensor_ros.topics.map_topics import topics_of_map
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
-    from state_sensor_ros.files.look_ahead import LookAhead
     from state_sensor_ros.source import Source
 
 # Name of the format that every file may have.
@@ -190,7 +193,6 @@ def _refuse_fcd_table(path: Path) -> None:
 
 
 def _bag_of_simulator(recording: RecordingReader) -> RecordingReader:
-    from state_sensor_ros.files.bags.bag_recording import BagRecording
     assert isinstance(recording, BagRecording)
     for simulator in simulators().values():
         if simulator.bag_topic is not None and recording.bag.has(*simulator.bag_topic):
@@ -232,7 +234,6 @@ class Input:
         settings = self._settings
         if settings.source != FILE:
             return self._simulator.open_source(settings, self._report)
-        from state_sensor_ros.files.player import FileSource
         recording, self._recording = self._recording or self._opened(), None
         return FileSource(recording, rate=settings.rate, loop=settings.loop,
                           follower=self._follower(recording) if settings.outputs else None)
@@ -241,7 +242,6 @@ class Input:
         return self._simulator.open_commands(self._settings, source, self._report)
 
     def _follower(self, recording: RecordingReader) -> LookAhead | None:
-        from state_sensor_ros.files.look_ahead import is_needed, LookAhead
         if not is_needed(self._settings):
             return None
         return LookAhead(self._opened(), recording.new_decoder(), self._settings)
@@ -276,7 +276,6 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """Return the topics of a source, ~/map and ~/map/opendrive with ``map_file`` if it is set."""
     if not settings.map_file:
         return topics
-    from state_sensor_ros.topics.map_topics import topics_of_map
     # The lines were read: an encoding that is not UTF-8 is rare, and damages names only.
     text = Path(settings.map_file).read_text('utf-8', errors='replace') \
         if settings.map_file.endswith('.xodr') else ''

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.control.ego_commands import EgoCommands
-    from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
     from state_sensor_ros.simulators.mock_server_options import MockServerOptions
     from state_sensor_ros.source import Source
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
@@ -256,7 +256,6 @@ class Simulator:
 
         :param bag: open; the recording closes it.
         """
-        from state_sensor_ros.files.bags.bag_recording import BagRecording
         return BagRecording(bag)
 
     def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:

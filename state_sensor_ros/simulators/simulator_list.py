@@ -20,9 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from importlib import import_module
+from importlib.metadata import distributions
 from importlib.util import find_spec
 import os
 import signal
+import subprocess
 import sys
 from typing import cast, TYPE_CHECKING
 import warnings
@@ -77,8 +79,6 @@ def default_simulator() -> Simulator:
 @cache
 def _entries() -> dict[str, EntryPoint]:
     """Return the entry points of other packages; searching takes 0.02 to 0.1 s."""
-    # Imported here: it takes 0.05 s, which a source of this package does not need.
-    from importlib.metadata import distributions
     found: dict[str, EntryPoint] = {}
     for package in distributions():
         try:
@@ -137,8 +137,6 @@ def find_simulator(name: str) -> Simulator:
 def _fatal(entry: EntryPoint) -> str:
     """Return what loading an added simulator does to a program, '' if it survives."""
     # A program that may not use the simulator must not end with it: another one loads it first.
-    # Imported here: recordings are read without it.
-    import subprocess
     try:
         done = subprocess.run(
             [sys.executable, '-c', _PROBE, entry.name, entry.value, entry.group],

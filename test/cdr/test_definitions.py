@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from message_store import MSG, typestore
 import pytest
 from rosbags.interfaces import Nodetype
@@ -109,14 +107,6 @@ def test_an_invalid_line_is_an_error(line):
 def test_a_type_without_a_definition_is_an_error():
     with pytest.raises(EncodeError, match=r'no_msgs/msg/No: found no definition; expected a sour'):
         load_definitions()['no_msgs/msg/No']
-
-
-def test_without_ros_and_rosbags_only_own_types_are_found(monkeypatch):
-    monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
-    monkeypatch.setitem(sys.modules, 'rosbags.typesys', None)
-    assert load_definitions()['state_sensor_ros/msg/Actor'][0] == Field('name', 'string')
-    with pytest.raises(EncodeError, match=r'expected a sourced ROS 2 .* or the Python package'):
-        load_definitions()['std_msgs/msg/Header']
 
 
 def test_a_type_is_looked_up_once():

@@ -202,6 +202,6 @@ def test_rate_is_that_of_the_receipts_and_not_of_the_callbacks(monkeypatch, caps
     def look(_):
         yield FakeGraph()
 
-    monkeypatch.setattr('state_sensor_ros.ros.graph.looking', look)
+    monkeypatch.setattr('state_sensor_ros.commands.topics.looking', look)
     assert main(['topics']) == 0
     assert ' 20.0 Hz ' in capsys.readouterr().out

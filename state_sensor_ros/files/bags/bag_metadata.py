@@ -19,6 +19,17 @@ import re
 import textwrap
 from typing import TypeAlias, TypeVar, Union
 
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
 from state_sensor_ros.files.storage.storage_file import BagLimits, damaged, StoredTopic, too_large
 
 METADATA = 'metadata.yaml'
@@ -73,8 +84,6 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
 
 def parse_yaml(text: str) -> Value:
     """Parse YAML; all scalars stay text."""
-    # Imported here: only reading a bag needs it.
-    from ruamel.yaml.error import YAMLError
     try:
         return _parsed(text)
     except YAMLError as error:
@@ -82,15 +91,6 @@ def parse_yaml(text: str) -> Value:
 
 
 def _parsed(text: str) -> Value:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.events import (
-        AliasEvent,
-        MappingEndEvent,
-        MappingStartEvent,
-        ScalarEvent,
-        SequenceEndEvent,
-        SequenceStartEvent,
-    )
     open_values: list[list[Value]] = [[]]
     for event in YAML(typ='safe').parse(text):
         if isinstance(event, ScalarEvent):
@@ -220,7 +220,6 @@ def _scalar(text: str) -> str:
 def _file_scalar(name: str) -> str:
     if _PLAIN_FILE.fullmatch(name):
         return name
-    from ruamel.yaml import YAML
     yaml, text = YAML(typ='safe'), io.StringIO()
     yaml.width = 65_536
     yaml.dump([name], text)

@@ -22,7 +22,6 @@ from dataclasses import replace
 import os
 from pathlib import Path
 import sqlite3
-from typing import TYPE_CHECKING
 
 from rosbags.interfaces import (
     Connection,
@@ -51,6 +50,7 @@ from state_sensor_ros.files.bags.bag_topics import (
     type_hash,
 )
 from state_sensor_ros.files.storage.mcap_writer import ENCODINGS, McapStorageWriter
+from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
 from state_sensor_ros.files.storage.storage_file import (
     BagError,
     BagLimits,
@@ -61,9 +61,6 @@ from state_sensor_ros.files.storage.storage_file import (
 from state_sensor_ros.files.whole.output import sink_error
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions, Topic
-
-if TYPE_CHECKING:
-    from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
 
 _FORMATS = {encoding: name for name, encoding in ENCODINGS.items()}
 _MAX_TIME_NS = 2**63 - 1
@@ -77,8 +74,6 @@ def _new_storage(name: str, folder: Path,
                  compression: str) -> McapStorageWriter | SqliteStorageWriter:
     if name == 'mcap':
         return McapStorageWriter(folder, compression)
-    # Imported here: it takes 20 ms.
-    from state_sensor_ros.files.storage.sqlite_writer import SqliteStorageWriter
     return SqliteStorageWriter(folder)
 
 

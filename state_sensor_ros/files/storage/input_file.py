@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from gzip import GzipFile
 import io
 import os
 from pathlib import Path
@@ -176,8 +177,6 @@ def compression_of(begin: bytes) -> str:
 
 
 def _gzip_file(source: BinaryIO) -> Any:  # noqa: ANN401
-    # Imported here: few inputs are compressed by it.
-    from gzip import GzipFile
     return GzipFile(fileobj=source, mode='rb')
 
 

@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
+import secrets
 import shlex
 import shutil
 import sys
+import tempfile
 from types import TracebackType
 from typing import TextIO, TypeVar
 
@@ -142,9 +144,6 @@ def temporary_folder() -> Iterator[Path]:
     It is noted before it is made, so that the exception of a signal cannot come between the two;
     with :class:`tempfile.TemporaryDirectory` it could.
     """
-    # Imported here: it would take 10 ms of each start of a command.
-    import secrets
-    import tempfile
     path = Path(tempfile.gettempdir(), f'state_sensor_{secrets.token_hex(8)}')
     _folders.add(path)
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 import errno
+from gzip import GzipFile
 import os
 from pathlib import Path
 import stat
@@ -209,7 +210,6 @@ def _compressing(path: str, handle: BinaryIO) -> BinaryIO:
     """Return a file object that compresses the data for another one."""
     # Returns ``handle`` itself if the name is not that of a compressed file.
     if path.endswith('.gz'):
-        from gzip import GzipFile
         # Without name and time: equal contents are equal files.
         return cast(BinaryIO, GzipFile('', 'wb', _GZIP_LEVEL, handle, mtime=0))
     if path.endswith('.zst'):

@@ -34,6 +34,8 @@ from state_sensor_ros.simulators import (
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
+from state_sensor_ros.simulators.carla.sensors import read_sensors, sensor_transforms
+from state_sensor_ros.simulators.mock_server_options import whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -110,7 +112,6 @@ class CarlaSimulator(Simulator):
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
         """Return the player's status, commands, lights, limits, and the sensors on the player."""
-        from state_sensor_ros.simulators.carla.sensors import sensor_transforms
         from state_sensor_ros.simulators.carla.topics import carla_encoders
         sensors = _sensors(settings, recording)
         return SimulatorTopics(
@@ -142,9 +143,7 @@ class CarlaSimulator(Simulator):
 
     def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the settings of an episode."""
-        # Loaded for the command only.
         from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
-        from state_sensor_ros.simulators.mock_server_options import whole_number
         options.add('--synchronous', action='store_true',
                     help='wait for a command from the client after each frame')
         options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
@@ -174,7 +173,6 @@ class CarlaSimulator(Simulator):
 def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:
     """Return the sensors on the player, of a recording or as ``config_file`` describes them."""
     from state_sensor_ros.simulators.carla.recording import CarlaBagRecording, DatasetRecording
-    from state_sensor_ros.simulators.carla.sensors import read_sensors
     if recording is None:
         return tuple(read_sensors(settings.config_file)) if settings.config_file else ()
     assert isinstance(recording, (CarlaBagRecording, DatasetRecording))

@@ -20,6 +20,7 @@ from importlib.util import find_spec
 import json
 from pathlib import Path
 import shutil
+import subprocess
 import sys
 
 from state_sensor_ros.simulators import ConfigError, importing
@@ -102,8 +103,6 @@ def _found(chosen: str) -> str:
 
 def _probed(program: str) -> tuple[str, str]:
     """Return the release of the client library of a Python, and what prevents its use, or ''."""
-    # Imported here: recordings are read without it.
-    import subprocess
     try:
         output = subprocess.run([program, '-c', _PROBE], stdout=subprocess.PIPE, check=True,
                                 stderr=subprocess.DEVNULL, timeout=_PROBE_S).stdout

@@ -28,7 +28,9 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
+from state_sensor_ros.simulators.mock_server_options import with_file
 
 if TYPE_CHECKING:
     import argparse
@@ -67,8 +69,6 @@ class Carla9Simulator(Simulator):
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
             refuse_unused(settings, '', ('rate',), 'without carla9.tick')
-        # A recording of another simulator does without processes.
-        from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
         client_command(own.python, '')
         if own.ackermann:
             if not has_ackermann(release := client_release(own.python)):
@@ -104,7 +104,6 @@ class Carla9Simulator(Simulator):
 
     def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the release, and the map of a recording."""
-        from state_sensor_ros.simulators.mock_server_options import with_file
         options.add('--server-version', default='0.9.16', metavar='RELEASE',
                     help='release that the server claims to be (default: 0.9.16)')
         options.add('--xodr', with_file, default='', metavar='MAP',

@@ -27,7 +27,13 @@ from state_sensor_ros.simulators import (
     SOURCE_PARAMETERS,
     Units,
 )
+from state_sensor_ros.simulators.mock_server_options import whole_number, with_file, without_file
+from state_sensor_ros.simulators.monodrive.commands import MonodriveCommands
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.recording import is_trajectory
+from state_sensor_ros.simulators.monodrive.replay_client import open_replay
+from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
+from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, open_sensor_port
 from state_sensor_ros.simulators.monodrive.trajectory import TRAJECTORY
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 
@@ -60,7 +66,6 @@ class MonodriveSimulator(Simulator):
 
     def parameters_of_config(self, path: str) -> Mapping[str, object]:
         """Return what the State entry of the simulator's sensor JSON sets."""
-        from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
         return read_sensor_config(Path(path))
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
@@ -70,27 +75,17 @@ class MonodriveSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
-        # Loaded for streams only.
-        from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, open_sensor_port
         if settings.control_port:
             return ConfiguredSource(settings, report, reconnect=reconnect)
         return open_sensor_port(settings, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands on the control port."""
-        from state_sensor_ros.simulators.monodrive.commands import MonodriveCommands
-        from state_sensor_ros.simulators.monodrive.source import ConfiguredSource
         assert isinstance(source, ConfiguredSource)
         return MonodriveCommands(source.client)
 
     def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the variants of the protocol, and what is done with a recording."""
-        # Loaded for the command only.
-        from state_sensor_ros.simulators.mock_server_options import (
-            whole_number,
-            with_file,
-            without_file,
-        )
         options.add('--control-port', type=lambda text: whole_number(text, 0, 65535), default=0,
                     metavar='PORT',
                     help='control port (8999 on the real simulator); 0 = none (default: 0)')
@@ -117,7 +112,6 @@ class MonodriveSimulator(Simulator):
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:
         """Prepare a replay over the control port."""
-        from state_sensor_ros.simulators.monodrive.replay_client import open_replay
         return open_replay(options, reading, warn)
 
 
@@ -137,8 +131,6 @@ def _with_commands_alone(args: argparse.Namespace) -> str:
 
 def _without_trajectory(args: argparse.Namespace) -> str:
     """Return the objection to a generation in ``args``: the frames of a trajectory have one."""
-    # Loaded for this option only.
-    from state_sensor_ros.simulators.monodrive.recording import is_trajectory
     if args.file is None or not is_trajectory(args.file):
         return ''
     return f'found FILE {args.file}; expected none or a dataset: a trajectory is sent as it is'

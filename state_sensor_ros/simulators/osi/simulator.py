@@ -23,7 +23,9 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
+from state_sensor_ros.simulators.osi.source import OsiSource
 
 _READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
 _READS = frozenset(('max_bag_bytes', 'osi.ego'))
@@ -58,11 +60,9 @@ class OsiSimulator(Simulator):
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
         """Make a decoder of messages, whose first one shows their type."""
-        from state_sensor_ros.simulators.osi.decoder import OsiDecoder
         return OsiDecoder(None, settings.of(OsiParameters).ego)
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; the port is opened when its packets are iterated over."""
-        from state_sensor_ros.simulators.osi.source import OsiSource
         return OsiSource(settings, self.address(settings), report, reconnect=reconnect)

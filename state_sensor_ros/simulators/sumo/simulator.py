@@ -24,6 +24,7 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
+from state_sensor_ros.simulators.recordings import share_file
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
@@ -74,7 +75,6 @@ class SumoSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
-        from state_sensor_ros.simulators.recordings import share_file
         from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
         if own.port:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot
 from state_sensor_ros.errors import ConfigError, reason_of
@@ -237,8 +239,6 @@ def _distance(place: Floats, line: Floats) -> float:
 
 def _read_table(path: str) -> dict[str, tuple[int, ...]]:
     """Return the ids of groups by the name or the id of a light."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
     expected = 'a mapping of names or ids of lights to an id of a group, or a list of ids'
     try:
         with open(path, encoding='utf-8') as file:
