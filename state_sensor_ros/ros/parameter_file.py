@@ -20,15 +20,20 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.errors import ConfigError, reason_of
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.texts import one_line, size
 
 _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
+# That of a node with every parameter has 10 kB; a recording would be parsed for a minute.
+_MAX_BYTES = 2**20
 
 
 def read_parameter_file(path: str | Path, option: str) -> object:
     path = Path(path)
     if not path.is_file():
         raise ConfigError(option, f'there is no file {path}')
+    if (n_bytes := path.stat().st_size) > _MAX_BYTES:
+        raise ConfigError(f'{option} {path}', f'a file of {size(n_bytes)}',
+                          f'parameters, at most {size(_MAX_BYTES)}: {_LAYOUT}')
     text = b''
     try:
         text = path.read_bytes()

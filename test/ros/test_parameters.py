@@ -167,7 +167,7 @@ def test_parameters_of_two_names_with_two_values_are_refused(domain):
      'playback.seek: found 5 at start; expected a change while it plays'),
     (['-p', 'port'], 'port'), (['-r', '__node:=bad-name'], '__node:=bad-name'),
     (['--params-file', '/nowhere.yaml'], '--params-file: there is no file /nowhere.yaml'),
-    (['--params-file', str(SAMPLE)], 'found a file without parameters')], ids=str)
+    (['--params-file', str(SAMPLE)], 'found a file of 4.51 MB; expected parameters')], ids=str)
 def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
     own = {'arguments': parameters} if isinstance(parameters, list) else parameters
     with NodeProcess(domain, **own) as node:
