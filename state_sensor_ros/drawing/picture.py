@@ -258,7 +258,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     # instant: instant of the footprints, -1 for none.
     size, coloring = style.size, style.coloring
     width = size.inner
-    bottom, gap = size.bottom, size.gap
+    bottom = size.bottom
     space = _SPACE / 2 if size.is_paper else _SPACE
 
     def legend(entries: list[LegendEntry]) -> Entries:
@@ -267,7 +267,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     key = legend(actor_entries(scene, fonts) if coloring == BY_ACTOR else [])
     band = speed_band(scene)
     over_strip = legend(strip_entries(instant, band))
-    around_strip = over_strip.height + space / 2 + bottom + gap / 4
+    around_strip = over_strip.height + space / 2 + bottom
     # A first guess of the maps, from which the legend and the facts follow.
     guess = layout_of(scene, instant, width, has_detail=not is_ground, size=size)
     views = [guess.whole] if guess.detail is None else [guess.whole, guess.detail]
@@ -296,12 +296,11 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
                               f'{max(maps_height, 0.0):.2g} inches are left for the map')
         layout = layout_of(
             scene, instant, width, maps_height, has_detail=not is_ground, size=size)
-        gap = gap / 4 + bottom
         if guess.detail is not None and layout.detail is None:
             # Without the entry of the close-up, for which the page is too low.
             head = legend(map_entries(scene, shown, [layout.whole], coloring, fonts,
                                       names_ego=not size.is_paper))
-    strip_top = maps_top + layout.height + gap + over_strip.height + space / 2
+    strip_top = maps_top + layout.height + bottom + over_strip.height + space / 2
     key_top = strip_top + strip + bottom if strip else maps_top + layout.height + bottom
     page = Page(size, key_top + key.height + (space if key.height else 0.0))
 

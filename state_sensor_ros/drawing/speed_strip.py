@@ -51,7 +51,7 @@ _GAP_PT = 2.0
 _SHARES = (0.98, 0.02, 0.5, 0.75, 0.25, 0.9, 0.1, 0.62, 0.38)
 # Room above the curves, as a share of the height of the curves.
 _ABOVE = 0.06
-# Points of lines, about 4 pixels apart, that a name may cover.
+# Points of lines, about 4 pixels apart, that a name other than the ego's may cover.
 _MAX_COVERED = 2
 
 
@@ -132,7 +132,8 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line
                          fontsize=size_pt, ha='left', va='bottom', color=colors[actor],
                          path_effects=_HALO, zorder=5, gid=LINE_NAME_GID)
         box = _place(drawn.time_s[rows], pixels[rows], np.array(text.get_window_extent().size),
-                     view, gap, points, taken)
+                     view, gap, points, taken,
+                     len(points) if scene.is_ego[actor] else _MAX_COVERED)
         if box is None:
             text.remove()
             continue
@@ -141,9 +142,9 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line
 
 
 def _place(time_s: Floats, line: Floats, size: Floats, view: Floats, gap: float, points: Floats,
-           taken: Floats) -> Floats | None:
+           taken: Floats, most_covered: int) -> Floats | None:
     """Return the box (4,) of a name above or below its line, None without a free one; pixels."""
-    best, least = None, _MAX_COVERED + 1
+    best, least = None, most_covered + 1
     for share in _SHARES:
         at = time_s[0] + share * (time_s[-1] - time_s[0])
         x, y = (float(np.interp(at, time_s, column)) for column in line.T)

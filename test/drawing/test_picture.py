@@ -391,6 +391,15 @@ def test_picture_names_of_lines_do_not_overlap(name):
         assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
+def test_picture_names_the_line_of_the_ego_among_close_ones():
+    figure = page_of(scene_of(*(frame(float(i), *(
+        Agent(f'a_name_as_wide_as_the_page_{k}', (10.0 + 0.2 * k) * i, 5.0 * k,
+              speed=10.0 + 0.2 * k, tags=('ego',) if k == 5 else ())
+        for k in range(11))) for i in range(5))), size=PageSize(3.5, is_paper=True))
+    assert [text for axes in figure.axes for text, _ in extents(axes, LINE_NAME_GID)] == [
+        'a_name_as_wide_as_the_page_5']
+
+
 def test_picture_marks_of_lane_changes_cover_no_vehicle():
     random = np.random.default_rng(1)
     scene = scene_of(*(frame(float(i), *(Agent(
