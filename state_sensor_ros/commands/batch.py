@@ -304,7 +304,8 @@ def _cluster(address: str) -> Iterator[tuple[Executor, Callable[[], None]]]:
             if n_workers:
                 since_s, limit_s = time.monotonic(), _LOST_S
             elif time.monotonic() - since_s > limit_s:
-                raise TransportError(address, f'no worker for {limit_s:.0f} s')
+                raise TransportError(address, f'the cluster had no worker for {limit_s:.0f} s; '
+                                     'is a `dask worker` of it running?')
 
         try:
             yield executor, check

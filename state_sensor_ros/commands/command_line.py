@@ -141,7 +141,7 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
         prog='state_sensor', description='Record, convert, draw and evaluate ground truth from '
-        'driving simulators. Only `topics` and `echo` need ROS.',
+        'driving simulators. Only `topics`, `echo` and `record --topics` need ROS.',
         epilog='`state_sensor COMMAND --help` describes a command.')
     parser.add_argument('--version', action=Version, nargs=0, const=f'state_sensor {__version__}',
                         help='print the version and exit')

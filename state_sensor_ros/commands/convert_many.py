@@ -127,7 +127,9 @@ class _Warnings:
     def count(self) -> None:
         for text, number in self._numbers.items():
             if number > 1:
-                print_line(f'{text} (the same of {number - 1} more)')
+                complaint = text.removeprefix('warning: ').removeprefix('OUT: ').removeprefix(
+                    'IN: ')
+                print_line(f'warning: {number - 1} more: {complaint}')
 
 
 def _is_bag(path: str) -> bool:
@@ -171,8 +173,9 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
     for recording, output in outputs.items():
         other = sources.setdefault(output, recording.path)
         if other != recording.path:
-            raise ConfigError('IN', f'{other} and {recording.path}, which would both be written '
-                              f'to {output}', 'one of them')
+            raise ConfigError('IN', f'two recordings for one OUT, {output}: {other} and '
+                              f'{recording.path}',
+                              'different names, or a command for each')
     return list(outputs.items())
 
 
@@ -214,5 +217,5 @@ def _warn_of_parts(folder: str, jobs: Sequence[BatchJob]) -> None:
         with suppress(OSError):
             found += [str(part) for part in parts_left_behind(Path(job.output))]
     if found:
-        print_line(f'warning: {folder}: left by programs that were killed, and not removed: '
-                   f'{listed(found)}')
+        print_line(f'warning: {folder}: killed programs have left files, which are not '
+                   f'removed: {listed(found)}')

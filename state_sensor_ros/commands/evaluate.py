@@ -152,7 +152,8 @@ def _check_bound_names(args: argparse.Namespace) -> None:
             evaluation_result.number_at(with_all, path)
             option = '--against OLD.json' if path.startswith('against/') and not args.against \
                 else '--definition nuscenes'
-            raise ConfigError(path, 'no such number', option) from None
+            raise ConfigError(path, 'a number that is not computed',
+                              f'{option}, which adds it') from None
 
 
 def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
@@ -246,28 +247,29 @@ def _nanoseconds(time_s: float) -> int:
 def _warn(stack: str, found: TopicResult) -> None:
     where = f'warning: {stack}: {found.topic}'
     if found.n_without_transform:
-        print_line(f'{where}: {counted(found.n_without_transform, "message")} without a '
-                   'transform to the global frame, dropped')
+        print_line(f'{where}: dropped {counted(found.n_without_transform, "message")} without '
+                   'a transform to the global frame')
     if found.unplaced_child:
-        print_line(f'{where}: no transform from base_link to {one_line(found.unplaced_child)}, '
-                   'which is evaluated as if it were base_link')
+        print_line(f'{where}: the bag has no transform from base_link to '
+                   f'{one_line(found.unplaced_child)}, which is evaluated as if it were base_link')
     if found.n_unsorted:
-        print_line(f'{where}: {counted(found.n_unsorted, "stamp")} not in order, sorted')
+        print_line(f'{where}: sorted {counted(found.n_unsorted, "stamp")} out of order')
     if found.n_wrong:
-        print_line(f'{where}: {counted(found.n_wrong, "object")} with a negative size, taken as '
-                   'unknown, or a confidence that is no number, taken as 0')
+        print_line(f'{where}: {counted(found.n_wrong, "object")}: a negative size counts as '
+                   'unknown, a confidence that is not a number as 0')
     median = 0.0 if found.ego is None else found.ego.statistics['ate/translation']['median']
     if _ANOTHER_M < median < math.inf:
         print_line(f'{where}: half of the positions of the ego are more than {median:.0f} m off; '
-                   'are TRUTH and STACK of one drive, clock and global frame?')
+                   'are TRUTH and STACK from the same drive, clock and global frame?')
     classes = found.classes or []
     n_matches = sum(each.n_matches for each in classes)
     if n_matches < _ANOTHER * sum(min(each.n_truths, each.n_detections) for each in classes):
         print_line(f'{where}: fewer than {_ANOTHER:.0%} of the objects are within 2 m of one of '
-                   'their class; are TRUTH and STACK of one drive, clock and global frame?')
+                   'their class; are TRUTH and STACK from the same drive, clock and global '
+                   'frame?')
     if found.n_unusable:
-        print_line(f'{where}: {counted(found.n_unusable, "pose")} that are not finite or not '
-                   'rotations, dropped')
+        print_line(f'{where}: dropped {counted(found.n_unusable, "pose")} that are not finite '
+                   'or not rotations')
 
 
 def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -> None:

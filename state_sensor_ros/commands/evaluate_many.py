@@ -130,7 +130,7 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
     for stack in stacks:
         if stack.place not in by_place:
             raise ConfigError('TRUTH', f'no recording {stack.place} in {args.truth}',
-                              f'one for {stack.path}')
+                              f'a recording of the same name as {stack.path}')
     return [by_place[stack.place] for stack in stacks]
 
 

@@ -61,12 +61,12 @@ def check_outputs(args: argparse.Namespace, given: frozenset[str], *, is_many: b
         if path == STANDARD_OUTPUT and args.json:
             raise UsageError(f'{name} - and --json both write to standard output')
     if args.pool and (not is_many or args.dask):
-        raise UsageError('--pool is for several bags, and for processes of this machine')
+        raise UsageError('--pool needs several bags, and is not for --dask')
     for name in ('html', 'parquet', 'curves') if is_many else ():
         if getattr(args, name) == STANDARD_OUTPUT:
             raise UsageError(f'--{name} - is for one STACK')
         if name != 'html' and args.dask and getattr(args, name) is not None:
-            raise UsageError(f'--{name} is for processes of this machine, not for --dask')
+            raise UsageError(f'--{name} is not for --dask')
 
 
 def write_outputs(args: argparse.Namespace, interruption: Interruption, stack: str,

@@ -67,10 +67,10 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
                     is_quiet=args.json or args.quiet)
     elif not args.json:
         print_records(records, 'recording', [heading for heading, _ in _SHOWN], _cells, width=9)
-    n_failed = sum(record['error'] is not None for record in records)
-    if n_failed:
-        raise TrajectoryFormatError('inspect', f'{n_failed} of {len(records)} recordings are '
-                                    'damaged or cannot be replayed')
+    failed = [record['file'] for record in records if record['error'] is not None]
+    if failed:
+        raise TrajectoryFormatError('inspect', f'{len(failed)} of {len(records)} recordings '
+                                    f'cannot be read or replayed; the first: {failed[0]}')
 
 
 def _row(record: Mapping[str, object]) -> dict[str, object]:

@@ -48,7 +48,7 @@ _MAX_NAMES, _MAX_COUNTED = 10_000, 5_000_000
 _CHECK_PERIOD = 20
 
 NOT_STRICT = 'frames that are not strict JSON'
-NO_FRAME = 'entries that are no frame'
+NO_FRAME = 'entries that are not frames'
 _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
            OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME, IGNORED: 'members ignored',
            RIDER: 'people in vehicles dropped',
@@ -233,7 +233,7 @@ class Inspector:
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
             self._note_actors(frame, np.logical_not(known), 'poses with null')
-            self._note_actors(frame, known & ~usable, 'quaternions that are no rotation')
+            self._note_actors(frame, known & ~usable, 'quaternions that are not rotations')
         # Some generations have no such vectors.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)
@@ -259,7 +259,7 @@ class Inspector:
             self.first_game_time, self.first_time = frame.game_time, frame.time
         self.last_game_time = frame.game_time
         if step is Step.REPEATED:
-            self._note('repeated frames', f'game_time {frame.game_time:.6g} again')
+            self._note('repeated frames', f'game_time is {frame.game_time:.6g} again')
             return
         if step is Step.RESTARTED:
             self._note('restarts', f'game_time from {last:.6g} to {frame.game_time:.6g}')

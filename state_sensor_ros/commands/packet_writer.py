@@ -57,8 +57,9 @@ class PacketWriter(ABC):
     def unsaved(self) -> str:
         """Describe where the frames are before :meth:`save` has completed them."""
         if isinstance(self.output, WholeFile):
-            return f'the frames are in {self.output.part or self.output.name}, without its end'
-        return f'the frames are beside {self.output.name}, in a folder without its name'
+            part = self.output.part or self.output.name
+            return f'the frames are in {part}, whose end is missing'
+        return f'the frames are in a temporary folder beside {self.output.name}'
 
     @abstractmethod
     def write(self, packet: Packet, decoder: PayloadDecoder) -> Iterator[tuple[Frame, int]]:
@@ -81,7 +82,7 @@ class PacketWriter(ABC):
             except OSError as failure:
                 kept = self.output.salvage()
                 raise SinkError(self.output.name, _reason(failure) + (
-                    f'; what there was room for is in {kept}' if kept else '')) from failure
+                    f'; what fitted is in {kept}' if kept else '')) from failure
             self.output.finish()
             self.is_saved = True
 
@@ -193,7 +194,7 @@ class PacketsWriter(PacketWriter):
             self.output.complete()
         except (OSError, TrajectoryFormatError):
             self.output.keep()
-            kept = f'the frames are in {part}, without its end'
+            kept = f'the frames are in {part}, whose end is missing'
         else:
             if not self._n_frames:
                 self.output.abort()

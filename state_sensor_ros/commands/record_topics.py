@@ -39,8 +39,8 @@ def record_topics(args: argparse.Namespace, storage: str, interruption: Interrup
         interruption.describe(lambda: '', lambda: None)
         nodes = graph.find_nodes('', _FIND_S)
         if len(nodes) != 1:
-            raise ConfigError('ROS', f'the drivers {", ".join(nodes)}',
-                              'one driver: select a ROS_DOMAIN_ID')
+            raise ConfigError('ROS', f'{len(nodes)} drivers: {", ".join(nodes)}', 'one driver; '
+                              'start the others with another ROS_DOMAIN_ID')
         sink = interruption.made(lambda: BagSink(
             args.out, storage=storage, compression=args.compression or 'zstd',
             overwrite=args.force, node_name=nodes[0]))

@@ -43,12 +43,13 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     try:
         mode = part.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise TrajectoryFormatError(args.part, 'neither a file nor a folder', 'one of them')
+            raise TrajectoryFormatError(args.part, 'a special file',
+                                        'a file or a folder')
         _check_apart(part, args.output)
         wanted = format_of_name(args.output)
         if wanted == PARQUET:
             raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
-                                        'found without its end',
+                                        'located without the end of the file',
                                         'a table in CSV, or another recording')
         # The content does not tell these formats.
         is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \

@@ -129,8 +129,8 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> G
     """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
     key = truth_topic(args.truth, bag.with_messages(), args.truth_topic)
     if args.desired_tags or args.undesired_tags:
-        raise ConfigError('--desired-tags, --undesired-tags', 'given',
-                          'none: the objects of a bag have no tags')
+        raise ConfigError('--desired-tags, --undesired-tags', f'TRUTH {args.truth}, a bag of '
+                          'objects, which have no tags', 'TRUTH with frames, or --actors')
     actors = frozenset(args.actors)
     builder = GroundTruthBuilder(args.truth)
     seen: set[str] = set()
@@ -138,8 +138,10 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> G
     def add(data: bytes) -> None:
         message = objects_in(data, TRACKED)
         if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
-            raise TrajectoryFormatError(f'{args.truth}: {key[0]}', f'the frame {message.frame_id}',
-                                        f'{settings.global_frame} (-p global_frame:=NAME)')
+            raise TrajectoryFormatError(f'{args.truth}: {key[0]}',
+                                        f'objects in the frame {message.frame_id}',
+                                        f'the frame {settings.global_frame}; -p '
+                                        'global_frame:=NAME selects another')
         objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
         seen.update(objects.ids)
         builder.add(message.stamp_ns, objects, np.array(
@@ -208,7 +210,7 @@ def read_areas(path: str) -> tuple[Floats, ...]:
     try:
         areas = tuple(rings(json.loads(Path(path).read_text(encoding='utf-8'))))
     except OSError as error:
-        raise TrajectoryFormatError(path, one_line(str(error.strerror)), 'polygons') from error
+        raise TrajectoryFormatError(path, one_line(str(error.strerror)), _POLYGONS) from error
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise TrajectoryFormatError(path, 'no polygons', _POLYGONS) from error
     if not areas or any(len(area) < 3 or not np.isfinite(area).all() for area in areas):
@@ -222,5 +224,5 @@ def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:
     if (args.actors or args.desired_tags or args.undesired_tags) and truth.names \
             and not truth.are_selected.any():
         raise TrajectoryFormatError(truth.name, 'no selected object in any frame',
-                                    'at least one object beside the ego')
+                                    'at least one selected object beside the ego')
     return truth

@@ -165,7 +165,7 @@ class Connection:
         """
         Send a short message from any thread, whole or not at all, without waiting for the peer.
 
-        A part that the send buffer does not take precedes the next message, whoever sends that:
+        A part that the send buffer does not take is sent before the next message of any thread:
         see :attr:`unsent`. It needs no descriptor, and no time-out is waited for.
 
         :raises BlockingIOError: if the send buffer is full: nothing of the message is sent.

@@ -149,13 +149,14 @@ def number_at(result: Mapping[str, Any], path: str) -> float | None:
     done: list[str] = []
     for key in path.split('/'):
         if not isinstance(found, Mapping) or key not in found:
-            options = ', '.join(found) if isinstance(found, Mapping) else 'a number here'
+            options = ', '.join(found) if isinstance(found, Mapping) else ''
             raise ConfigError(path, f'no {key} in {"/".join(done) or "the result"}',
-                              f'one of {options}')
+                              f'one of {options}' if options else
+                              f'{"/".join(done)}, which is a number')
         found = found[key]
         done.append(key)
     if isinstance(found, Mapping):
-        raise ConfigError(path, 'no number', f'{path}/ and one of {", ".join(found)}')
+        raise ConfigError(path, 'a group of numbers', f'{path}/ and one of {", ".join(found)}')
     if isinstance(found, str | list):
         raise ConfigError(path, f'{found}', 'the path of a number')
     return None if found is None else float(found)
@@ -224,7 +225,7 @@ def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str, *,
         if len(results) != 1:
             raise TrajectoryFormatError(
                 path, f'no result of {stack}' if not results else
-                f'no single result of a bag of the name {Path(stack).name}', 'one')
+                f'{len(results)} results of bags named {Path(stack).name}', 'one result')
     if 'frames' not in results[0]:
         raise TrajectoryFormatError(path, 'no frames', _EXPECTED)
     for part, name, ours, option in (('detection', 'definition', definition, '--definition'),

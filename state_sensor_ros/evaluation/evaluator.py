@@ -226,7 +226,7 @@ class Evaluator:
         stamps_ns = self._loaded().stamps_of(BASE_LINK)
         if not len(stamps_ns):
             raise TrajectoryFormatError(f'{name}: /tf', f'no moving transform to {BASE_LINK}',
-                                        f'those from {self.global_frame} to {BASE_LINK}')
+                                        f'transforms from {self.global_frame} to {BASE_LINK}')
         return self._scored_ego(name, TopicResult('/tf'), (
             (stamp_ns, partial(pose_at, stamp_ns)) for stamp_ns in stamps_ns.tolist()))
 
@@ -236,7 +236,7 @@ class Evaluator:
         ego = self.truth.ego
         if ego is None:
             raise TrajectoryFormatError(self.truth.name, 'no ego',
-                                        f'one to compare {result.topic} with')
+                                        f'an ego to compare {result.topic} with')
         span = _Span(f'{name}: {result.topic}')
         times_ns: list[int] = []
         rows: list[Floats] = []
@@ -318,13 +318,13 @@ class Evaluator:
         if result.n_without_transform:
             raise TrajectoryFormatError(
                 where, f'no transform from its frame to {self.global_frame}',
-                'one in /tf or /tf_static, or -p global_frame:=NAME')
+                'a transform in /tf or /tf_static, or -p global_frame:=NAME')
         stamps = self.truth.stamps_ns
         span_of_truth = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' \
             if len(stamps) else 'none'
         raise TrajectoryFormatError(
-            where, f'stamps {span}', f'some within those of {self.truth.name}, {span_of_truth}, '
-            'and of the selection (--at, -p stamp_source, --start, --end)')
+            where, f'stamps {span}', f'stamps within those of {self.truth.name}, {span_of_truth}, '
+            'and within the selection (--at, -p stamp_source, --start, --end)')
 
 
 def _at_base_link(pose: Floats, twist: Floats, placed: tuple[Floats, Floats],

@@ -93,7 +93,7 @@ class Stamper:
             went_back = ', '.join(name for name, has_gone_back in (
                 ('game_time', game_time < self._game_time),
                 ('sample_count', sample_count < self._sample_count),
-                ('the clock of ROS', now_ns < self._now_ns)) if has_gone_back)
+                ('the ROS clock', now_ns < self._now_ns)) if has_gone_back)
             self.restart_cause = f'{went_back} went back' if went_back \
                 else 'another frame has the same game_time'
             self._sample_count = 0

@@ -104,7 +104,7 @@ def format_of(path: str) -> Format:
         if stored:
             raise TrajectoryFormatError(
                 path, f'{counted(len(stored), "file")} of a bag without metadata.yaml',
-                'a bag with it; `state_sensor repair` makes a bag of the files, or '
+                'a bag with metadata.yaml; `state_sensor repair` makes a bag of the files, or '
                 '`ros2 bag reindex` writes metadata.yaml')
         raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
     if is_compressed_storage(where) and (found := format_of_name(where.stem)):
@@ -264,10 +264,10 @@ def read_map(path: str) -> tuple[MapLine, ...]:
     readers = map_suffixes()
     suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
     if not suffix:
-        raise ConfigError(path, 'a file of another kind',
+        raise ConfigError(path, 'a file that is not a map',
                           f'a map: {", ".join(sorted(readers))}')
     if not Path(path).is_file():
-        raise ConfigError(path, 'no such file')
+        raise ConfigError(path, 'no such file or directory')
     reader = cast(Callable[[str], Sequence[MapLine]], imported(readers[suffix]))
     return tuple(reader(path))
 

@@ -53,11 +53,11 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
             other = found.setdefault(key, recording)
             if os.path.realpath(other.path) != os.path.realpath(recording.path):
                 raise ConfigError(
-                    'IN', f'{other.path} and {recording.path}, whose results would both be named '
-                    f'{recording.place}', 'one of them')
+                    'IN', f'two recordings for one result, {recording.place}: {other.path} and '
+                    f'{recording.path}', 'different names, or a command for each')
         if not recordings:
             raise ConfigError('IN', f'no recording that matches {text}' if is_glob(text)
-                              else f'no recording in {text}', 'at least one')
+                              else f'no recording in {text}', 'at least one recording')
     return list(found.values())
 
 
@@ -88,7 +88,8 @@ class _Search:
         elif os.path.lexists(path):
             found.append(FoundRecording(text, _place(path, path.parent)))
         else:
-            raise ConfigError('IN', f'no file {text}', 'a recording, a folder or a glob')
+            raise ConfigError('IN', f'no such file or folder: {text}',
+                              "a recording, a folder of recordings or a pattern such as '*.mcap'")
         known = {os.path.realpath(recording.path) for recording in found}
         while self._links:
             for recording in self._in_folder(*self._links.pop(0)):
@@ -101,8 +102,8 @@ class _Search:
         parts = pattern.parts
         n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
         if '..' in parts[n_plain:]:
-            raise ConfigError('IN', f'.. after a wildcard in {pattern}',
-                              'wildcards after the last ..')
+            raise ConfigError('IN', f'{pattern}, with .. after a wildcard',
+                              'wildcards only after the last ..')
         base = Path(*parts[:n_plain])
         for path in sorted(set(_matches(pattern))):
             if os.path.isdir(path):

@@ -103,7 +103,9 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
     with monkeypatch.context() as patched:
         wait_less(patched)
         assert error_of(capsys, 'convert', 'drives', 'out', '--to', 'json', '--dask',
-                        scheduler.address) == f'error: {scheduler.address}: no worker for 2 s'
+                        scheduler.address) == (
+                            f'error: {scheduler.address}: the cluster had no worker for 2 s; '
+                            'is a `dask worker` of it running?')
     scheduler.add_worker(there)
     capsys.readouterr()
     assert main(['convert', 'drives', 'out', '--to', 'json', '--dask', scheduler.address]) == 0

@@ -45,8 +45,8 @@ def test_a_batch_names_the_parts_that_killed_programs_left(drives, tmp_path, cap
     recorded = out / '.a.json.part'
     recorded.write_text('[ what a killed record has left')
     assert convert(drives, out) == 0
-    assert capsys.readouterr().err == (f'warning: {out}: left by programs that were killed, and '
-                                       f'not removed: {recorded}\n')
+    assert capsys.readouterr().err == (f'warning: {out}: killed programs have left files, '
+                                       f'which are not removed: {recorded}\n')
     assert written(out) == ['.a.json.part', 'a.json']
 
 
@@ -65,7 +65,7 @@ def test_a_glob_writes_only_into_the_output(drives, tmp_path, capsys):
     out = tmp_path / 'deep' / 'out'
     assert convert(drives / '*' / '..' / '..' / 'drives' / 'a.json', out) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.endswith('; expected wildcards after the last ..')
+    assert line.endswith('; expected wildcards only after the last ..')
     assert not out.parent.exists()
     # Before the wildcards it is a folder like any other.
     assert convert(drives / 'day1' / '..' / '*.json', out) == 0

@@ -143,7 +143,7 @@ def test_inspect_counts_every_anomaly(inspect):
     code, found, _ = inspect(frames)
     assert code == 0
     assert anomalies(found) == {
-        'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are no rotation': 1,
+        'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are not rotations': 1,
         'poses with null': 1, 'velocities with null': 1, 'duplicate names': 1,
         'actors dropped': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
         'steps of the clock': 1, 'restarts': 1}

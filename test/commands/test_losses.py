@@ -74,4 +74,4 @@ def test_losses_of_many_files_are_one_line_and_their_number(tmp_path, capsys):
     first, others = capsys.readouterr().err.splitlines()
     text = first.removeprefix(f'warning: {tmp_path}/out/').partition(': ')[2]
     assert text.startswith('a table does not carry: ')
-    assert others == f'warning: OUT: {text} (the same of 2 more)'
+    assert others == f'warning: 2 more: {text}'

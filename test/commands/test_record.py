@@ -383,7 +383,7 @@ def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
             peer.emit(frame())
         wait_until_asleep(process)
         assert ended_by_a_signal(process) \
-            == f'interrupted: the frames are in {pipe}, without its end\n'
+            == f'interrupted: the frames are in {pipe}, whose end is missing\n'
         os.close(reader)
         os.close(probe)
 

@@ -193,7 +193,7 @@ def test_recorded_format_on_a_full_disk_is_one_line(out):
         return
     part = out.with_name(f'.{out.name}.part')
     assert set(names(out.parent)) - {out.name} == {part.name}
-    assert f'; what there was room for is in {part}' in line
+    assert f'; what fitted is in {part}' in line
     assert n_kept(out, part, line) > 0
 
 

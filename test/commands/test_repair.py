@@ -187,7 +187,7 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     ('drive.json', 'drive.json', 'expected a path that neither contains PART nor lies in it'),
     ('mcap', 'mcap/new', 'expected a path that neither contains PART nor lies in it'),
     ('mcap/mcap_0.mcap', 'mcap', 'expected a path that neither contains PART nor lies in it'),
-    ('fifo', 'out.json', 'neither a file nor a folder'),
+    ('fifo', 'out.json', 'found a special file'),
     ('empty', 'out', 'no storage file of a bag'),
     ('.', '../two', 'storage files of bags in 2 folders')])
 def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expected, refusal):
@@ -834,5 +834,5 @@ def test_repair_of_parquet_says_why_not(source, repair, tmp_path, capsys):
     (tmp_path / 'part').write_bytes((tmp_path / 'a.parquet').read_bytes()[:-100])
     code, line = repair(tmp_path / 'part', 'out.parquet')
     assert code == 1
-    assert line.endswith('found a table in Parquet, whose rows cannot be found without its end; '
-                         'expected a table in CSV, or another recording')
+    assert line.endswith('found a table in Parquet, whose rows cannot be located without the end '
+                         'of the file; expected a table in CSV, or another recording')

@@ -246,7 +246,7 @@ def test_ego_of_the_transforms(tmp_path, evaluate, stack):
     assert ego['speed_error']['rmse'] is None
     assert 'no topic to evaluate' in evaluate(bag, code=1)
     del messages[0]
-    assert 'found no moving transform to base_link; expected those from map' in evaluate(
+    assert 'found no moving transform to base_link; expected transforms from map' in evaluate(
         write_bag(tmp_path / 'none', messages), '--ego-tf', code=1)
 
 
@@ -273,7 +273,7 @@ def test_warnings_of_what_is_wrong(tmp_path, drive, stack, capsys):
     n_messages = sum(1 for _ in messages_of(stack, (TRACKING,)))
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     errors = capsys.readouterr().err
-    assert f'{n_messages} objects with a negative size, taken as unknown' in errors
+    assert f'{n_messages} objects: a negative size counts as unknown' in errors
     assert 'half of the positions of the ego are more than 25 m off' in errors
 
 

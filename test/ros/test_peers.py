@@ -177,7 +177,7 @@ def test_ros_clock_that_goes_back_is_a_restart(bench):
         deletes = [any(marker.action == 3 for marker in array.markers) for array in markers]
         assert deletes == [is_restart, False, False, False]
         rig.listener.until(lambda n=is_restart: len(actors) == n)
-    rig.listener.until(lambda: 'the clock of ROS went back' in rig.node.log,
+    rig.listener.until(lambda: 'the ROS clock went back' in rig.node.log,
                        what='the line of the log')
     check_counters_never_decrease(rig.diagnostics)
     rig.finish()

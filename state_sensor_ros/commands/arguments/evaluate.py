@@ -81,10 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--against', metavar='OLD.json',
                         help='compare with the --json output of an earlier run')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
-    for name, what in (('below', 'less'), ('above', 'greater')):
+    for name, what, path in (('below', 'less', 'detection/map=0.5'),
+                             ('above', 'greater', 'detection/mate=0.5')):
         parser.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
-                            metavar='PATH=VALUE', help=f'exit with 1 if a result is {what}, such '
-                            'as detection/map=0.5')
+                            metavar='PATH=VALUE',
+                            help=f'exit with 1 if a result is {what}, such as {path}')
     parser.add_argument('--pool', action='store_true',
                         help=argparse.SUPPRESS)
     add_quiet(parser)

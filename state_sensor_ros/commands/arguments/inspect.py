@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--live', action='store_true',
                         help='read a live stream until --frames, --seconds or Ctrl-C')
     parser.add_argument('--json', action='store_true',
-                        help='print JSON; `replayable` is null without a Replay Mode')
+                        help='print JSON; `replayable` is null if there is no Replay Mode')
     parser.add_argument('--safety', action='store_true',
                         help='add safety measures and events of the ego')
     parser.add_argument('--parquet', metavar='OUT',

@@ -28,7 +28,7 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     cut.seek(0)
     n_messages, lost = (_copy_mcap if is_mcap else _copy_plain)(cut, target)
     if not n_messages:
-        raise TrajectoryFormatError(name, 'no whole message', 'at least one')
+        raise TrajectoryFormatError(name, 'no whole message', 'at least one whole message')
     return n_messages, lost
 
 
@@ -38,10 +38,10 @@ def _copy_plain(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
     while head := cut.read(_LENGTH.size):
         n_bytes = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
         if not 0 < n_bytes <= DEFAULT_LIMITS.n_bytes:
-            return n_messages, f'{counted(len(head + cut.read()), "byte")} that are no message'
+            return n_messages, f'{counted(len(head + cut.read()), "byte")} that are not a message'
         message = cut.read(n_bytes)
         if len(message) < n_bytes:
-            return n_messages, 'a message that is not complete'
+            return n_messages, 'an incomplete message'
         target.write(head + message)
         n_messages += 1
     return n_messages, ''

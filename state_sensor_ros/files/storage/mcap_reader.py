@@ -143,8 +143,8 @@ class McapReader:
         self._n_held = 0
         yield from self._merged(selected, counts, crc)
         if counts != self.counts:
-            raise damaged(self._file.name, f'{counts.total()} messages where the summary says '
-                          f'{self.counts.total()}, or others')
+            raise damaged(self._file.name, f'{counts.total()} messages, but {self.counts.total()} '
+                          'or other topics in the summary')
         if self._data_end is not None and (expected := self._parsed(self._data_end, parse_crc)):
             self._check_crc(crc, self._data_end.offset, expected)
 

@@ -319,8 +319,8 @@ class WorldClient:
             self._is_unanswered = is_unanswered
             self._tell(WorldNote(
                 UNANSWERED, f'throttle {shown.throttle:.2f} and brake {shown.brake:.2f} are in '
-                'effect, as no command of the last moments: the server takes no commands, or '
-                'another client drives' if is_unanswered else ''))
+                'effect, unlike the last commands: the server ignores commands, or another '
+                'client drives' if is_unanswered else ''))
 
     # Requests, in threads of their own.
 

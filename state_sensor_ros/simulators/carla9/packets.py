@@ -133,8 +133,8 @@ class LogFile:
 
     def _cut(self, where: str, n_frames: int, end: int) -> TruncatedError:
         return TruncatedError(
-            self._name, f'the end of the file in {where}', 'its rest', n_frames=n_frames, end=end,
-            lost='the frame that is not complete' if n_frames else 'everything',
+            self._name, f'the end of the file in {where}', 'its other bytes', n_frames=n_frames,
+            end=end, lost='the incomplete frame' if n_frames else 'everything',
             container='the log', advice='`state_sensor repair` writes a whole log'
             if n_frames else '')
 

@@ -134,8 +134,8 @@ class OsiDecoder(SingleFrameDecoder):
         if self._stationary.rows and not all(
                 still.base.HasField('position') for still in truth.stationary_object):
             return [Fault(DROPPED, DecodeError(
-                'stationary_object', 'one without a position',
-                'positions of all: those of the message before are kept'))]
+                'stationary_object', 'an object without a position',
+                'a position for each; the objects of the previous message are kept'))]
         self._stationary = _Actors()
         names = ObjectNames()
         for still in truth.stationary_object:
@@ -187,8 +187,8 @@ class OsiDecoder(SingleFrameDecoder):
         if host is None or host in self._names or host == self._missing_host:
             return []
         self._missing_host = host
-        return [Fault(DROPPED, DecodeError('host_vehicle_id', f'{host}, which no object has',
-                                           'the id of a moving object'))]
+        return [Fault(DROPPED, DecodeError(
+            'host_vehicle_id', f'{host}, the id of no moving object', 'that of a moving object'))]
 
     def _add_stationary(self, actors: _Actors, faults: list[Fault]) -> None:
         still = self._stationary
@@ -203,7 +203,7 @@ class OsiDecoder(SingleFrameDecoder):
                                         strict=True):
             if name in self._names.taken:
                 faults.append(Fault(DUPLICATE, DecodeError(
-                    f'stationary_object {name}', 'a name of a moving object', 'another name')))
+                    f'stationary_object {name}', 'the name of a moving object', 'another name')))
             else:
                 actors.add(KnownObject(name, tags, False, (0, 0)), id_, row)
 
@@ -279,4 +279,4 @@ def _motion_of(moving: MovingObject) -> tuple[float, ...]:
 
 def _duplicate(member: str, thing: MovingObject | StationaryObject) -> Fault:
     return Fault(DUPLICATE, DecodeError(f'{member} {thing.id.value}',
-                                        'a second one of this id or name', 'one'))
+                                        'a second object of this id or name', 'one'))

@@ -49,7 +49,7 @@ from state_sensor_ros.simulators.sumo.step_frames import (
 _ATTRIBUTES = (('x', None), ('y', None), ('z', 0.0), ('angle', math.nan), ('slope', 0.0),
                ('speed', math.nan), ('speedLat', math.nan), ('pos', math.nan),
                ('signals', math.nan))
-_BESIDE = 'a vehicle, or a person beside the road'
+_BESIDE = 'a vehicle, or a person outside of vehicles'
 _DECLARED = 'a vType in a file that the header names, in one beside it, or in -p sumo.types:=FILE'
 # Classes of SUMO's own types, for actors without a type of their own.
 _CLASSES_OF_DEFAULTS = {'DEFAULT_BIKETYPE': 'bicycle', 'DEFAULT_TAXITYPE': 'taxi',
@@ -82,9 +82,10 @@ class StepDecoder:
         frame = self._maker.frame(
             step.time, [ids[i][1] for i in kept], [step.types[i] for i in kept],
             [step.places[i] for i in kept], columns[kept], 10.0 ** -step.n_decimals)
-        step.omitted += [(RIDER, ids[i][1], f'a person who rides in {vehicle}', _BESIDE)
+        step.omitted += [(RIDER, ids[i][1], f'a person in {vehicle}', _BESIDE)
                          for i, vehicle in riders.items()]
-        step.omitted += [(UNDECLARED + name, ids[i][1], 'its class and size assumed', _DECLARED)
+        step.omitted += [(UNDECLARED + name, ids[i][1],
+                          'no vType, so class and size are assumed', _DECLARED)
                          for i, name in step.undeclared.items() if i not in riders]
         faults = []
         for kind, name, found, expected in step.omitted:
@@ -111,7 +112,7 @@ class StepDecoder:
 
 
 def _vehicle_places(step: _Step) -> dict[tuple[float, ...], str]:
-    return {(row[X], row[Y]): name for (tag, name), row in zip(
+    return {(row[X], row[Y]): f'vehicle {name}' for (tag, name), row in zip(
         step.ids, step.rows, strict=True) if tag == 'vehicle'}
 
 
@@ -155,17 +156,17 @@ class _Step:
             self._add(tag, attributes)
         elif tag in ('vehicle', 'person', 'container'):
             kind, found = (DROPPED, 'a container') if tag == 'container' \
-                else (RIDER, f'a {tag} who rides in {attributes["vehicle"]}')
+                else (RIDER, f'a {tag} in vehicle {attributes["vehicle"]}')
             self.omitted.append((kind, attributes.get('id', ''), found, _BESIDE))
 
     def _add(self, tag: str, attributes: dict[str, str]) -> None:
         name = attributes.get('id', '')
         if not name:
-            self.faults.append(Fault(DROPPED, DecodeError(tag, 'no id', 'one')))
+            self.faults.append(Fault(DROPPED, DecodeError(tag, 'no id', 'an id')))
             return
         if (tag, name) in self.ids:
             self.faults.append(Fault(DUPLICATE, DecodeError(
-                f'{tag} {name}', 'a second one of this id', 'one')))
+                f'{tag} {name}', f'a second {tag} of this id', 'one')))
             return
         try:
             row = [_number(attributes, key, default) for key, default in _ATTRIBUTES]

@@ -39,8 +39,8 @@ class SumoParameters:
                              choices=('restore', 'stop'), used_by=LIVE)
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
                          'it has left.')
-    step: float = parameter(0.05, 'Step of a newly started SUMO, simulated s.',
-                            low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
+    step: float = parameter(0.05, 'Step of a newly started SUMO, simulated s; it replaces '
+                            'that of the scenario.', low=0.001, high=_LONGEST_STEP_S, used_by=LIVE)
     seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0,
                           high=2147483647, used_by=LIVE)
     args: tuple[str, ...] = parameter(

@@ -67,7 +67,7 @@ class SumoSimulator(Simulator):
                           'without sumo.port: it is for a running SUMO')
         for name, path in (('sumo.config', own.config), ('sumo.net', own.net)):
             if path and not Path(path).is_file():
-                raise ConfigError(name, path, 'an existing file')
+                raise ConfigError(name, f'no such file: {path}', 'an existing file')
         if settings.control_input and not own.ego:
             raise ConfigError('sumo.ego', "''", '`first` or the id of a vehicle if '
                               'control_input is set')

@@ -55,7 +55,7 @@ def test_riders_are_dropped_and_counted_once(capsys):
         assert {frame.names for frame in recording} == {('car', 'walker')}
         assert recording.faults.counts == {'rider': 1}
     assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
-    assert 'rider: frame 0: driver: found a person who rides in car' in capsys.readouterr().err
+    assert 'rider: frame 0: driver: found a person in vehicle car' in capsys.readouterr().err
 
 
 def test_types_are_those_of_the_files_that_the_header_names(capsys):
@@ -146,7 +146,7 @@ def test_rider_of_a_vehicle_that_is_not_in_the_output_is_dropped(capsys):
         assert {frame.names for frame in recording} == {('walker',)}
         assert recording.faults.counts == {'rider': 1}
     assert main(['inspect', 'fcd.gz']) == 0
-    assert 'driver: found a person who rides in a vehicle that is not in the output' in \
+    assert 'driver: found a person in a vehicle that is not in the output' in \
         capsys.readouterr().out
 
 

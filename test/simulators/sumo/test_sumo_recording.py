@@ -117,8 +117,8 @@ def test_fcd_recording_in_metres_is_read(capsys):
 
 
 @pytest.mark.parametrize(('vehicle', 'words'), [
-    ('<vehicle x="1" y="2" angle="90" speed="20"/>', 'vehicle: found no id; expected one'),
-    ('<person id="" x="1" y="2" angle="90" speed="2"/>', 'person: found no id; expected one'),
+    ('<vehicle x="1" y="2" angle="90" speed="20"/>', 'vehicle: found no id; expected an id'),
+    ('<person id="" x="1" y="2" angle="90" speed="2"/>', 'person: found no id; expected an id'),
     ('<vehicle id="c" x="nan" y="2" angle="90"/>', "vehicle c: found x 'nan'; expected numbers"),
     ('<vehicle id="c" x="1" y="-inf" angle="90"/>',
      "vehicle c: found y '-inf'; expected numbers"),
