@@ -302,7 +302,8 @@ class ConsistencyCheck:
         if elapsed > _MAX_TURN_GAP_S:
             self.not_compared[TURN] += len(rows)
             return
-        self._compare_turns(last, frame, rows[~derived], classes[~derived])
+        steady = ~derived & ~jumps
+        self._compare_turns(last, frame, rows[steady], classes[steady])
         self._check_headings(frame, rows, moved, moves)
 
     def _compare_turns(self, last: Frame, frame: Frame, rows: Rows, classes: Kinds) -> None:
@@ -310,8 +311,10 @@ class ConsistencyCheck:
         # Yaw alone: roll and pitch rates have an artifact of the simulator,
         # doc/protocol/units.md#angular-velocity.
         turned = rotation_vectors(last.orientation_xyzw[rows], frame.orientation_xyzw[rows])[:, 2:]
-        predicted = (0.5 * elapsed * (
-            frame.angular_velocity_xyz + last.angular_velocity_xyz))[rows, 2:]
+        now, before = (elapsed * each.angular_velocity_xyz[rows, 2:] for each in (frame, last))
+        predicted = 0.5 * (now + before)
+        # People turn within one step: their rates are those since the last frame.
+        predicted = np.where(np.abs(turned - now) < np.abs(turned - predicted), now, predicted)
         turns = np.maximum(_norm(turned), _norm(predicted)) > _MIN_YAW_RATE * elapsed
         for class_ in set(classes[turns].tolist()):
             chosen = turns & (classes == class_)

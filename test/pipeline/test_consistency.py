@@ -196,3 +196,19 @@ def test_wheels_and_boxes_are_due_more_seldom_with_many_actors(n_actors, period_
     assert check.next_details_s < 100.0
     check.add(frame)
     assert check.next_details_s == 100.0 + period_s
+
+
+@pytest.mark.parametrize(('rate', 'complaints'), [
+    (1.0, 0), (math.degrees(1.0), 1), (-1.0, 1), (0.0, 1)])
+def test_people_who_turn_in_one_step_have_the_rates_since_the_last_one(rate, complaints):
+    """SUMO's people turn at once: the mean of the rates of two such frames is no rotation."""
+    check, before = ConsistencyCheck(), 0.0
+    for i in range(30):
+        yaw = 1.5 * (i % 2)
+        check.add(build_frame(
+            'toy', 0.1 * i, ('w',), [(0.2 * i, 0.0, 0.0)], velocity_xyz=[(2.0, 0.0, 0.0)],
+            orientation_xyzw=[(0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))],
+            angular_velocity_xyz=[(0.0, 0.0, rate * (yaw - before) / 0.1)],
+            is_vehicle=[False], tags=[('pedestrian',)]))
+        before = yaw
+    assert len(check.result().complaints) == complaints

@@ -134,7 +134,7 @@ class Movements:
         """Return what has changed since the last step, by its duration."""
         # before: (N,) rows of the actors in the last step, -1 for none.
         # Returns movements of the middles (N, 3) and the fronts (N, 2), m/s, NaN for a new actor
-        # or after a jump; (N,) turning, rad/s, 0 for these.
+        # or after a jump; (N,) turning, rad/s, 0 for a new actor, NaN after a jump.
         n_actors = len(step.names)
         moved, front_moved = np.full((n_actors, 3), np.nan), np.full((n_actors, 2), np.nan)
         rates = np.zeros(n_actors)
@@ -147,6 +147,7 @@ class Movements:
             fastest = np.where(step.is_person[rows], FASTEST_PERSON, _FASTEST)
             is_steady = np.hypot(ways[:, 0], ways[:, 1]) < np.where(
                 np.isnan(speeds), step_s * fastest, 2 * step_s * np.abs(speeds)) + _JUMP_M
+            rates[rows[~is_steady]] = math.nan
             rows, ways = rows[is_steady], ways[is_steady]
             before = before[rows]
             front_moved[rows] = ways / step_s
@@ -170,7 +171,7 @@ class Movements:
         lateral = np.where(is_said, lateral, np.where(is_moved, to_side, 0.0))
         along = np.cos(step.slopes) * step.columns[:, SPEED] * scales
         to_middle = step.middle_xyz[:, :2] - step.columns[:, [X, Y]]
-        turning = rates[:, None] * np.column_stack((-to_middle[:, 1], to_middle[:, 0]))
+        turning = np.nan_to_num(rates)[:, None] * np.column_stack((-to_middle[:, 1], to_middle[:, 0]))
         velocities = along[:, None] * ahead + lateral[:, None] * left + turning
         # Where a lane has a kink, SUMO moves the front along it in one step, and the heading
         # follows in several: what is lost of the speed changes slowly, or it were a hard braking.

@@ -116,6 +116,14 @@ def test_jump_is_no_velocity_if_there_is_no_speed():
         assert all(np.isnan(frame.velocity_xyz).all() for frame in recording)
 
 
+def test_rate_of_turning_is_unknown_after_a_jump():
+    """People whom SUMO put across a junction had a rate of 0 while they turned."""
+    Path('a.fcd.xml').write_text(fcd(CAR.replace('{x}', '{x}00')))
+    with sensor.open_recording('a.fcd.xml') as recording:
+        assert [np.isnan(frame.angular_velocity_xyz[0, 2]) for frame in recording] == [
+            False, True, True]
+
+
 @pytest.mark.parametrize(('text', 'error'), [
     ('<configuration><input/></configuration>', (
         'a scenario of SUMO; expected FCD output; `state_sensor record OUT --source sumo -p '
