@@ -311,3 +311,19 @@ def test_table_of_a_file_that_is_no_table_is_an_error(tmp_path, refusal):
     (tmp_path / 'no.parquet').write_bytes(b'PAR1' + b'x' * 100)
     line = refusal('inspect', tmp_path / 'no.parquet')
     assert line.startswith(f'error: {tmp_path}/no.parquet: found ')
+
+
+def test_table_of_some_rows_that_pandas_writes_is_read(drive, tmp_path):
+    """Objects have no lanes, and pandas writes a column of None alone without a type."""
+    pytest.importorskip('pandas')
+    table = sensor.read_table(drive / 'drive.json').to_pandas()
+    table[table.kind == 'object'].to_parquet(tmp_path / 'objects.parquet')
+    schema = pq.read_schema(tmp_path / 'objects.parquet')
+    assert pa.types.is_null(schema.field('lane_change_left').type)
+    with sensor.open_recording(tmp_path / 'objects.parquet') as found, \
+            sensor.open_recording(drive / 'drive.json') as whole:
+        for frame, expected in zip(found, whole, strict=True):
+            assert len(frame.lanes) == 0
+            rows = np.flatnonzero(expected.kinds == sensor.Kind.OBJECT)
+            assert frame.names == expected.select(rows).names
+            np.testing.assert_array_equal(frame.position_xyz, expected.position_xyz[rows])

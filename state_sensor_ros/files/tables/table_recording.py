@@ -141,7 +141,8 @@ class TableRecording(FrameFile):
             'string': _is_text, 'bool': kinds.is_boolean}.get(expected, lambda kind: (
                 # pandas makes float64 of integers if one is missing.
                 kinds.is_integer(kind) or kinds.is_floating(kind)))(kind)
-        if len(types) > 1 or not is_fit:
+        # pandas writes a column of None alone without a type.
+        if len(types) > 1 or not (is_fit or kinds.is_null(kind)):
             found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
             raise TrajectoryFormatError(f'{self.name}: column {name}', found, expected)
 

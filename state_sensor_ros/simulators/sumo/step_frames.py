@@ -171,7 +171,8 @@ class Movements:
         lateral = np.where(is_said, lateral, np.where(is_moved, to_side, 0.0))
         along = np.cos(step.slopes) * step.columns[:, SPEED] * scales
         to_middle = step.middle_xyz[:, :2] - step.columns[:, [X, Y]]
-        turning = np.nan_to_num(rates)[:, None] * np.column_stack((-to_middle[:, 1], to_middle[:, 0]))
+        turning = np.nan_to_num(rates)[:, None] * np.column_stack(
+            (-to_middle[:, 1], to_middle[:, 0]))
         velocities = along[:, None] * ahead + lateral[:, None] * left + turning
         # Where a lane has a kink, SUMO moves the front along it in one step, and the heading
         # follows in several: what is lost of the speed changes slowly, or it were a hard braking.
