@@ -201,7 +201,7 @@ def test_wheels_and_boxes_are_due_more_seldom_with_many_actors(n_actors, period_
 @pytest.mark.parametrize(('rate', 'complaints'), [
     (1.0, 0), (math.degrees(1.0), 1), (-1.0, 1), (0.0, 1)])
 def test_people_who_turn_in_one_step_have_the_rates_since_the_last_one(rate, complaints):
-    """SUMO's people turn at once: the mean of the rates of two such frames is no rotation."""
+    """People in SUMO turn at once: the mean of the rates of two such frames is no rotation."""
     check, before = ConsistencyCheck(), 0.0
     for i in range(30):
         yaw = 1.5 * (i % 2)
