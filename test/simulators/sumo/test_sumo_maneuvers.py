@@ -158,7 +158,8 @@ def test_sumo_frames_are_the_same_live_and_from_fcd_row_by_row(run):
         assert sorted(live.names) == sorted(stored.names)
         rows = [stored.names.index(name) for name in live.names]
         assert live.tags == tuple(stored.tags[row] for row in rows)
-        assert np.allclose(live.kinematics, stored.kinematics[rows], rtol=0, atol=1e-5)
+        assert np.allclose(live.kinematics, stored.kinematics[rows], rtol=0, atol=1e-5,
+                           equal_nan=True)
         assert np.allclose(live.boxes.size_xyz, stored.boxes.size_xyz[rows])
         assert lanes_of(live).keys() == lanes_of(stored).keys()
         for name, lane in lanes_of(live).items():
