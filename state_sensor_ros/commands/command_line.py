@@ -55,8 +55,6 @@ COMMANDS = {
 }
 FAILED = 1
 
-# No parameter has an effect on these: none is advised.
-_WITHOUT_PARAMETERS = ('echo', 'parameters', 'repair', 'topics')
 # Errors of a write, which has no name of a file.
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EBADF, errno.EIO, errno.EFBIG, errno.EINVAL)
 
@@ -160,9 +158,8 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     if words[:1] != named:
         parser.parse_program(words)
     [name] = named
-    if name not in _WITHOUT_PARAMETERS:
-        commands[name].explain = lambda option, values: import_module(
-            f'{_COMMANDS}.parameter_values').present_spelling(option, values)
+    commands[name].explain = lambda *found: import_module(
+        f'{_COMMANDS}.parameter_values').present_spelling(*found)
     args = commands[name].parse(words[1:])
     if is_program:
         reserve()

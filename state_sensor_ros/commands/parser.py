@@ -50,16 +50,19 @@ class Version(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """Parse arguments; an error is one line that begins with ``error:``."""
 
-    # explain: returns what an unknown option is now, ``''`` for no option of an earlier version.
+    # explain: returns what an unknown option is now, ``''`` for no option of an earlier version,
+    # from the option, its values, and the names of all that is declared.
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         self._positional: dict[str, str] = {}
+        self._declared: set[str] = set()
         super().__init__(**{'formatter_class': partial(
             argparse.RawDescriptionHelpFormatter, max_help_position=_OPTION_WIDTH), **options})
-        self.explain: Callable[[str, Sequence[str]], str] = lambda option, values: ''
+        self.explain: Callable[[str, Sequence[str], set[str]], str] = lambda *_: ''
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:  # noqa: ANN401
         action = super().add_argument(*names, **options)
+        self._declared.add(action.dest)
         if not action.option_strings:
             word = str(action.metavar or action.dest)
             self._positional[action.dest] = {'+': f'{word} [{word} ...]', '*': f'[{word} ...]',
@@ -85,7 +88,7 @@ class Parser(argparse.ArgumentParser):
             values = [*takewhile(lambda value: not _is_option(value),
                                  words[words.index(word) + 1:])] if word in words else []
             word, has_value, value = word.partition('=')
-            if text := self.explain(word, [value] if has_value else values):
+            if text := self.explain(word, [value] if has_value else values, self._declared):
                 message, word = text, ''
             elif word.startswith('--'):
                 known = re.findall(r'--\w[\w-]*', self.format_help())

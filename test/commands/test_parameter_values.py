@@ -229,11 +229,12 @@ def test_old_spelling_is_answered_by_the_new_one(folder, capsys, words, text):
         assert main(['convert', 'in.json', 'out', '-q', '-p', given[1]]) == 0
 
 
-def test_command_without_parameters_does_not_advise_one(capsys):
+@pytest.mark.parametrize('words', [['topics'], ['synth', 'out.json']])
+def test_command_without_parameters_does_not_advise_one(capsys, words):
     with pytest.raises(SystemExit, match='2'):
-        main(['topics', '--host', 'x'])
+        main([*words, '--host', 'x'])
     error = capsys.readouterr().err
-    assert 'unrecognized arguments: --host x' in error
+    assert 'unrecognized arguments: --host' in error
     assert '-p' not in error.replace('--', '')
 
 

@@ -84,7 +84,6 @@ class ClientState(Enum):
     CLOSED = 5
 
 
-_SENSOR_CONFIGURED = (ClientState.CONFIGURED, ClientState.CONNECTED)
 _SENSOR_CONNECTED = (ClientState.CONNECTED, ClientState.RECOVERING)
 
 
