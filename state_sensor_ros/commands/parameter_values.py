@@ -134,12 +134,12 @@ def warn_of_unused(args: argparse.Namespace) -> None:
         print_line(UNUSED + ', '.join(f'-p {name}' for name in unread))
 
 
-def present_spelling(option: str, values: Sequence[str], declared: set[str]) -> str:
+def present_spelling(option: str, values: Sequence[str], options: set[str]) -> str:
     """Return what an option of an earlier version is now, ``''`` if there was none."""
-    # declared: names of the options of the command; it uses parameters if one is a parameter, too.
+    # options: names of the command's own; it uses parameters if one is a parameter, too.
     if option in _FORMER:
         return f'{option} is now {_FORMER[option]}'
-    if declared.isdisjoint((*_OPTIONS, *_IN_SETTINGS)):
+    if options.isdisjoint((*_OPTIONS, *_IN_SETTINGS)):
         return ''
     schema, name = schema_of(with_added=True), option.removeprefix('--').replace('-', '_')
     for candidate in (name, name.replace('_', '.', 1), name.removeprefix('no_')):
