@@ -173,7 +173,7 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
     for recording, output in outputs.items():
         other = sources.setdefault(output, recording.path)
         if other != recording.path:
-            raise ConfigError('IN', f'two recordings for one OUT, {output}: {other} and '
+            raise ConfigError('IN', f'two recordings for the same output {output}: {other} and '
                               f'{recording.path}',
                               'different names, or a command for each')
     return list(outputs.items())

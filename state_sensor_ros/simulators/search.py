@@ -53,8 +53,8 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
             other = found.setdefault(key, recording)
             if os.path.realpath(other.path) != os.path.realpath(recording.path):
                 raise ConfigError(
-                    'IN', f'two recordings for one result, {recording.place}: {other.path} and '
-                    f'{recording.path}', 'different names, or a command for each')
+                    'IN', f'two recordings for the same output {recording.place}: '
+                    f'{other.path} and {recording.path}', 'different names, or a command for each')
         if not recordings:
             raise ConfigError('IN', f'no recording that matches {text}' if is_glob(text)
                               else f'no recording in {text}', 'at least one recording')
@@ -88,7 +88,7 @@ class _Search:
         elif os.path.lexists(path):
             found.append(FoundRecording(text, _place(path, path.parent)))
         else:
-            raise ConfigError('IN', f'no such file or folder: {text}',
+            raise ConfigError('IN', f'no such file or directory: {text}',
                               "a recording, a folder of recordings or a pattern such as '*.mcap'")
         known = {os.path.realpath(recording.path) for recording in found}
         while self._links:
