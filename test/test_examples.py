@@ -98,29 +98,6 @@ def test_example_plots_a_recording(tmp_path):
     assert (tmp_path / 'paths.png').read_bytes().startswith(b'\x89PNG')
 
 
-# At most so many lines for each question to a recording.
-QUESTIONS = {'nearest vehicle': 4, 'lane changes': 1, 'against that of another': 2, 'DataFrame': 3}
-
-
-def cells_of(path):
-    """Return the lines of code of each cell by its title."""
-    found, title = {}, ''
-    for line in path.read_text(encoding='utf-8').splitlines():
-        if line.startswith('# %% '):
-            title = line.removeprefix('# %% ')
-        elif title and line.strip() and not line.startswith('#'):
-            found.setdefault(title, []).append(line)
-    return found
-
-
-@pytest.mark.parametrize('question', QUESTIONS)
-def test_example_of_analysis_takes_few_lines(question):
-    cells = cells_of(EXAMPLES / 'analysis.py').items()
-    [(title, lines)] = [(title, lines) for title, lines in cells if question in title]
-    assert len(lines) <= QUESTIONS[question]
-    assert title.endswith(f': {len(lines)} line' + 's' * (len(lines) > 1))
-
-
 def test_example_of_analysis_answers(tmp_path):
     drive = tmp_path / 'drive.json'
     assert main(['synth', str(drive), '--frames', '10']) == 0

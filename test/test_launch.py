@@ -34,10 +34,6 @@ def declared(path):
             == 'DeclareLaunchArgument'}
 
 
-def test_launch_files_are_those_of_the_interface():
-    assert {path.name for path in FILES} == ARGUMENTS.keys()
-
-
 @pytest.mark.parametrize('path', FILES, ids=lambda path: path.name)
 def test_launch_arguments_are_declared_with_a_description(path):
     compile(path.read_text(), path.name, 'exec')
@@ -253,10 +249,3 @@ def test_launch_demo_leaves_the_host_and_the_parameters_to_its_arguments(started
     given = dict(included.launch_arguments)
     assert 'host' not in given
     assert given['params_file'].variable_name[0].text == 'params_file'
-
-
-@pytest.mark.parametrize('name', ['state_sensor', 'demo'])
-def test_launch_descriptions_have_these_arguments(started, name):
-    description = module_of(name).generate_launch_description()
-    arguments = [argument.name for argument in description.get_launch_arguments()]
-    assert arguments[:len(ARGUMENTS[f'{name}.launch.py'])] == ARGUMENTS[f'{name}.launch.py']
