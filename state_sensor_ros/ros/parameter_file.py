@@ -24,7 +24,7 @@ from state_sensor_ros.texts import one_line, size
 
 _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
 # That of a node with every parameter has 10 kB; a recording would be parsed for a minute.
-_MAX_BYTES = 2**20
+_MAX_BYTES = 1_000_000
 
 
 def read_parameter_file(path: str | Path, option: str) -> object:
