@@ -309,7 +309,7 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         f'    from {module} import {name}\n'
         f'    before, calls = {name}.{method}, []\n'
         '    def broken(*args, **options):\n        calls.append(1)\n'
-        '        if len(calls) > 5:\n            raise ValueError("a defect")\n'
+        '        if len(calls) > 40:\n            raise ValueError("a defect")\n'
         '        return before(*args, **options)\n'
         f'    {name}.{method} = broken\n')
     monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
