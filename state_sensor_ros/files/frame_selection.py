@@ -23,7 +23,7 @@ from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.payloads import PayloadDecoder, SelectingDecoder
+from state_sensor_ros.payloads import FrameLike, PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.texts import shortened
 
@@ -278,7 +278,7 @@ class SelectedRecording:
             if is_kept:
                 yield recorded
 
-    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
+    def payload_at(self, byte_range: tuple[int, int]) -> bytes | FrameLike:
         assert isinstance(self._recording, SeekableRecording)
         return self._recording.payload_at(byte_range)
 

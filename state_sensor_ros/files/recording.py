@@ -100,8 +100,8 @@ class RecordingReader(Protocol):
 class SeekableRecording(Protocol):
     """A recording that can return any payload again without reading those before it."""
 
-    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return the payload of a frame; this does not affect a loop over the frames."""
+    def payload_at(self, place: tuple[int, int], /) -> bytes | FrameLike:
+        """Return the payload of a frame, or it; this does not affect a loop over the frames."""
 
 
 @runtime_checkable

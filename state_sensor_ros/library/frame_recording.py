@@ -57,7 +57,7 @@ from state_sensor_ros.library.notebook import (
 from state_sensor_ros.library.safety import check_horizon, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.objects.criticality import SAFETY_NEEDS
-from state_sensor_ros.payloads import decode_packet, Packet, PayloadDecoder
+from state_sensor_ros.payloads import decode_packet, Packet, packet_of, PayloadDecoder
 from state_sensor_ros.perception.frame_perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
@@ -485,7 +485,9 @@ class Recording:
         reader = self._reader
         if byte_range is not None:
             assert isinstance(reader, SeekableRecording)
-            packet = Packet(reader.payload_at(byte_range), game_time, 0, 0)
+            found = reader.payload_at(byte_range)
+            packet = Packet(found, game_time, 0, 0) if isinstance(found, bytes) \
+                else packet_of(found)
         else:
             packet = next(recorded.packet for recorded in reader.frames()
                           if recorded.index == number)

@@ -12,6 +12,7 @@ import json
 
 import numpy as np
 from paths import CARLA, SAMPLE
+import pyarrow.parquet as pq
 import pytest
 from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
@@ -20,6 +21,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.files.storage.mcap_reader import McapReader
 from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
+from state_sensor_ros.files.tables.table_recording import TableRecording
 from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
 
 
@@ -88,6 +90,25 @@ def test_library_reads_a_frame_of_a_bag_by_its_index(drive, tmp_path, monkeypatc
         for i in (11, 0, 5, -1):
             assert recording[i].game_time == frames[i].game_time
             assert recording[i].kinematics.tolist() == frames[i].kinematics.tolist()
+
+
+def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monkeypatch):
+    path = tmp_path / 'drive.parquet'
+    assert main(['convert', str(drive), str(path)]) == 0
+    # Frames begin in the middle of row groups, and are in several of them.
+    pq.write_table(pq.read_table(path), path, row_group_size=7)
+    with sensor.open_recording(path) as recording:
+        frames = list(recording)
+        assert len(recording) == len(frames) == 12
+        monkeypatch.setattr(TableRecording, '_placed', None)
+        read = []
+        batches = TableRecording._batches
+        monkeypatch.setattr(TableRecording, '_batches', lambda self, begin: (
+            read.append(item[0]) or item for item in batches(self, begin)))
+        for i in (11, 0, 5, -1):
+            assert recording[i].names == frames[i].names
+            np.testing.assert_array_equal(recording[i].kinematics, frames[i].kinematics)
+    assert len(read) < 8 * 5
 
 
 def test_library_reads_datasets_of_carla():

@@ -16,6 +16,7 @@ its center and size differ from those that an actor of its class has without a b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 import json
@@ -29,7 +30,7 @@ import numpy.typing as npt
 from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import DecodeError, reason_of, StateError, TrajectoryFormatError
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.files.recording import FrameFile, RecordedFrame
 from state_sensor_ros.files.storage.input_file import open_positioned
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS, too_large
 from state_sensor_ros.files.tables.table_columns import (
@@ -52,7 +53,7 @@ from state_sensor_ros.frame import (
     NO_WHEELS,
 )
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
-from state_sensor_ros.payloads import FrameLike
+from state_sensor_ros.payloads import FrameLike, packet_of
 from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
 from state_sensor_ros.topics.base_link import is_measured
 from state_sensor_ros.topics.markers import MARKERS_TOPIC
@@ -92,6 +93,7 @@ class TableRecording(FrameFile):
         import pyarrow as pa
         super().__init__(str(path), 'table', '')
         self._limits = limits
+        self._road_names = NO_ROADS
         self._classes: dict[tuple[int, tuple[str, ...]], int] = {}
         # Damaged files make pyarrow raise many types of errors.
         self._failures = (pa.ArrowException, OSError, ValueError, TypeError, KeyError,
@@ -164,13 +166,51 @@ class TableRecording(FrameFile):
 
     def read(self) -> Iterator[FrameLike]:
         """Yield the frames; one without actors has no rows."""
+        return (item for item, _ in self._placed())
+
+    def entries(self) -> Iterator[RecordedFrame]:
+        """Yield the frames, each with its first row group and its number in the table."""
+        for index, (item, place) in enumerate(self._placed()):
+            packet = packet_of(item)
+            yield RecordedFrame(packet, packet.game_time, index, f'frame {index}', index + 1,
+                                place)
+
+    def payload_at(self, place: tuple[int, int]) -> FrameLike:
+        """Return a frame by its place, without reading the row groups before it."""
+        import pyarrow as pa
+        group, number = place
+        parts: list[pa.RecordBatch] = []
+        with self._reading():
+            for _, batch in self._batches(group):
+                numbers = batch.column('frame').to_numpy(zero_copy_only=False)
+                begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()
+                parts.append(batch.slice(begin, end - begin))
+                if end < len(numbers):
+                    break
+            rows = pa.concat_batches(parts)
+            return next(self._frames(rows, [0, rows.num_rows]))
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn errors of pyarrow into TrajectoryFormatError."""
+        try:
+            yield
+        except TrajectoryFormatError:
+            raise
+        except self._failures as error:
+            raise self._error(error) from error
+
+    def _placed(self) -> Iterator[tuple[FrameLike, tuple[int, int]]]:
         import pyarrow as pa
         self._road_names = NO_ROADS
         rest: pa.RecordBatch | None = None
-        try:
-            for batch in self._batches():
+        begin_group = 0
+        with self._reading():
+            for group, batch in self._batches():
                 if rest is not None:
                     batch = pa.concat_batches([rest, batch])
+                else:
+                    begin_group = group
                 numbers = batch.column('frame').to_numpy(zero_copy_only=False)
                 back = np.flatnonzero(numbers[1:] < numbers[:-1])
                 if len(back):
@@ -179,25 +219,24 @@ class TableRecording(FrameFile):
                         f'{numbers[back[0] + 1]} after {numbers[back[0]]}',
                         'rows in the order of the frames')
                 bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()]
-                yield from self._frames(batch, bounds)
+                for item, begin in zip(self._frames(batch, bounds), bounds, strict=False):
+                    yield item, (begin_group, int(numbers[begin]))
+                    begin_group = group
                 rest = batch.slice(bounds[-1]) if batch.num_rows else None
                 if rest is not None and rest.nbytes > self._limits.n_bytes:
                     raise too_large(self.name, 'a frame', self._limits.n_bytes)
             if rest is not None:
-                yield from self._frames(rest, [0, rest.num_rows])
-        except TrajectoryFormatError:
-            raise
-        except self._failures as error:
-            raise self._error(error) from error
+                [item] = self._frames(rest, [0, rest.num_rows])
+                yield item, (begin_group, rest.column('frame')[0].as_py())
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield rows in the types of a frame, of one row group at a time."""
-        for i_group in range(self._file.num_row_groups):
+    def _batches(self, begin: int = 0) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield rows in the types of a frame, and their row group, from a row group on."""
+        for i_group in range(begin, self._file.num_row_groups):
             n_rows = 0
             for batch in self._file.iter_batches(
                     _BATCH_ROWS, row_groups=[i_group], columns=self._columns):
                 n_rows += batch.num_rows
-                yield self._plain(batch)
+                yield i_group, self._plain(batch)
             # pyarrow ends a group early, without an error, if a page is damaged in some ways.
             stated = self._file.metadata.row_group(i_group).num_rows
             if n_rows != stated:
