@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 import math
 from pathlib import Path
@@ -21,15 +22,10 @@ import struct
 import time
 
 from diagnostic_msgs.msg import DiagnosticArray
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
-from rclpy.topic_or_service_is_hidden import topic_or_service_is_hidden
 
 from state_sensor_ros.files.bags.bag_writer import BagSink
-from state_sensor_ros.ros.topic_sink import message_class
-from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
+from state_sensor_ros.ros.graph import Graph, looking
+from state_sensor_ros.topics.topic import Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0
@@ -84,15 +80,12 @@ def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -
     :param check: called every LOOK_PERIOD_S; an exception ends the recording without a bag.
     :raises TimeoutError: when no frame arrives.
     """
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        recorder = Recorder(bag, node)
+    with looking(lambda: False) as graph:
+        recorder = Recorder(graph, bag, node)
         try:
             return recorder.run(duration_s, check)
         finally:
             recorder.close()
-    finally:
-        rclpy.try_shutdown()
 
 
 def stamp_of(type_name: str, data: bytes) -> int:
@@ -109,18 +102,15 @@ def stamp_of(type_name: str, data: bytes) -> int:
 
 class Recorder:
     """
-    A ROS node that records the topics of another, serialized, into a bag.
+    Records the topics of a node, serialized, into a bag.
 
     The recording begins and ends with the same frame on every topic: it has the messages with a
     stamp after the last one that was received on any topic before it began, until the last one
     that was received on any topic before it ends.
     """
 
-    def __init__(self, bag: Path, node: str) -> None:
-        self._name = node
-        self._node = rclpy.create_node('demo_recorder')
-        self._executor = SingleThreadedExecutor()
-        self._executor.add_node(self._node)
+    def __init__(self, graph: Graph, bag: Path, node: str) -> None:
+        self._graph, self._name = graph, node
         self._sink = BagSink(bag)
         self._topics: dict[str, Topic] = {}
         self._times_ns: dict[str, list[int]] = {}
@@ -132,24 +122,21 @@ class Recorder:
         # The last stamp of each topic, and those that the recording is between, ns.
         self._stamps_ns: dict[str, int] = {}
         self._after_ns = self._until_ns = math.inf
-        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._add_latency, 10)
+        graph.subscribe('/diagnostics', 'diagnostic_msgs/msg/DiagnosticArray', self._add_latency)
 
     def run(self, duration_s: float, check: Callable[[], None]) -> Recording:
         """Record for ``duration_s`` once frames arrive and all topics are found."""
-        deadline, next_look = time.monotonic() + START_TIMEOUT_S, 0.0
-        first_frame_s = math.inf
+        deadline, first_frame_s = time.monotonic() + START_TIMEOUT_S, math.inf
         while (now := time.monotonic()) < deadline:
-            if now >= next_look:
-                next_look = now + LOOK_PERIOD_S
-                self._subscribe_to_new()
-                check()
-            self._executor.spin_once(timeout_sec=0.05)
+            self._subscribe_to_new()
+            check()
+            self._graph.spin(min(LOOK_PERIOD_S, deadline - now))
             if not self._stamps_ns:
                 first_frame_s = now
             elif not self._is_recording and now > min(self._last_found_s + SETTLE_S,
                                                       first_frame_s + MOST_SETTLE_S):
                 self._begin()
-                deadline = now + duration_s
+                deadline = time.monotonic() + duration_s
         if not self._is_recording:
             raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
         self._end(check)
@@ -173,35 +160,27 @@ class Recorder:
         # Those that had the frames of the last second; the actors of others have left.
         topics = [name for name, stamp_ns in self._stamps_ns.items()
                   if stamp_ns > self._until_ns - 1e9]
-        deadline = time.monotonic() + END_S
-        while time.monotonic() < deadline and any(
-                self._stamps_ns[name] < self._until_ns for name in topics):
+
+        def have_ended() -> bool:
             check()
-            self._executor.spin_once(timeout_sec=0.05)
+            return all(self._stamps_ns[name] >= self._until_ns for name in topics)
+
+        self._graph.spin(END_S, have_ended)
 
     def close(self) -> None:
-        """Remove an unfinished bag and close the node."""
+        """Remove an unfinished bag."""
         self._sink.abort()
-        self._executor.shutdown(0.0)
-        self._node.destroy_node()
 
     def _subscribe_to_new(self) -> None:
-        for name, (type_name, *_) in self._node.get_topic_names_and_types():
-            offers = self._node.get_publishers_info_by_topic(name)
-            # Hidden topics are those of actions.
-            if name in self._topics or not offers or topic_or_service_is_hidden(name) \
-                    or not name.startswith((f'{self._name}/', *ALWAYS)):
+        for name in self._graph.topics():
+            if name in self._topics or not name.startswith((f'{self._name}/', *ALWAYS)):
                 continue
-            is_latched = offers[0].qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-            topic = Topic(name, type_name, LATCHED if is_latched else ORDINARY)
-            self._topics[name] = topic
-            self._last_found_s = time.monotonic()
-            self._sink.open([topic])
-            # Deep enough for a delay of this process by seconds.
-            self._node.create_subscription(
-                message_class(type_name), name, lambda data, topic=topic: self._take(topic, data),
-                QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE,
-                           durability=offers[0].qos_profile.durability), raw=True)
+            topic = self._graph.offer(name)
+            if topic is not None:
+                self._topics[name] = topic
+                self._last_found_s = time.monotonic()
+                self._sink.open([topic])
+                self._graph.subscribe(name, topic.type_name, partial(self._take, topic), raw=True)
 
     def _take(self, topic: Topic, data: bytes) -> None:
         if not topic.qos.latched and not topic.name.endswith(WITHOUT_STAMP):

@@ -94,9 +94,9 @@ class Graph:
         return sorted(node for node in nodes if f'{node}/{_OWN_TOPIC}' in topics)
 
     def topics(self) -> list[str]:
-        """Return the names of all topics with a publisher."""
+        """Return the names of all topics with a publisher, without the hidden ones of actions."""
         return [topic for topic, _ in self._node.get_topic_names_and_types()
-                if self._node.count_publishers(topic)]
+                if self._node.count_publishers(topic) and not topic_or_service_is_hidden(topic)]
 
     def topics_of(self, node: str) -> dict[str, str]:
         """Return the names of the topics that a node publishes, with their types."""
