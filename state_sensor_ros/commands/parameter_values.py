@@ -74,8 +74,8 @@ def _set_option(args: argparse.Namespace, name: str, value: object) -> None:
 
 
 def _given_twice(name: str) -> UsageError:
-    return UsageError(f'-p {name} is given beside --{name.replace("_", "-")}; expected one of '
-                      'them')
+    return UsageError(f'-p {name} and --{name.replace("_", "-")} are both given; leave one of '
+                      'them out')
 
 
 def _values_in(path: str, args: argparse.Namespace, schema: ParameterTable) -> dict[str, Value]:

@@ -299,7 +299,7 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
                   ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
                   ['simulate', '--port', '0', '-p', 'port:=1']):
         line = refusal(*words, code=2)
-        assert ' is given beside --' in line
+        assert ' are both given; leave' in line
     assert [path.name for path in folder.iterdir()] == ['in.json']
 
 

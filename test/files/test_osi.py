@@ -110,7 +110,7 @@ def test_osi_objects_that_return_are_others(tmp_path, capsys):
     assert main(['convert', str(tmp_path / 'gap.json'), str(tmp_path / 'out.osi.mcap')]) == 0
     lines = capsys.readouterr().err.splitlines()
     name = frames[0]['frame']['objects'][-1]['name']
-    assert any(f'2 objects that return after a gap, with a new id: {name} (0.15 s after ' in line
+    assert any(f'2 objects that return after a gap, given a new id: {name} (0.15 s after ' in line
                and line.endswith('; --gaps fill interpolates gaps of up to 1 s')
                for line in lines)
     assert any('restarts of the simulator' in line for line in lines)
@@ -188,8 +188,9 @@ def test_osi_classes_of_objects_without_one(tmp_path, capsys):
                      str(tmp_path / f'{default}.osi.mcap'), *words]) == (default == 'other')
         found[default] = capsys.readouterr().err
     names = [each['state']['name'] for each in frames[0]['frame']['vehicles']]
-    assert f'2 vehicles whose tags name no class, as cars: {", ".join(names)}; ' in found['']
-    assert '2 objects without a box, of the usual size of their class: ' in found['']
+    assert (f'2 vehicles whose tags name no class, written as cars: {", ".join(names)}; '
+            in found[''])
+    assert '2 objects without a box, written with the usual size of their class: ' in found['']
     assert '1 objects without a box whose tags name no class, dropped: ' in found['']
     assert 'name no class' not in found['truck']
     *_, [*_, (*_, message)] = read_trace(tmp_path / 'truck.osi.mcap')
@@ -234,7 +235,7 @@ def test_osi_slow_recording_is_named(tmp_path, capsys):
         capsys.readouterr()
         assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
                      '--force', *words]) == 0
-        line = 'steps of more than 0.1 s, where 10 Hz are recommended: 0.2 s before '
+        line = 'steps of more than 0.1 s, although 10 Hz is recommended: 0.2 s before '
         assert (line in capsys.readouterr().err) == is_named
 
 

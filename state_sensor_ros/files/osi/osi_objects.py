@@ -60,22 +60,23 @@ _STATIONARY: Mapping[int, str] = {
 # The text of each kind of note, and the option that changes it.
 _TEXTS = {
     'repeated': ('frames without a new time, dropped', ''),
-    'restarts': ('restarts of the simulator, after which the time goes on', ''),
+    'restarts': ('restarts of the simulator, after which the time continues', ''),
     'hosts': ('traces without an ego, whose host is the first object', ''),
     'empty': ('frames without an object before the first one, dropped', ''),
     'dropped': ('objects without a box whose tags name no class, dropped',
                 '--default-class includes all but traffic lights and signs'),
     'poses': ('objects without a usable pose, dropped from those frames', ''),
-    'sizes': ('objects without a box, of the usual size of their class',
+    'sizes': ('objects without a box, written with the usual size of their class',
               '-p default_sizes:=[…] gives others'),
-    'vehicles': ('vehicles whose tags name no class, as cars', '--default-class gives another'),
-    'others': ('objects whose tags name no class, as TYPE_OTHER',
+    'vehicles': ('vehicles whose tags name no class, written as cars',
+                 '--default-class gives another'),
+    'others': ('objects whose tags name no class, written as TYPE_OTHER',
                '--default-class gives another'),
-    'returned': ('objects that return after a gap, with a new id',
+    'returned': ('objects that return after a gap, given a new id',
                  '--gaps fill interpolates gaps of up to 1 s'),
-    'renumbered': ('objects whose id an object that returned has, with a new id', ''),
+    'renumbered': ('objects whose id a returned object has, given a new id', ''),
     'filled': ('gaps of objects, interpolated', '--gaps split gives new ids instead'),
-    'slow': ('steps of more than 0.1 s, where 10 Hz are recommended',
+    'slow': ('steps of more than 0.1 s, although 10 Hz is recommended',
              '--resample interpolates')}
 _MAX_NAMED = 3
 # Columns of OsiFrame.values with angles.

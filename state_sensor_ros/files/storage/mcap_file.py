@@ -321,7 +321,7 @@ class McapFile:
         elif chunk.compression:
             raise BagError(where, f'the compression {chunk.compression!r}', 'lz4, zstd or none')
         if len(records) != chunk.size:
-            raise damaged(where, 'another size than in its head')
+            raise damaged(where, 'a size other than that in its header')
         if chunk.crc and crc32(records) != chunk.crc:
             raise damaged(where, f'the CRC-32 {crc32(records):08x} in place of {chunk.crc:08x}')
         return records
@@ -373,7 +373,7 @@ class LoadedChunk:
                 if length < LEAST_MESSAGE_BYTES:
                     raise ValueError('a truncated message')
                 if not first_ns <= log_ns <= last_ns:
-                    raise ValueError(f'a log time of {log_ns} ns, which its head excludes')
+                    raise ValueError(f'a log time of {log_ns} ns, outside the span in its header')
                 counts[number] += 1
                 if number in selected:
                     self._times.append(log_ns)

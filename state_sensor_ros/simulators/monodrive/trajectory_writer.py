@@ -285,7 +285,7 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
             n_frames += 1
             n_lost -= len(frame)
         place = error.where.removeprefix(f'{name}: ')
-        lost = f'{counted(n_lost, "byte")} at {place} or behind it, where there is {error.found}'
+        lost = f'{counted(n_lost, "byte")} at {place} or after it, which has {error.found}'
     target.write(b'\n]\n')
     return n_frames, lost
 
