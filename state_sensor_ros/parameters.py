@@ -110,7 +110,9 @@ class Parameter:
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if type(value) is not self.type:
-            raise ConfigError(self.name, repr(value), _KINDS[self.type])
+            # ROS reads an id such as 0 as a number.
+            advice = f'; quote it: -p "{self.name}:=\'{value}\'"' if self.type is str else ''
+            raise ConfigError(self.name, repr(value), _KINDS[self.type] + advice)
         if isinstance(value, str):
             self._check_text(value)
         else:

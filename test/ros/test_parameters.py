@@ -158,6 +158,7 @@ def test_parameters_of_two_names_with_two_values_are_refused(domain):
 
 @pytest.mark.parametrize(('parameters', 'words'), [
     ({'port': 0}, 'port: found 0; expected 1 to 65535'),
+    ({'osi.ego': 0, 'source': 'osi'}, '''found 0; expected text; quote it: -p "osi.ego:='0'"'''),
     ({'tf': 'sometimes'}, 'tf: found .sometimes.; expected one of all, ego, none'),
     ({'rate': 'fast'}, 'rate: found .fast.; expected a number'),
     ({'control_port': 8999}, 'desired_tags: found an empty list'),
