@@ -110,10 +110,10 @@ def test_osi_objects_that_return_are_others(tmp_path, capsys):
     assert main(['convert', str(tmp_path / 'gap.json'), str(tmp_path / 'out.osi.mcap')]) == 0
     lines = capsys.readouterr().err.splitlines()
     name = frames[0]['frame']['objects'][-1]['name']
-    assert any(f'2 objects that return after a gap, given a new id: {name} (0.15 s after ' in line
+    assert any(f'2 objects back after a gap, given a new id: {name} (0.15 s after ' in line
                and line.endswith('; --gaps fill interpolates gaps of up to 1 s')
                for line in lines)
-    assert any('restarts of the simulator' in line for line in lines)
+    assert any('1 restart of the simulator' in line for line in lines)
     _, _, messages = read_trace(tmp_path / 'out.osi.mcap')
     times = [log_ns for log_ns, _, _ in messages]
     assert len(times) == 12
@@ -161,7 +161,7 @@ def test_osi_gaps_are_filled(tmp_path, capsys):
          f'{frames[3]["game_time"]:.6g} s), '
          f'{frames[0]["frame"]["vehicles"][0]["state"]["name"]} (3 frames after '
          f'{frames[5]["game_time"]:.6g} s); --gaps split gives new ids instead'),
-        next(line.partition('.mcap: ')[2] for line in lines if '1 objects that return' in line)]
+        next(line.partition('.mcap: ')[2] for line in lines if '1 object back after' in line)]
     ids, ways = objects_by_name(filled)
     expected, exact = objects_by_name(whole)
     assert ids[:10] == expected[:10]
@@ -191,7 +191,7 @@ def test_osi_classes_of_objects_without_one(tmp_path, capsys):
     assert (f'2 vehicles whose tags name no class, written as cars: {", ".join(names)}; '
             in found[''])
     assert '2 objects without a box, written with the usual size of their class: ' in found['']
-    assert '1 objects without a box whose tags name no class, dropped: ' in found['']
+    assert '1 object without a box whose tags name no class, dropped: ' in found['']
     assert 'name no class' not in found['truck']
     *_, [*_, (*_, message)] = read_trace(tmp_path / 'truck.osi.mcap')
     assert [(each.type, each.vehicle_classification.type, each.base.dimension.length)

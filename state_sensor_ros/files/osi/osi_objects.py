@@ -72,7 +72,7 @@ _TEXTS = {
                  '--default-class gives another'),
     'others': ('objects whose tags name no class, written as TYPE_OTHER',
                '--default-class gives another'),
-    'returned': ('objects that return after a gap, given a new id',
+    'returned': ('objects back after a gap, given a new id',
                  '--gaps fill interpolates gaps of up to 1 s'),
     'renumbered': ('objects whose id a returned object has, given a new id', ''),
     'filled': ('gaps of objects, interpolated', '--gaps split gives new ids instead'),
@@ -202,7 +202,8 @@ class OsiNotes:
             text, option = _TEXTS[kind]
             n_more = self._counts[kind] - len(places)
             more = f' and {n_more} more' if n_more else ''
-            yield f'{self._counts[kind]} {text}: {", ".join(places)}{more}' + (
+            noun, _, rest = text.partition('s ')
+            yield f'{counted(self._counts[kind], noun)} {rest}: {", ".join(places)}{more}' + (
                 f'; {option}' if option else '')
 
 
