@@ -336,8 +336,8 @@ def test_ego_in_an_unknown_child_frame(tmp_path, capsys, drive, stack, child, is
     bag = changed(stack, tmp_path / 'bag', renamed, (EGO,))
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     assert capsys.readouterr().err == is_named * (
-        f'warning: {bag}: {EGO}: no transform from base_link to {child}, which is evaluated as if '
-        'it were base_link\n')
+        f'warning: {bag}: {EGO}: the bag has no transform from base_link to {child}, which is '
+        'evaluated as if it were base_link\n')
 
 
 @pytest.mark.parametrize('topic', one_of([DETECTION, DERIVED, VISION]))
