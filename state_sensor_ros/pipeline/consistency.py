@@ -189,7 +189,7 @@ class _ClassRatios:
         if self.linear.n_pairs >= _MIN_PAIRS and math.isfinite(slope) and not _within(
                 slope, _NOISY_SLOPES if is_coarse else _SLOPES):
             found.append(f'displacement is {slope:.3g} times velocity x time: lengths and '
-                         'velocities are not in the same units')
+                         'velocities are not in the same units or axes')
         slope, _ = _medians(self.angular.rows(of_all=False))
         if self.angular.n_pairs < _MIN_PAIRS or _within(slope, _NOISY_SLOPES):
             return found

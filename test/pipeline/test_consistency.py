@@ -70,6 +70,13 @@ def velocity_in_metres(frame):
         times(state['odometry']['linear_velocity'], dict.fromkeys('xyz', 0.01))
 
 
+def velocity_of_body(frame):
+    """Send velocities along the axes of each actor, not those of the positions."""
+    for state in states(frame):
+        velocity = state['odometry']['linear_velocity']
+        velocity.update(x=math.hypot(velocity['x'], velocity['y']), y=0.0)
+
+
 def y_left(frame):
     """Send positions and velocities with y to the left."""
     for state in states(frame):
@@ -105,6 +112,7 @@ def test_consistency_of_real_recordings(path):
 @pytest.mark.parametrize(('change', 'words'), [
     (metres, 'lengths are not in the expected unit'),
     (velocity_in_metres, 'not in the same units'),
+    (velocity_of_body, 'not in the same units or axes'),
     (y_left, 'y is not mirrored'),
     (all_right_handed, 'y is not mirrored'),
     (degrees, 'degrees/s'),
