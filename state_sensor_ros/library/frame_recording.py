@@ -626,6 +626,7 @@ class FaultList(list[FrameFault]):
     def __init__(self) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
+        self._members: frozenset[str] = frozenset()
 
     def add(self, fault: FrameFault, n: int = 1) -> None:
         """
@@ -640,16 +641,18 @@ class FaultList(list[FrameFault]):
     def clear(self) -> None:
         super().clear()
         self.counts.clear()
+        self._members = frozenset()
 
     def frames_of(self, decoder: PayloadDecoder, packet: Packet, place: str, *,
                   index: int | None = None, is_timed: bool = True) -> Iterator[Frame]:
-        known = decoder.unknown_members
         try:
             decoded = decode_packet(decoder, packet, is_timed=is_timed)
         except DecodeError as error:
             self.add(_fault_of(PAYLOAD, place, error, index))
             return
-        for member in sorted(decoder.unknown_members - known):
+        new = decoder.unknown_members - self._members
+        self._members |= new
+        for member in sorted(new):
             self.add(_fault_of(MEMBER, place, DecodeError(
                 member, 'an unknown member, which is ignored', 'none'), index))
         for item in decoded:

@@ -42,6 +42,9 @@ SAFETY_NEEDS = Needs.of(boxes=True, lanes=True)
 _STATIONARY, _TURNS_ABOVE = 0.1, 1.0
 # A vehicle whose heading differs by more from that of the path, rad, crosses it and does not lead.
 _MAX_ANGLE = math.pi / 4.0
+# The way to a vehicle that follows a lane has half of its turn; to one that comes toward the
+# actor, it has 90 degrees less or more.
+_COMES_TOWARD = math.cos(math.radians(75.0))
 # Range of the path that is predicted, m: beyond, a constant yaw rate predicts nothing.
 _MAX_PATH = 200.0
 _SIZES = default_sizes(DEFAULTS)
@@ -278,7 +281,10 @@ class Situation:
         own_lane, lanes = self.lanes[row], self.lanes[rows]
         same_section = (lanes[:, :2] == own_lane[:2]).all(axis=1) & np.isfinite(
             lanes[:, 3] - own_lane[3])
-        in_lane = (lanes[:, 2] == own_lane[2]) & (lanes[:, 3] > own_lane[3])
+        # Not one that comes toward it.
+        turns, ways = _turns_and_ways(own, others)
+        in_lane = (lanes[:, 2] == own_lane[2]) & (lanes[:, 3] > own_lane[3]) & (
+            np.cos(np.arctan2(ways[:, 1], ways[:, 0]) - turns) > _COMES_TOWARD)
         leading = np.where(same_section, in_lane, in_path) & self._may_lead[rows]
         if not leading.any():
             return -1, math.nan, False
@@ -315,13 +321,18 @@ def _gaps(own: PlanarBoxes, others: PlanarBoxes) -> Floats:
     For a chord c between tangents that differ by an angle d, the arc is c (d / 2) / sin(d / 2),
     and the chord has the direction of the mean of both.
     """
-    turns = 0.5 * np.arctan2(cross(own.headings, others.headings),
-                             (own.headings * others.headings).sum(axis=1))
-    way = to_axes(others.centers - own.centers, own.headings)
-    chords = way[:, 0] * np.cos(turns) + way[:, 1] * np.sin(turns)
+    turns, ways = _turns_and_ways(own, others)
+    chords = ways[:, 0] * np.cos(turns) + ways[:, 1] * np.sin(turns)
     arcs = chords / np.sinc(turns / np.pi)
     gaps: Floats = np.maximum(arcs - own.halves[0, 0] - others.halves[:, 0], 0.0)
     return gaps
+
+
+def _turns_and_ways(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats]:
+    """Return half the differences of the headings (K,), rad, and the ways (K, 2), m."""
+    turns = 0.5 * np.arctan2(cross(own.headings, others.headings),
+                             (own.headings * others.headings).sum(axis=1))
+    return turns, to_axes(others.centers - own.centers, own.headings)
 
 
 def _required(gap: float, excess: float) -> float:

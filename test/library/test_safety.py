@@ -160,6 +160,18 @@ def test_lane_tells_the_lead_vehicle_in_a_section():
     assert criticality_of(own, near, lanes=[(0, 5, 0, -1, 10.0), (1, 5, 1, -2, 40.0)]).lead == 1
 
 
+@pytest.mark.parametrize('turned', [0.0, 0.3])
+def test_vehicle_that_comes_toward_the_ego_in_its_lane_is_no_lead(turned):
+    radius = 100.0
+    place = (20.0, 0.5) if not turned else (
+        radius * math.sin(turned), radius * (1.0 - math.cos(turned)))
+    found = criticality_of((0.0, 0.0, 0.0, 10.0), (*place, turned + math.pi, 10.0),
+                           lanes=[(0, 5, 0, -1, 10.0), (1, 5, 0, -1, 30.0)])
+    assert (found.lead, math.isnan(found.gap)) == (-1, True)
+    if not turned:
+        assert found.time_to_collision == pytest.approx((20.0 - LENGTH) / 20.0)
+
+
 def test_crossing_paths():
     def at(time, start):
         return frame_of(time, (-50.0 + 10.0 * time, 0.0, 0.0, 10.0),
