@@ -61,7 +61,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                                               warns=False)
         collector = SafetyCollector(EGO, HORIZON_S, settings.ego_tag) if args.safety else None
         inspector.evaluate(frames if collector is None else collector.passing(frames))
-    safety = None if collector is None else collector.safety()
+    # What is unreadable has no ego: the reason is not that.
+    is_unread = inspector.refusal is not None and not inspector.n_frames
+    safety = None if collector is None or is_unread else collector.safety()
     if args.json:
         members = {} if safety is None else {'safety': safety_record(safety)}
         print_output(json.dumps({**_record(recording, inspector), **members}, indent=2,

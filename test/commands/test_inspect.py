@@ -405,6 +405,14 @@ def test_inspect_does_not_replace_a_recording_by_its_table(tmp_path, monkeypatch
     assert (tmp_path / 'drive.json').read_bytes() == before
 
 
+def test_safety_of_what_cannot_be_read_names_the_reason(tmp_path, capsys):
+    (tmp_path / 'cut.json').write_text('[{"frame": [}]')
+    assert main(['inspect', str(tmp_path / 'cut.json'), '--safety']) == 1
+    error = capsys.readouterr().err
+    assert 'line 1 column 13' in error
+    assert 'ego' not in error
+
+
 def test_safety_is_that_of_the_actor_that_ego_tag_marks(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(['synth', '-q', 'a.json', '--vehicles', '3', '--frames', '10']) == 0

@@ -137,8 +137,8 @@ def test_sumo_that_is_not_installed_is_one_line(domain, tmp_path):
 
 
 @pytest.mark.parametrize(('parameters', 'words'), [
-    ({'sumo.config': '/nowhere.sumocfg'}, 'sumo.config: found /nowhere.sumocfg'),
-    ({'sumo.net': '/nowhere.net.xml'}, 'sumo.net: found /nowhere.net.xml'),
+    ({'sumo.config': '/nowhere.sumocfg'}, 'sumo.config: found no such file: /nowhere.sumocfg'),
+    ({'sumo.net': '/nowhere.net.xml'}, 'sumo.net: found no such file: /nowhere.net.xml'),
     ({'sumo.config': __file__, 'sumo.port': 8813}, 'sumo.port: found 8813; expected 0')])
 def test_sumo_parameters_that_cannot_be_are_refused_at_start(domain, parameters, words):
     with NodeProcess(domain, source='sumo', **parameters) as node:

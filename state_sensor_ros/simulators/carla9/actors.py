@@ -61,6 +61,8 @@ _MAX_REMOVED = 100_000
 # Ids of parked vehicles begin above those of actors.
 FIRST_PARKED: Final = 1 << 40
 NO_BOX: Final = (math.nan,) * 6
+# No actor is as long as twice this, m.
+_LONGEST_HALF_M = 100.0
 # Half edge lengths and center of a person without a box, whose origin is in its middle.
 _PERSON_BOX = (0.3, 0.3, 0.875, 0.0, 0.0, 0.0)
 
@@ -150,9 +152,11 @@ def _vehicle_tag(type_id: str, attributes: Mapping[str, str]) -> str:
 def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[float, ...]:
     """Return a box as :attr:`WorldActor.box` has it."""
     # center_xyz: m from the origin of the actor, CARLA's axes.
-    # extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box.
+    # extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box. CARLA 0.9.14 has
+    # motorcycles with 0, 0.9.11 bicycles with a half height of 250 m.
     values = (*extent_xyz, *center_xyz)
-    if not all(map(math.isfinite, values)) or min(values[:3]) <= 0.0:
+    if not all(map(math.isfinite, values)) \
+            or not 0.0 < min(values[:3]) <= max(values[:3]) < _LONGEST_HALF_M:
         return NO_BOX
     return (*values[:4], -values[4], values[5])
 

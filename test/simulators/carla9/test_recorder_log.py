@@ -328,6 +328,16 @@ def test_recorder_log_says_what_is_derived_and_assumed(capsys):
     assert sensor.read_table('drive.parquet')['derived'].to_pylist()[-2:] == ['velocity;size'] * 2
 
 
+@pytest.mark.parametrize('halves', [(0.0, 0.0, 0.0), (90.0, 0.0, 70.0), (90.0, 40.0, 25000.0)])
+def test_recorder_log_with_the_boxes_of_two_wheelers_that_cannot_be(halves):
+    """Of CARLA 0.9.11 to 0.9.14, in cm."""
+    [frame], faults = read(logs.header() + logs.frame(
+        1, 0.0, spawned(), placed((8, 0.0)),
+        logs.counted(13, [logs.vectors(8, 0.0, 0.0, 0.0, *halves)])))
+    assert faults == []
+    assert len(frame.boxes.actor) == 0
+
+
 def test_recorder_log_walker_without_a_box_stands_on_the_ground():
     """The origin of a walker is in its middle; before 0.9.12 it has no box."""
     write(logs.header() + logs.frame(1, 0.0, logs.counted(2, [
