@@ -288,7 +288,7 @@ class Situation:
         leading = np.where(same_section, in_lane, in_path) & self._may_lead[rows]
         if not leading.any():
             return -1, math.nan, False
-        gaps = np.where(leading, _gaps(own, others), np.inf)
+        gaps = np.where(leading, _gaps(own, others, turns, ways), np.inf)
         nearest = int(gaps.argmin())
         return int(rows[nearest]), float(gaps[nearest]), bool(same_section[nearest])
 
@@ -314,14 +314,15 @@ def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floa
     return abs(radius) * turned, deviations, np.arctan2(np.sin(angles), np.cos(angles))
 
 
-def _gaps(own: PlanarBoxes, others: PlanarBoxes) -> Floats:
+def _gaps(own: PlanarBoxes, others: PlanarBoxes, turns: Floats, ways: Floats) -> Floats:
     """
     Return (K,) distances from a front to rears, m, along arcs between the centers.
+
+    ``turns`` and ``ways`` are those of :func:`_turns_and_ways`.
 
     For a chord c between tangents that differ by an angle d, the arc is c (d / 2) / sin(d / 2),
     and the chord has the direction of the mean of both.
     """
-    turns, ways = _turns_and_ways(own, others)
     chords = ways[:, 0] * np.cos(turns) + ways[:, 1] * np.sin(turns)
     arcs = chords / np.sinc(turns / np.pi)
     gaps: Floats = np.maximum(arcs - own.halves[0, 0] - others.halves[:, 0], 0.0)
