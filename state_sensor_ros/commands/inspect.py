@@ -31,7 +31,7 @@ from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unu
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import safety_record, safety_rows
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.errors import StateError, StateSensorError, UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
@@ -63,7 +63,13 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         inspector.evaluate(frames if collector is None else collector.passing(frames))
     # What is unreadable has no ego: the reason is not that.
     is_unread = inspector.refusal is not None and not inspector.n_frames
-    safety = None if collector is None or is_unread else collector.safety()
+    failure: StateSensorError | None = inspector.refusal
+    safety = None
+    if collector is not None and not is_unread:
+        try:
+            safety = collector.safety()
+        except StateError as error:
+            failure = failure or error
     if args.json:
         members = {} if safety is None else {'safety': safety_record(safety)}
         print_output(json.dumps({**_record(recording, inspector), **members}, indent=2,
@@ -72,8 +78,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         rows = _screen(recording, inspector, args.source if args.live else recording.simulator)
         rows += [] if safety is None else safety_rows(safety)
         print_output('\n'.join([f'{heading:<12}{one_line(text)}' for heading, text in rows]))
-    if inspector.refusal is not None:
-        raise inspector.refusal
+    if failure is not None:
+        raise failure
 
 
 def _check_options(args: argparse.Namespace) -> None:

@@ -34,6 +34,7 @@ from state_sensor_ros.payloads import (
     DROPPED,
     DUPLICATE,
     IGNORED,
+    MISSING,
     OTHER_ID,
     RIDER,
     UNDECLARED,
@@ -51,7 +52,7 @@ NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are not frames'
 _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
            OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME, IGNORED: 'members ignored',
-           RIDER: 'people in vehicles dropped',
+           RIDER: 'people in vehicles dropped', MISSING: 'files not found',
            MEMBER: 'unknown members'}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
@@ -232,13 +233,13 @@ class Inspector:
         usable = frame.has_pose()
         if not usable.all():
             known = np.isfinite(frame.kinematics[:, :7].sum(axis=1))
-            self._note_actors(frame, np.logical_not(known), 'poses with null')
+            self._note_actors(frame, np.logical_not(known), 'poses with unknown numbers')
             self._note_actors(frame, known & ~usable, 'quaternions that are not rotations')
         # Some generations have no such vectors.
         finite: Bools = np.isfinite(frame.kinematics[:, 7:]).reshape(-1, 2, 3)
         n_finite = np.count_nonzero(finite, axis=2)
         self._note_actors(frame, np.any((n_finite > 0) & (n_finite < 3), axis=1),
-                          'velocities with null')
+                          'velocities with unknown numbers')
 
     def _note_actors(self, frame: Frame, rows: Bools, kind: str) -> None:
         for i in np.flatnonzero(rows):

@@ -519,7 +519,7 @@ class SafetyCollector:
                 found, others = ('no ego', '') if self._ego_tag == EGO_TAG else (
                     f'no actor tagged {self._ego_tag!r}',
                     near_names([self._ego_tag], self._others))
-            raise StateError('actor', found, f'an actor of the recording{others}')
+            raise StateError('actor', found, f'an ego, or the name of an actor{others}')
         times, speeds = np.array(self._times), np.array(self._speeds)
         acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
                                 speeds[:, 1])

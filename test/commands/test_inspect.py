@@ -144,8 +144,8 @@ def test_inspect_counts_every_anomaly(inspect):
     assert code == 0
     assert anomalies(found) == {
         'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are not rotations': 1,
-        'poses with null': 1, 'velocities with null': 1, 'duplicate names': 1,
-        'actors dropped': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
+        'poses with unknown numbers': 1, 'velocities with unknown numbers': 1,
+        'duplicate names': 1, 'actors dropped': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
         'steps of the clock': 1, 'restarts': 1}
     places = {each['kind']: (each['place'], each['text']) for each in found['anomalies']}
     assert places['repeated frames'][0].endswith(': frame 10')
@@ -424,4 +424,6 @@ def test_safety_is_that_of_the_actor_that_ego_tag_marks(tmp_path, monkeypatch, c
                 if 'vehicle' in tags]
     assert measured == vehicles[0]
     assert main(['inspect', 'a.json', '--safety', '-p', 'ego_tag:=nope']) == 1
-    assert "found no actor tagged 'nope'" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "found no actor tagged 'nope'" in shown.err
+    assert 'ego         none; --ego-tag TAG selects' in shown.out

@@ -66,10 +66,12 @@ class StepDecoder:
     """
 
     def __init__(self, maker: StepFrames, types: Mapping[str, ActorType],
-                 vehicles: Iterator[bytes] | None = None) -> None:
+                 vehicles: Iterator[bytes] | None = None, faults: tuple[Fault, ...] = ()) -> None:
         self._maker, self._types = maker, types
         self._vehicles = iter(()) if vehicles is None else vehicles
         self._reported: set[tuple[str, str]] = set()
+        # Those of the whole run are reported in its first step.
+        self._faults = faults
         # The step of the vehicles that was read last.
         self._beside = _Step({})
 
@@ -92,7 +94,9 @@ class StepDecoder:
             if (kind, name) not in self._reported:
                 self._reported.add((kind, name))
                 faults.append(Fault(kind, DecodeError(name, found, expected)))
-        return Decoded(with_roads(frame, self._maker.network), (*step.faults, *faults))
+        faults = [*self._faults, *step.faults, *faults]
+        self._faults = ()
+        return Decoded(with_roads(frame, self._maker.network), tuple(faults))
 
     def _riders(self, step: _Step, columns: Floats) -> dict[int, str]:
         """Return the rows of people in vehicles, and the names of these."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
 import math
+import os.path
 from pathlib import Path
 import re
 from typing import BinaryIO
@@ -23,8 +24,10 @@ from xml.sax.saxutils import unescape
 
 from state_sensor_ros.simulators import (
     DecodeError,
+    Fault,
     FrameFile,
     FrameLike,
+    MISSING,
     ReadOptions,
     TrajectoryFormatError,
     TruncatedError,
@@ -57,6 +60,7 @@ _MAX_BYTES, _MAX_ELEMENT_BYTES, _MAX_TYPES = 1 << 30, 1 << 24, 1_000_000
 _BLOCK_BYTES = 1 << 20
 # Largest content of a file with the vehicles, which is read in steps as the recording is.
 _MAX_STEPS_BYTES = 1 << 50
+_NETWORK = 'this file, one beside the recording, or -p sumo.net:=FILE'
 # Options in the header, with the values that SUMO takes as true, and the positions they give.
 _REFUSED = (
     (rb'(?i)<fcd-output\.geo value="(?:1|yes|true|on|x|t)"',
@@ -82,6 +86,9 @@ class FcdRecording(FrameFile):
             named = _named_files(path, head, b'net-file')
             beside = network or (str(named[0]) if named else _network_beside(path))
             self.network: RoadNetwork = read_network(beside) if beside else NO_NETWORK
+            self._missing = () if beside else tuple(
+                Fault(MISSING, DecodeError('lanes', f'no network {name}', _NETWORK))
+                for name in _names(head, b'net-file'))
             self._types = _types_of(Path(types)) if types else {}
             if types and not self._types:
                 raise TrajectoryFormatError(
@@ -105,7 +112,8 @@ class FcdRecording(FrameFile):
             for path in self._vehicles:
                 beside = stack.enter_context(opened_beside(path, _MAX_STEPS_BYTES))
                 vehicles = StepScanner(beside, str(path)).steps()
-            decoder = StepDecoder(StepFrames(self.network, self._ego), self._types, vehicles)
+            decoder = StepDecoder(StepFrames(self.network, self._ego), self._types, vehicles,
+                                  self._missing)
             for step in scanner.steps():
                 try:
                     yield decoder.decode(step)
@@ -202,15 +210,30 @@ def _types_beside(path: Path, known: Mapping[str, ActorType]) -> dict[str, Actor
 
 def _named_files(path: Path, head: bytes, *options: bytes) -> list[Path]:
     """Return the existing files that options in the header of a recording name."""
-    named = [unescape(value.strip()) for option in options
-             for values in re.findall(rb'<%s value="([^"]*)"' % option, head)
-             for value in values.decode(errors='replace').split(',') if value.strip()]
+    named = [name for option in options for name in _names(head, option)]
     # Those of another machine may lie beside the recording.
     found: list[Path] = []
     for name in named:
-        places = path.parent / name, path.parent / re.split(r'[/\\]', name)[-1]
+        places = (*(folder / name for folder in _folders(path, head)),
+                  path.parent / re.split(r'[/\\]', name)[-1])
         found += [file for file in places if file.is_file()][:1]
     return found
+
+
+def _names(head: bytes, option: bytes) -> list[str]:
+    """Return the files that an option in the header names."""
+    return [unescape(value.strip())
+            for values in re.findall(rb'<%s value="([^"]*)"' % option, head)
+            for value in values.decode(errors='replace').split(',') if value.strip()]
+
+
+def _folders(path: Path, head: bytes) -> Iterator[Path]:
+    """Yield the folders to which paths in the header may be relative, that of SUMO's run first."""
+    for name in _names(head, b'fcd-output') + _names(head, b'person-fcd-output'):
+        parts = Path(os.path.normpath(name)).parts
+        if not Path(name).is_absolute() and path.absolute().parts[-len(parts):] == parts:
+            yield path.absolute().parents[len(parts) - 1]
+    yield path.parent
 
 
 def _types_of(file: Path) -> dict[str, ActorType]:

@@ -119,6 +119,28 @@ def test_files_that_the_header_names_may_lie_beside_the_recording(place):
         assert set(next(iter(recording)).lanes.road_names.values()) == {'x'}
 
 
+def test_paths_in_the_header_are_relative_to_the_folder_in_which_sumo_ran(tmp_path, capsys):
+    Path('own.xml').write_text('<routes><vType id="big" vClass="bus"/></routes>')
+    Path('roads.xml').write_text(NET)
+    head = ('<net-file value="roads.xml"/><route-files value="own.xml"/>'
+            '<fcd-output value="runs/./1/fcd.xml"/>')
+    for folder in ('runs/1', 'elsewhere'):
+        Path(folder).mkdir(parents=True)
+        Path(folder, 'fcd.xml').write_text(f'<!-- {head} -->' + FCD.replace('"car"', '"big"'))
+    with sensor.open_recording(tmp_path / 'runs/1/fcd.xml') as recording:
+        frame = recording[0]
+    assert frame.boxes.size_xyz[0].tolist() == [12.0, 2.5, 3.4]
+    assert frame.lanes is not None
+    assert main(['inspect', 'elsewhere/fcd.xml']) == 0
+    assert ('files not found: 1, first at frame 0: lanes: found no network roads.xml; expected '
+            'this file, one beside the recording, or -p sumo.net:=FILE') in capsys.readouterr().out
+    Path('elsewhere/absolute.xml').write_text(
+        f'<!-- <net-file value="{tmp_path}/roads.xml"/><fcd-output value="{tmp_path}/elsewhere/'
+        'absolute.xml"/> -->' + FCD)
+    with sensor.open_recording('elsewhere/absolute.xml') as recording:
+        assert recording[0].lanes is not None
+
+
 def test_types_of_two_scenarios_are_not_mixed(capsys):
     types = '<routes><vType id="car" length="{}"/></routes>'
     Path('a.rou.xml').write_text(types.format(4))
