@@ -145,8 +145,8 @@ def test_inspect_counts_every_anomaly(inspect):
     assert anomalies(found) == {
         'repeated frames': 1, 'gaps in sample_count': 1, 'quaternions that are not rotations': 1,
         'poses with unknown numbers': 1, 'velocities with unknown numbers': 1,
-        'duplicate names': 1, 'actors dropped': 1, 'frames without a usable time': 1, 'frames with several egos': 1,
-        'steps of the clock': 1, 'restarts': 1}
+        'duplicate names': 1, 'actors dropped': 1, 'frames without a usable time': 1,
+        'frames with several egos': 1, 'steps of the clock': 1, 'restarts': 1}
     places = {each['kind']: (each['place'], each['text']) for each in found['anomalies']}
     assert places['repeated frames'][0].endswith(': frame 10')
     assert places['gaps in sample_count'] == (
