@@ -217,5 +217,5 @@ def _warn_of_parts(folder: str, jobs: Sequence[BatchJob]) -> None:
         with suppress(OSError):
             found += [str(part) for part in parts_left_behind(Path(job.output))]
     if found:
-        print_line(f'warning: {folder}: killed programs have left files, which are not '
-                   f'removed: {listed(found)}')
+        print_line(f'warning: {folder}: killed programs have left {listed(found)}; they can be '
+                   'deleted if no other program is writing them')

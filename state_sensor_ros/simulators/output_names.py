@@ -30,7 +30,7 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
     """Return the format of a new output."""
     # path: of the output, ``-`` for a trajectory on standard output.
     # to: name of the format where the name of the output does not decide, ``''`` for none.
-    named = _by_name(path, command)
+    named = _by_name(path, command, is_bag=bool(storage))
     if to:
         wanted = next(each for each in formats() if each.name == to)
         if storage and wanted.storage and wanted.storage != storage:
@@ -47,7 +47,7 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
     return named
 
 
-def _by_name(path: str, command: str) -> Format | None:
+def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
     """Return the format that a name decides, None for a folder."""
     if command == CONVERT and (path == STANDARD_INPUT or _is_special(path)):
         return trajectory_format()
@@ -61,7 +61,8 @@ def _by_name(path: str, command: str) -> Format | None:
             raise UsageError(f'OUT {path}: `state_sensor {found.command}` makes {found.noun}')
         return found
     suffix = suffix_of(path)
-    if not suffix and command == CONVERT:
+    # The folder of a bag may be called run.7.fcd.
+    if (is_bag or not suffix) and command == CONVERT:
         return None
     known = [suffix for each in formats() if each.command == command and _is_made(each)
              for suffix in each.suffixes]

@@ -51,6 +51,8 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
         for recording in recordings:
             key = recording.place if has_results else os.path.realpath(recording.path)
             other = found.setdefault(key, recording)
+            if os.path.islink(other.path) and not os.path.islink(recording.path):
+                found[key] = recording
             if os.path.realpath(other.path) != os.path.realpath(recording.path):
                 raise ConfigError(
                     'IN', f'two recordings for the same output {recording.place}: '

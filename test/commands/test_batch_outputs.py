@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """What a batch may replace and remove, and folders that are hard to search."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -45,8 +46,9 @@ def test_a_batch_names_the_parts_that_killed_programs_left(drives, tmp_path, cap
     recorded = out / '.a.json.part'
     recorded.write_text('[ what a killed record has left')
     assert convert(drives, out) == 0
-    assert capsys.readouterr().err == (f'warning: {out}: killed programs have left files, '
-                                       f'which are not removed: {recorded}\n')
+    assert capsys.readouterr().err == (
+        f'warning: {out}: killed programs have left {recorded}; they can be deleted if no other '
+        'program is writing them\n')
     assert written(out) == ['.a.json.part', 'a.json']
 
 
@@ -123,6 +125,20 @@ def test_a_recording_beside_a_folder_of_its_name(drives, tmp_path):
     assert (out / 'a_mcap').stat().st_mtime_ns == before
     shutil.copy(drives / 'a.json', drives / 'a_mcap.json')
     assert main(words) == 1
+
+
+@pytest.mark.parametrize('file_format', ['mcap', 'sqlite3'])
+def test_names_of_bags_may_have_dots(file_format, drives, tmp_path):
+    (drives / 'a.json').rename(drives / 'a.fcd.json')
+    assert main(['convert', str(drives), str(tmp_path / 'out'), '--to', file_format, '-q']) == 0
+    assert (tmp_path / 'out' / 'a.fcd' / 'metadata.yaml').is_file()
+
+
+def test_a_recording_is_listed_once_by_its_own_name(drives, capsys):
+    (drives / '0.json').symlink_to('a.json')
+    assert main(['inspect', str(drives), '--json', '--jobs', '1', '--quiet']) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert json.loads(line)['file'] == str(drives / 'a.json')
 
 
 def test_outputs_in_the_folder_of_the_inputs_are_not_inputs(drives):
