@@ -129,8 +129,9 @@ def test_paths_in_the_header_are_relative_to_the_folder_in_which_sumo_ran(tmp_pa
         Path(folder, 'fcd.xml').write_text(f'<!-- {head} -->' + FCD.replace('"car"', '"big"'))
     with sensor.open_recording(tmp_path / 'runs/1/fcd.xml') as recording:
         frame = recording[0]
+        assert '<table>' in recording._repr_html_()
     assert frame.boxes.size_xyz[0].tolist() == [12.0, 2.5, 3.4]
-    assert frame.lanes is not None
+    assert frame.lanes.road_names == {0: 'e'}
     assert main(['inspect', 'elsewhere/fcd.xml']) == 0
     assert ('files not found: 1, first at frame 0: lanes: found no network roads.xml; expected '
             'this file, one beside the recording, or -p sumo.net:=FILE') in capsys.readouterr().out
@@ -138,7 +139,7 @@ def test_paths_in_the_header_are_relative_to_the_folder_in_which_sumo_ran(tmp_pa
         f'<!-- <net-file value="{tmp_path}/roads.xml"/><fcd-output value="{tmp_path}/elsewhere/'
         'absolute.xml"/> -->' + FCD)
     with sensor.open_recording('elsewhere/absolute.xml') as recording:
-        assert recording[0].lanes is not None
+        assert recording[0].lanes.road_names == {0: 'e'}
 
 
 def test_types_of_two_scenarios_are_not_mixed(capsys):
