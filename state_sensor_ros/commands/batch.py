@@ -48,7 +48,7 @@ from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError, TransportError
 from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.files.whole.output import captured_output, print_output
-from state_sensor_ros.files.whole.part import parts_left_behind, remove_part
+from state_sensor_ros.files.whole.part import parts_of, remove_part
 from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:
@@ -205,9 +205,9 @@ def _results(waiting: deque[BatchJob], n_processes: int | None,
 
 
 def _parts_of(job: BatchJob) -> list[Path]:
-    """Return the parts that killed programs have left beside an output."""
+    """Return the parts beside an output, of programs that were killed or still run."""
     with suppress(OSError):
-        return parts_left_behind(Path(job.output)) if job.output else []
+        return parts_of(Path(job.output)) if job.output else []
     return []
 
 

@@ -38,7 +38,7 @@ from state_sensor_ros.commands.summary import n_bytes_of, show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.whole.part import parts_left_behind
+from state_sensor_ros.files.whole.part import parts_of
 from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
 from state_sensor_ros.texts import counted
@@ -211,11 +211,11 @@ def _is_there(output: str) -> bool:
 
 
 def _warn_of_parts(folder: str, jobs: Sequence[BatchJob]) -> None:
-    """Name the parts that killed programs have left beside the outputs."""
+    """Name the parts beside the outputs."""
     found: list[str] = []
     for job in jobs:
         with suppress(OSError):
-            found += [str(part) for part in parts_left_behind(Path(job.output))]
+            found += [str(part) for part in parts_of(Path(job.output))]
     if found:
         print_line(f'warning: {folder}: killed programs have left {listed(found)}; they can be '
                    'deleted if no other program is writing them')

@@ -132,9 +132,9 @@ def _writer(output: Format, args: argparse.Namespace, stream: LiveStream,
     if not output.payloads or output not in simulator.formats or args.generation:
         return FramesWriter(interruption.made(lambda: output.create(args.out, options)), selection)
     file = interruption.made(lambda: WholeFile(args.out, force=args.force))
-    for part in file.left_behind:
-        print_line(f'warning: {args.out}: found {part}, left by a program that was killed; '
-                   '`state_sensor repair` recovers it')
+    for part in file.other_parts:
+        print_line(f'warning: {args.out}: found {part}, of a program that was killed or still '
+                   'writes it; after a kill, `state_sensor repair` recovers it')
     return PacketsWriter(output, file, selection)
 
 

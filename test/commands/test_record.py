@@ -344,8 +344,8 @@ def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys
     with sending(peer, frame(3.0)):
         assert record(peer, out, '--frames', '1') == 0
     assert capsys.readouterr().err == (
-        f'warning: {out}: found {part}, left by a program that was killed; '
-        '`state_sensor repair` recovers it\n')
+        f'warning: {out}: found {part}, of a program that was killed or still writes it; '
+        'after a kill, `state_sensor repair` recovers it\n')
     assert part.read_bytes() == before
     assert names(out.parent) == ['.out.json.part', 'out.json']
     assert [element['game_time'] for element in json.loads(out.read_text())] == [3.0]

@@ -6,27 +6,14 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The part of an output: a neighbor for each writer; what killed programs left is kept."""
+"""The part of an output: a neighbor for each writer, which no other writer touches."""
 
 import os
 import resource
-import subprocess
-import sys
 
 import pytest
 
-from state_sensor_ros.files.whole.part import Part, parts_left_behind
-
-# Creates a part in another process, writes into it and waits until it is killed.
-WRITER = """
-import sys
-from pathlib import Path
 from state_sensor_ros.files.whole.part import Part
-part = Part(Path(sys.argv[1]), is_folder=False)
-part.path.write_text('text')
-print(part.path.name, flush=True)
-sys.stdin.read()
-"""
 
 
 def names(folder):
@@ -49,23 +36,27 @@ def test_part_is_beside_its_output_until_it_is_discarded(output, is_folder):
             (part.path / 'deep' / 'file').write_text('text')
         part.discard()
         part.discard()
-        part.release()
-        part.release()
     assert names(output.parent) == []
 
 
-def test_part_of_a_killed_program_is_left_behind(output):
-    with subprocess.Popen([sys.executable, '-c', WRITER, str(output)], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline().strip() == '.out [1].json.part'
-        assert parts_left_behind(output) == []
-        process.kill()
+def test_part_of_another_program_is_kept_and_known(output):
+    other = Part(output, is_folder=False)
+    other.path.write_text('text')
     for name in ('.out [1].json.x.part', '.out [1].json.2.part.gone', 'out [1].json.part'):
         output.with_name(name).touch()
     part = Part(output, is_folder=False)
     assert part.path.name == '.out [1].json.2.part'
-    assert [path.name for path in part.left_behind] == ['.out [1].json.part']
-    assert part.left_behind[0].read_text() == 'text'
+    assert part.others == [other.path]
+    assert other.path.read_text() == 'text'
+
+
+def test_part_is_discarded_once(output):
+    """Another program may have made one of that name since."""
+    part = Part(output, is_folder=False)
+    part.discard()
+    other = Part(output, is_folder=False)
+    part.discard()
+    assert other.path.exists()
 
 
 def test_part_is_not_written_through_a_link(output):
@@ -91,7 +82,6 @@ def test_part_is_removed_with_one_descriptor(output):
     limits, last = resource.getrlimit(resource.RLIMIT_NOFILE), os.dup(0)
     os.close(last)
     try:
-        # The lock and one more.
         resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, limits[1]))
         part.discard()
     finally:

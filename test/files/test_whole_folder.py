@@ -20,7 +20,6 @@ import pytest
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.whole.part import parts_left_behind
 from state_sensor_ros.files.whole.whole_folder import WholeFolder
 
 
@@ -182,13 +181,6 @@ def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch):
     assert folder.remains \
         == f'what is left of the old one is in {left}: operation not permitted'
     assert contents(left) == OLD
-
-
-def test_whole_folder_is_removed_without_the_descriptor_of_its_lock(path, monkeypatch):
-    """The removal needs descriptors; after ``ulimit -n 9`` there are no others."""
-    found = []
-    monkeypatch.setattr(shutil, 'rmtree', lambda part: found.extend(parts_left_behind(path)))
-    assert found == [made(path).inside]
 
 
 def test_whole_folder_replaces_the_target_of_a_link(path):

@@ -16,11 +16,7 @@ from itertools import count
 import os
 from pathlib import Path
 import re
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+import sys
 
 
 class Part:
@@ -28,20 +24,14 @@ class Part:
     ``.NAME.part`` beside the output NAME, or ``.NAME.2.part`` and so on where that name is taken.
 
     :ivar path: path of the part, at first an empty file or folder.
+    :ivar others: other parts of the output, of programs that were killed or that write it, too.
     """
 
     def __init__(self, output: Path, *, is_folder: bool) -> None:
-        self.left_behind = parts_left_behind(output)
+        self.others = parts_of(output)
         self.path = next(path for number in count(1)
                          if _make(path := _part_of(output, number), is_folder=is_folder))
         self._is_ours = True
-        # The lock says that a program writes the part; it ends with the program.
-        self._lock: int | None = None
-        # On Windows an open file cannot be renamed.
-        if fcntl is not None:
-            self._lock = os.open(self.path, os.O_RDONLY)
-            with suppress(OSError):
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def keep(self) -> None:
         """Keep the part: :meth:`discard` has no effect after this."""
@@ -49,20 +39,10 @@ class Part:
 
     def discard(self) -> None:
         """Remove the part, from any thread; no effect if it was kept."""
-        if self._is_ours:
-            # First, because the removal needs a descriptor, and there may be no other.
-            self._unlock()
+        # Once: another program may have made a part of that name since.
+        is_ours, self._is_ours = self._is_ours, False
+        if is_ours:
             remove_part(self.path)
-
-    def release(self) -> None:
-        """End the use of the part; a second call has no effect."""
-        self._is_ours = False
-        self._unlock()
-
-    def _unlock(self) -> None:
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            os.close(lock)
 
 
 def _part_of(output: Path, number: int) -> Path:
@@ -81,27 +61,10 @@ def _make(part: Path, *, is_folder: bool) -> bool:
     return True
 
 
-def parts_left_behind(output: Path) -> list[Path]:
+def parts_of(output: Path) -> list[Path]:
     pattern = re.compile(rf'\.{re.escape(output.name)}(\.[0-9]+)?\.part')
-    return [path for name in sorted(os.listdir(output.parent)) if pattern.fullmatch(name)
-            and not _is_written(path := output.with_name(name))]
-
-
-def _is_written(part: Path) -> bool:
-    """Return whether a program writes a part; False without locks."""
-    if fcntl is None:
-        return False
-    try:
-        descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.EAGAIN, errno.EACCES)
-    finally:
-        os.close(descriptor)
-    return False
+    return [output.with_name(name) for name in sorted(os.listdir(output.parent))
+            if pattern.fullmatch(name)]
 
 
 def remove_part(part: Path) -> None:
@@ -124,7 +87,7 @@ def remove_part(part: Path) -> None:
 def sync(path: Path) -> None:
     """Write the content of a file, or the names in a folder, to the disk."""
     # Windows writes no file that is open for reading only.
-    descriptor = os.open(path, os.O_RDONLY if fcntl is not None else os.O_RDWR)
+    descriptor = os.open(path, os.O_RDWR if sys.platform == 'win32' else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

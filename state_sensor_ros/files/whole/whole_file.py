@@ -92,9 +92,9 @@ class WholeFile(Output):
         return None if self._part is None else self._part.path
 
     @property
-    def left_behind(self) -> list[Path]:
-        """Parts of this file that killed programs left."""
-        return [] if self._part is None else self._part.left_behind
+    def other_parts(self) -> list[Path]:
+        """Parts of this file that other programs left or write."""
+        return [] if self._part is None else self._part.others
 
     @property
     def is_taken(self) -> bool:
@@ -202,8 +202,6 @@ class WholeFile(Output):
         """Close the file and remove the written data."""
         self.discard()
         self._close()
-        if self._part is not None:
-            self._part.release()
 
 
 def _compressing(path: str, handle: BinaryIO) -> BinaryIO:

@@ -130,8 +130,6 @@ class WholeFolder(Output):
             sync_folder(self.path.parent)
         except OSError as error:
             raise sink_error(self.name, error) from error
-        # First, because the removal needs descriptors, and there may be no others.
-        self._part.release()
         try:
             shutil.rmtree(self.inside)
         except OSError as error:
@@ -149,12 +147,10 @@ class WholeFolder(Output):
     def keep(self) -> None:
         """Keep the written data, without its name."""
         self._part.keep()
-        self._part.release()
 
     def abort(self) -> None:
         """Remove the written data; no effect after :meth:`commit`."""
         self.discard()
-        self._part.release()
 
 
 def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
