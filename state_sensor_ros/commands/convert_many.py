@@ -119,7 +119,10 @@ class _Warnings:
 
     def show(self, job: BatchJob, lines: Sequence[str]) -> None:
         for line in lines:
-            text = line.replace(job.source, 'IN').replace(job.output, 'OUT')
+            text = line
+            for path, word in ((job.source, 'IN'), (job.output, 'OUT')):
+                # Workers of a cluster get absolute paths.
+                text = text.replace(os.path.abspath(path), word).replace(path, word)
             self._numbers[text] += 1
             if self._numbers[text] == 1:
                 print_line(line)

@@ -116,6 +116,9 @@ def test_relative_paths_are_those_of_the_client(scheduler, tmp_path, monkeypatch
     assert main(['convert', 'drives', 'out', '--to', 'json', '--dask', scheduler.address]) == 0
     assert '0 recordings converted, 1 already up to date' in capsys.readouterr().out
     assert main(['inspect', 'drives', '--json', '--dask', scheduler.address]) == 0
+    synth(here / 'drives' / 'b.json', 1)
+    assert main(['convert', 'drives', 'out', '--to', 'csv', '--dask', scheduler.address]) == 0
+    assert 'warning: 1 more: a table does not carry' in capsys.readouterr().err
 
 
 @pytest.mark.thorough
