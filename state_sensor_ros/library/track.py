@@ -234,10 +234,10 @@ class TrackCollector:
 
     def track(self) -> Track:
         if not self._times:
-            found, near = 'no ego', ''
-            if self._name is not None:
-                found, near = f'no actor {self._name!r}', near_names([self._name], self._others)
-            raise StateError('names', found, f'an actor of the recording{near}')
+            if self._name is None:
+                raise StateError('names', 'no ego', 'one, or open_recording(…, ego=NAME)')
+            raise StateError('names', f'no actor {self._name!r}', 'an actor of the recording'
+                             + near_names([self._name], self._others))
         numbers = np.array(self._rows)
         times, steps = np.array(self._times), np.array(self._steps, np.int64)
         _set_accelerations(times, steps, numbers)
