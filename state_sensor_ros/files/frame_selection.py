@@ -20,7 +20,12 @@ import numpy as np
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader, SeekableRecording
+from state_sensor_ros.files.recording import (
+    RecordedFrame,
+    RecordingReader,
+    ResumableRecording,
+    SeekableRecording,
+)
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.payloads import FrameLike, PayloadDecoder, SelectingDecoder
@@ -277,6 +282,10 @@ class SelectedRecording:
             self.selector.n_frames, self.selector.elapsed_s = times.n_frames, times.elapsed_s
             if is_kept:
                 yield recorded
+
+    def keep_checkpoints(self) -> None:
+        if isinstance(self._recording, ResumableRecording):
+            self._recording.keep_checkpoints()
 
     def payload_at(self, byte_range: tuple[int, int]) -> bytes | FrameLike:
         assert isinstance(self._recording, SeekableRecording)

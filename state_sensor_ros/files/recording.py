@@ -11,14 +11,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 import math
-from typing import BinaryIO, Protocol, runtime_checkable
+import pickle
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 
-from state_sensor_ros.errors import reading, TruncatedError
+from state_sensor_ros.errors import reading, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.formats import (
     ACCELERATIONS,
     BOXES,
@@ -45,6 +47,8 @@ from state_sensor_ros.texts import counted
 STANDARD_INPUT = '-'
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
+# Frames between two checkpoints at first, and the size of all of them above which it doubles.
+_CHECKPOINT_PERIOD, _MAX_CHECKPOINT_BYTES = 16, 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,14 @@ class SeekableRecording(Protocol):
 
     def payload_at(self, place: tuple[int, int], /) -> bytes | FrameLike:
         """Return the payload of a frame, or it; this does not affect a loop over the frames."""
+
+
+@runtime_checkable
+class ResumableRecording(Protocol):
+    """A seekable recording that reads on from checkpoints."""
+
+    def keep_checkpoints(self) -> None:
+        """Keep checkpoints in the loops that begin afterward."""
 
 
 @runtime_checkable
@@ -195,6 +207,91 @@ class FrameFile(TimedRecording):
         for index, item in enumerate(self.read()):
             packet = packet_of(item)
             yield RecordedFrame(packet, packet.game_time, index, f'frame {index}', index + 1)
+
+
+class Checkpoints:
+    """The states of a reader before some of the frames of a recording, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []  # of the frames, ascending
+        self._states: list[bytes] = []
+        self._period = _CHECKPOINT_PERIOD
+
+    def add(self, number: int, state: object) -> None:
+        """Keep the state before a frame if its turn has come."""
+        if number < (self._numbers[-1] if self._numbers else 0) + self._period:
+            return
+        self._numbers.append(number)
+        self._states.append(pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
+        while len(self._states) > 1 and sum(map(len, self._states)) > _MAX_CHECKPOINT_BYTES:
+            del self._numbers[::2], self._states[::2]
+            self._period *= 2
+
+    def before(self, number: int) -> tuple[int, Any]:
+        """Return the last checkpoint before a frame, 0 and None for the first frame."""
+        i = bisect_left(self._numbers, number) - 1
+        return (self._numbers[i], pickle.loads(self._states[i])) if i >= 0 else (0, None)
+
+
+class ResumableFile(FrameFile):
+    """
+    Base of recordings whose frames depend on those before them.
+
+    :meth:`read_on` takes a state that it has given to :meth:`checkpoint` before a frame.
+    """
+
+    _checkpoints: Checkpoints | None = None
+    # For :meth:`payload_at`: a loop, and the number of its next frame.
+    _loop: Iterator[FrameLike] = iter(())
+    _next = math.inf
+
+    @abstractmethod
+    def read_on(self, begin: int, state: Any) -> Iterator[FrameLike]:  # noqa: ANN401
+        """
+        Yield the frames from one on; only the first of them may lack what is before it.
+
+        :param begin: number of the frame.
+        :param state: state before it, None for the first frame of the recording.
+        """
+
+    def read(self) -> Iterator[FrameLike]:
+        """Yield the frames from the first one on."""
+        return self.read_on(0, None)
+
+    def entries(self) -> Iterator[RecordedFrame]:
+        """Yield the frames."""
+        return (replace(entry, byte_range=(entry.index, 0)) for entry in super().entries())
+
+    def keep_checkpoints(self) -> None:
+        """Keep checkpoints in the loops that begin afterward."""
+        self._checkpoints = Checkpoints()
+
+    def checkpoint(self, number: int, state: object) -> None:
+        """
+        Keep a checkpoint before a frame if its turn has come.
+
+        :param number: number of the frame.
+        :param state: state that can be pickled.
+        """
+        if self._checkpoints is not None:
+            self._checkpoints.add(number, state)
+
+    def payload_at(self, place: tuple[int, int]) -> FrameLike:
+        """Return a frame again, read from the last checkpoint before it."""
+        number, _ = place
+        begin, state = (0, None) if self._checkpoints is None else self._checkpoints.before(number)
+        if not begin <= self._next <= number:
+            self._loop, self._next = self.read_on(begin, state), begin
+        loop, next_number, self._next = self._loop, int(self._next), math.inf
+        for i, item in enumerate(loop, next_number):
+            if i == number:
+                self._next = i + 1
+                return item
+        raise TrajectoryFormatError(self.name, 'a shorter file than before', 'the same file')
+
+    def close(self) -> None:
+        """Close what is open; closing twice is quiet."""
+        self._loop, self._next = iter(()), math.inf
 
 
 class Losses:

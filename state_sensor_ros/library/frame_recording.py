@@ -42,10 +42,12 @@ from state_sensor_ros.files.frame_selection import (
 from state_sensor_ros.files.recording import (
     RecordedFrame,
     RecordingReader,
+    ResumableRecording,
     SeekableRecording,
     SensorRecording,
     STANDARD_INPUT,
 )
+from state_sensor_ros.files.storage.input_file import closed_on_failure
 from state_sensor_ros.frame import Floats, Frame, Needs
 from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, LaneChange
 from state_sensor_ros.library.notebook import (
@@ -131,9 +133,10 @@ class Recording:
         self._recording: RecordingReader = recording if selection.has_all \
             else SelectedRecording(recording, selection)
         self._is_timed, self._reopen = is_timed, reopen
-        # An index and another reader of the same recording, for reading it apart from a loop.
+        # An index, and the reader that it was made with, for reading it apart from a loop.
         self._index: FrameIndex | None = None
         self._reader: RecordingReader | None = None
+        self._decoder: PayloadDecoder | None = None
         self._n_loops = 0
         self._is_closed = False
 
@@ -304,7 +307,7 @@ class Recording:
         """
         check_horizon(horizon)
         collector = SafetyCollector(actor, horizon)
-        for _, _, frame in self._read_apart(SAFETY_NEEDS):
+        for frame in self._read_apart(SAFETY_NEEDS):
             collector.add(frame)
         return collector.safety()
 
@@ -427,7 +430,7 @@ class Recording:
         return one_line(os.path.basename(os.path.abspath(self.name)))
 
     def _scene(self) -> Scene:
-        scene = scene_of(frame for _, _, frame in self._read_apart(Needs()))
+        scene = scene_of(self._read_apart(Needs()))
         if not len(scene.time_s):
             raise StateError(self.name, 'no frame with a time', 'a recording with frames')
         return scene
@@ -450,24 +453,32 @@ class Recording:
     def _indexed(self) -> FrameIndex:
         """Return the index of the frames; the first call reads the recording."""
         if self._index is None:
-            index = FrameIndex()
-            for recorded, part, frame in self._read_apart():
-                index.add(recorded, frame, part)
-            self._index = index
+            self._check_open()
+            index, reader = FrameIndex(), self._reopened()
+            with closed_on_failure(reader):
+                if isinstance(reader, ResumableRecording):
+                    reader.keep_checkpoints()
+                for recorded, part, frame in self._read(reader, INDEX_NEEDS):
+                    index.add(recorded, frame, part)
+                self._decoder = reader.new_decoder()
+            self._index, self._reader = index, reader
         return self._index
 
-    def _read_apart(self, needs: Needs = INDEX_NEEDS,
-                    ) -> Iterator[tuple[RecordedFrame, int, Frame]]:
-        """Yield each payload, the number of the frame in it and the frame, apart from any loop."""
+    def _read_apart(self, needs: Needs = INDEX_NEEDS) -> Iterator[Frame]:
+        """Yield the frames, apart from any loop."""
         self._check_open()
-        faults = FaultList()
-        with closing(self._reopened()) as recording:
-            recording.decoder.needs = needs
-            for recorded in recording.frames():
-                for part, frame in enumerate(faults.frames_of(
-                        recording.decoder, recorded.packet, recorded.place,
-                        is_timed=self._is_timed)):
-                    yield recorded, part, frame
+        with closing(self._reopened()) as reader:
+            for _, _, frame in self._read(reader, needs):
+                yield frame
+
+    def _read(self, reader: RecordingReader, needs: Needs,
+              ) -> Iterator[tuple[RecordedFrame, int, Frame]]:
+        """Yield each payload, the number of the frame in it and the frame."""
+        faults, reader.decoder.needs = FaultList(), needs
+        for recorded in reader.frames():
+            for part, frame in enumerate(faults.frames_of(
+                    reader.decoder, recorded.packet, recorded.place, is_timed=self._is_timed)):
+                yield recorded, part, frame
 
     def _times(self) -> Floats:
         """Return the game times of the frames; raise StateError if none is known."""
@@ -480,23 +491,23 @@ class Recording:
         """Return the frame number ``i``, decoded as in a loop; the loop goes on."""
         self._check_open()
         number, part, byte_range, game_time = self._indexed().place(i)
-        if self._reader is None:
-            self._reader = self._reopened()
-        reader = self._reader
+        reader, decoder = self._reader, self._decoder
+        assert reader is not None
+        assert decoder is not None
         if byte_range is not None:
             assert isinstance(reader, SeekableRecording)
             found = reader.payload_at(byte_range)
             packet = Packet(found, game_time, 0, 0) if isinstance(found, bytes) \
-                else packet_of(found)
+                else replace(packet_of(found), game_time=game_time)
         else:
             packet = next(recorded.packet for recorded in reader.frames()
                           if recorded.index == number)
-        frames = list(FaultList().frames_of(reader.decoder, packet, '', index=number,
+        frames = list(FaultList().frames_of(decoder, packet, '', index=number,
                                             is_timed=self._is_timed))
         return frames[part]
 
     def _track(self, collector: TrackCollector) -> Track:
-        for _, _, frame in self._read_apart():
+        for frame in self._read_apart():
             collector.add(frame)
         return collector.track()
 

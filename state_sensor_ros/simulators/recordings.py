@@ -18,7 +18,13 @@ from state_sensor_ros.files.formats import (
     WHEELS,
 )
 from state_sensor_ros.files.frame_selection import FrameSelector
-from state_sensor_ros.files.recording import parts_of, PERIOD_S, STANDARD_INPUT, TimedRecording
+from state_sensor_ros.files.recording import (
+    parts_of,
+    PERIOD_S,
+    ResumableFile,
+    STANDARD_INPUT,
+    TimedRecording,
+)
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
     closed_on_failure,
@@ -28,6 +34,7 @@ from state_sensor_ros.files.storage.input_file import (
     open_positioned,
     opened_beside,
     read_range,
+    reopened,
 )
 from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
 from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, DEFAULT_LIMITS
@@ -42,8 +49,9 @@ from state_sensor_ros.source import MAX_GAP_S
 __all__ = [
     'BOXES', 'CLOCK', 'COLORS', 'DEFAULT_LIMITS', 'IDS', 'INPUTS', 'LANES', 'MAX_GAP_S',
     'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'WHEELS', 'BagError', 'BagLimits',
-    'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'TagRule', 'TimedRecording',
-    'WholeFile', 'WholeFolder', 'check_regular', 'closed_on_failure', 'compression_of',
-    'decompressed', 'format_of_name', 'open_any', 'open_positioned', 'opened_beside', 'parts_of',
-    'profile_of', 'read_range', 'share_file', 'sink_error',
+    'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'ResumableFile', 'TagRule',
+    'TimedRecording', 'WholeFile', 'WholeFolder', 'check_regular', 'closed_on_failure',
+    'compression_of', 'decompressed', 'format_of_name', 'open_any', 'open_positioned',
+    'opened_beside', 'parts_of', 'profile_of', 'read_range', 'reopened', 'share_file',
+    'sink_error',
 ]

@@ -114,8 +114,13 @@ def open_positioned(path: str | Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     with file:
-        return cast(BinaryIO, io.BufferedReader(
-            _PositionedFile(os.dup(file.fileno())), _BUFFER_BYTES))
+        return reopened(file)
+
+
+def reopened(file: BinaryIO) -> BinaryIO:
+    """Open a regular file that is open again, at its beginning, with a position of its own."""
+    return cast(BinaryIO, io.BufferedReader(
+        _PositionedFile(os.dup(file.fileno())), _BUFFER_BYTES))
 
 
 def read_range(file: BinaryIO, name: str, byte_range: tuple[int, int]) -> bytes:
@@ -368,6 +373,15 @@ class _LimitedFile(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._content.seek(offset, whence)
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read up to the length of ``buffer``; 0 at the end."""

@@ -298,21 +298,31 @@ def find_dataset(path: Path) -> Dataset:
 
 
 def read_frames(dataset: Dataset) -> Iterator[RecordedFrame]:
-    has_members = any(episode.metadata.members for episode in dataset.episodes)
     index = 0
-    for episode in dataset.episodes:
+    for i_episode, episode in enumerate(dataset.episodes):
         clock = GameClock()
-        fov_deg = {key: episode.metadata.sensor(*key).fov_deg for key in dataset.counts}
-        members = dict(episode.metadata.members) if has_members else None
-        for number, file in episode.measurements:
-            text = _read(file)
-            sensors = [SensorFile(name, kind, fov_deg[name, kind], memoryview(_read(own)))
-                       for name, kind, own in episode.sensors.get(number, ())]
-            payload = DatasetPayload(memoryview(text), sensors, members).pack()
-            members, clock_s = None, _game_time(text, clock)
+        for i, (_, file) in enumerate(episode.measurements):
+            place = i_episode, i
+            payload, text = read_payload(dataset, place)
+            clock_s = _game_time(text, clock)
             yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
-                                str(file.relative_to(dataset.path)), index + 1)
+                                str(file.relative_to(dataset.path)), index + 1, place)
             index += 1
+
+
+def read_payload(dataset: Dataset, place: tuple[int, int]) -> tuple[bytes, bytes]:
+    """Return a measurement with the files of its sensors as a payload, and its text alone."""
+    # place: numbers of the episode and of the measurement in it.
+    i_episode, i = place
+    episode = dataset.episodes[i_episode]
+    number, file = episode.measurements[i]
+    text, metadata = _read(file), episode.metadata
+    sensors = [SensorFile(name, kind, metadata.sensor(name, kind).fov_deg,
+                          memoryview(_read(own)))
+               for name, kind, own in episode.sensors.get(number, ())]
+    has_members = not i and any(each.metadata.members for each in dataset.episodes)
+    return DatasetPayload(memoryview(text), sensors,
+                          dict(metadata.members) if has_members else None).pack(), text
 
 
 _Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]

@@ -57,7 +57,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     PlayerStatus,
     SensorData,
 )
-from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames
+from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames, read_payload
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.frame_payload import POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import known_pose, mount_frame, Pose, Sensor
@@ -424,6 +424,10 @@ class DatasetRecording(TimedRecording):
 
     def entries(self) -> Iterator[RecordedFrame]:
         return read_frames(self._dataset)
+
+    def payload_at(self, place: tuple[int, int]) -> bytes:
+        """Return a measurement again."""
+        return read_payload(self._dataset, place)[0]
 
 
 def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:

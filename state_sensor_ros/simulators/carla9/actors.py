@@ -177,6 +177,10 @@ class WorldActors:
         self._key = b''
         self._rows: ActorRows | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return all but what :meth:`rows` computes again."""
+        return {**self.__dict__, '_rows': None}
+
     def __iter__(self) -> Iterator[WorldActor]:
         """Return the actors of frames, in the order of their appearance."""
         return iter(self._actors.values())

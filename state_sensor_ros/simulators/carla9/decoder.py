@@ -16,7 +16,7 @@ Velocities are those of the log, or differences of positions if it has none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 import math
 
 import numpy as np
@@ -74,16 +74,21 @@ class _PlaceTable:
     unknown: list[int]  # ids of records without an actor
 
 
+@dataclass(frozen=True, slots=True)
+class LogHistory:
+    """What the frames of a log so far say about later ones."""
+
+    table: WorldActors
+    # Places of lights and signs: position xyz cm, roll pitch yaw degrees.
+    fixed: dict[int, tuple[float, ...]] = field(default_factory=dict)
+
+
 class LogDecoder:
     """Decodes the frames of one log, in their order."""
 
-    # ego: role name or id of the ego, empty for the usual ones.
-
-    def __init__(self, header: LogHeader, ego: str, *, with_level: bool) -> None:
+    def __init__(self, header: LogHeader, history: LogHistory) -> None:
         self._date = header.date
-        self._table = WorldActors(ego, with_level=with_level)
-        # Places of lights and signs: position xyz cm, roll pitch yaw degrees.
-        self._fixed: dict[int, tuple[float, ...]] = {}
+        self._table, self._fixed = history.table, history.fixed
         self._layout: _PlaceTable | None = None
 
     def frames(self, items: Iterable[LoggedFrame | DecodeError | TruncatedError],

@@ -76,6 +76,7 @@ class AddedActor:
 
 @dataclass(slots=True)
 class LoggedFrame:
+    place: tuple[int, int]  # number of the complete frames before it, offset of its start
     number: int  # number, elapsed_s: of its start
     elapsed_s: float
     # added, removed: (R,) ids, in the order of the file.
@@ -138,13 +139,15 @@ class LogFile:
             container='the log', advice='`state_sensor repair` writes a whole log'
             if n_frames else '')
 
-    def frames(self) -> Iterator[LoggedFrame | DecodeError | TruncatedError]:
+    def frames(self, begin: tuple[int, int] | None = None,
+               ) -> Iterator[LoggedFrame | DecodeError | TruncatedError]:
         """Yield the frames, the error of one that cannot be read, and a cut as the last item."""
+        # begin: place of the first one, None for that of the log.
         size = self._file.seek(0, os.SEEK_END)
-        offset = end = self.header.end
+        n_frames, start = begin or (0, self.header.end)
+        offset, end, n_outside, n_bytes = start, start, 0, 0
         frame: LoggedFrame | DecodeError | None = None
-        n_frames = n_outside = n_bytes = 0
-        for packet, offset, length in self._packets(size):
+        for packet, offset, length in self._packets(start, size):
             place = f'frame {n_frames}'
             if packet == FRAME_START:
                 if n_outside:
@@ -153,7 +156,8 @@ class LogFile:
                 if frame is not None:
                     yield frame if isinstance(frame, DecodeError) else DecodeError(
                         place, 'another start before its end', 'the end of the frame')
-                frame = self._started(self._content(packet, offset, length, place, length), place)
+                frame = self._started(self._content(packet, offset, length, place, length), place,
+                                      (n_frames, offset - _PACKET.size))
             elif packet == FRAME_END and frame is not None:
                 n_frames, end = n_frames + 1, offset + length
                 if isinstance(frame, LoggedFrame):
@@ -175,9 +179,8 @@ class LogFile:
         if frame is not None or offset < size:
             yield self._cut(f'frame {n_frames}', n_frames, end)
 
-    def _packets(self, size: int) -> Iterator[tuple[int, int, int]]:
+    def _packets(self, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
         """Yield id, offset and length of each complete packet; note unknown ones."""
-        offset = self.header.end
         while offset + _PACKET.size <= size:
             packet, length = _PACKET.unpack(self._read(offset, _PACKET.size))
             offset += _PACKET.size
@@ -197,13 +200,13 @@ class LogFile:
         return self._read(offset, length)
 
     @staticmethod
-    def _started(content: bytes, place: str) -> LoggedFrame | DecodeError:
+    def _started(content: bytes, where: str, place: tuple[int, int]) -> LoggedFrame | DecodeError:
         if len(content) != _START.size:
-            return DecodeError(f'{place}: start', f'{len(content)} bytes', str(_START.size))
+            return DecodeError(f'{where}: start', f'{len(content)} bytes', str(_START.size))
         number, _, elapsed_s = _START.unpack(content)
         if not 0.0 <= elapsed_s < _MAX_ELAPSED_S:
-            return DecodeError(f'{place}: elapsed', f'{elapsed_s:g}', 'a time in s')
-        return LoggedFrame(number, elapsed_s)
+            return DecodeError(f'{where}: elapsed', f'{elapsed_s:g}', 'a time in s')
+        return LoggedFrame(place, number, elapsed_s)
 
 
 def _outside(n_packets: int, place: str) -> DecodeError:

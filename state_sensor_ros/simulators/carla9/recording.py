@@ -15,18 +15,23 @@ from pathlib import Path
 from typing import BinaryIO
 
 from state_sensor_ros.simulators import (
+    DecodeError,
     FrameDecoder,
-    FrameFile,
     FrameLike,
     PayloadDecoder,
     ReadOptions,
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.simulators.carla9.decoder import LogDecoder
+from state_sensor_ros.simulators.carla9.actors import WorldActors
+from state_sensor_ros.simulators.carla9.decoder import LogDecoder, LogHistory
 from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAGIC
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
-from state_sensor_ros.simulators.recordings import closed_on_failure, open_positioned
+from state_sensor_ros.simulators.recordings import (
+    closed_on_failure,
+    open_positioned,
+    ResumableFile,
+)
 
 _VERSION_BYTES = 2
 _COPIED_BYTES = 1 << 20
@@ -42,7 +47,7 @@ class _LogFrames(FrameDecoder):
         return frozenset(f'packet {packet}' for packet in self._unknown)
 
 
-class LogRecording(FrameFile):
+class LogRecording(ResumableFile):
 
     def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
         self._file: BinaryIO = open_positioned(path)
@@ -56,12 +61,23 @@ class LogRecording(FrameFile):
         """Return what stands for a decoder, and names unknown packets."""
         return _LogFrames(self._log.unknown)
 
-    def read(self) -> Iterator[FrameLike]:
+    def read_on(self, begin: int, state: tuple[tuple[int, int], LogHistory] | None,
+                ) -> Iterator[FrameLike]:
         """Yield the frames; the complete ones if the log was cut."""
-        decoder = LogDecoder(self._log.header, self._ego, with_level=self._static)
-        return decoder.frames(self._log.frames())
+        # state: place of the frame, and what is before it.
+        place, history = state or (None, LogHistory(WorldActors(
+            self._ego, with_level=self._static)))
+        return LogDecoder(self._log.header, history).frames(self._noted(begin, place, history))
+
+    def _noted(self, begin: int, place: tuple[int, int] | None, history: LogHistory,
+               ) -> Iterator[LoggedFrame | DecodeError | TruncatedError]:
+        for number, item in enumerate(self._log.frames(place), begin):
+            if isinstance(item, LoggedFrame):
+                self.checkpoint(number, (item.place, history))
+            yield item
 
     def close(self) -> None:
+        super().close()
         self._file.close()
 
 

@@ -66,9 +66,9 @@ class StepDecoder:
     """
 
     def __init__(self, maker: StepFrames, types: Mapping[str, ActorType],
-                 vehicles: Iterator[bytes] | None = None, faults: tuple[Fault, ...] = ()) -> None:
+                 vehicles: StepScanner | None = None, faults: tuple[Fault, ...] = ()) -> None:
         self._maker, self._types = maker, types
-        self._vehicles = iter(()) if vehicles is None else vehicles
+        self._vehicles = iter(()) if vehicles is None else vehicles.steps()
         self._reported: set[tuple[str, str]] = set()
         # Those of the whole run are reported in its first step.
         self._faults = faults
@@ -231,8 +231,10 @@ _MAX_STEP_BYTES = 67108864
 class StepScanner:
     """Finds `<timestep>` elements."""
 
-    def __init__(self, content: BinaryIO, name: str) -> None:
-        self.n_steps = 0
+    # offset: of the step that was found last.
+
+    def __init__(self, content: BinaryIO, name: str, offset: int = 0, n_steps: int = 0) -> None:
+        self.offset, self.n_steps = offset, n_steps
         self.is_in_step = self.is_over = False
         self._content, self._name = content, name
         self._text = bytearray()
@@ -249,18 +251,22 @@ class StepScanner:
                 yield bytes(self._text[:end])
             elif b'fcd-export' in token:
                 self.is_over = token.startswith(b'</') or self._is_empty_tag(end)
-            del self._text[:end]
+            self._omit(end)
 
     def _next_token(self) -> bytes:
         """Return the next token, with which the text then begins; empty at the end."""
         while (match := _TOKEN.search(self._text)) is None:
             # A token may be cut at the end of a block.
-            del self._text[:-_LONGEST_TOKEN]
+            self._omit(max(0, len(self._text) - _LONGEST_TOKEN))
             if not self._read():
                 return b''
         token = bytes(match[0])
-        del self._text[:match.start()]
+        self._omit(match.start())
         return token
+
+    def _omit(self, n_bytes: int) -> None:
+        del self._text[:n_bytes]
+        self.offset += n_bytes
 
     def _end_of(self, token: bytes) -> int:
         """Return the end of what begins with a token, 0 if the text ends before."""

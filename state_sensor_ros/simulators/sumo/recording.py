@@ -25,7 +25,6 @@ from xml.sax.saxutils import unescape
 from state_sensor_ros.simulators import (
     DecodeError,
     Fault,
-    FrameFile,
     FrameLike,
     MISSING,
     ReadOptions,
@@ -37,6 +36,8 @@ from state_sensor_ros.simulators.recordings import (
     decompressed,
     open_positioned,
     opened_beside,
+    reopened,
+    ResumableFile,
 )
 from state_sensor_ros.simulators.sumo.decoder import StepDecoder, StepScanner
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, read_network, RoadNetwork
@@ -45,6 +46,7 @@ from state_sensor_ros.simulators.sumo.step_frames import (
     ActorType,
     PASSENGER,
     StepFrames,
+    StepHistory,
     usual_size,
 )
 
@@ -72,7 +74,7 @@ _REFUSED = (
      'no positions (--fcd-output.attributes without x and y)'))
 
 
-class FcdRecording(FrameFile):
+class FcdRecording(ResumableFile):
     """An FCD file; network and types are read from files beside it."""
 
     # ego: id of the ego, `first`, or empty.
@@ -102,19 +104,25 @@ class FcdRecording(FrameFile):
             if b'<person-fcd-output ' in head and not file.samefile(path)]
         self._ego = ego
 
-    def read(self) -> Iterator[FrameLike]:
+    def read_on(self, begin: int, state: tuple[int, int, StepHistory] | None,
+                ) -> Iterator[FrameLike]:
         """Yield the frames; those of whole steps if the file was cut."""
-        self._file.seek(0)
-        content, compressed = decompressed(self._file)
-        scanner = StepScanner(content, self.name)
+        # state: offsets of the step and of that of the vehicles beside, and what was before them.
+        offset, offset_beside, history = state or (0, 0, StepHistory())
         with ExitStack() as stack:
-            vehicles: Iterator[bytes] = iter(())
-            for path in self._vehicles:
+            content, compressed = decompressed(stack.enter_context(reopened(self._file)))
+            content.seek(offset)
+            scanner = StepScanner(content, self.name, offset, begin)
+            vehicles: StepScanner | None = None
+            for path in self._vehicles[-1:]:
                 beside = stack.enter_context(opened_beside(path, _MAX_STEPS_BYTES))
-                vehicles = StepScanner(beside, str(path)).steps()
-            decoder = StepDecoder(StepFrames(self.network, self._ego), self._types, vehicles,
-                                  self._missing)
-            for step in scanner.steps():
+                beside.seek(offset_beside)
+                vehicles = StepScanner(beside, str(path), offset_beside)
+            decoder = StepDecoder(StepFrames(self.network, self._ego, history), self._types,
+                                  vehicles, () if begin else self._missing)
+            for number, step in enumerate(scanner.steps(), begin):
+                self.checkpoint(number, (
+                    scanner.offset, 0 if vehicles is None else vehicles.offset, history))
                 try:
                     yield decoder.decode(step)
                 except DecodeError as error:
@@ -128,6 +136,7 @@ class FcdRecording(FrameFile):
                 else 'nothing but the end', container='<fcd-export>', advice='')
 
     def close(self) -> None:
+        super().close()
         self._file.close()
 
 

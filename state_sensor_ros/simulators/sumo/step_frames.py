@@ -18,7 +18,7 @@ Velocities are those of the middles of their footprints.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 import math
 
 import numpy as np
@@ -78,6 +78,35 @@ class SumoStep:
     rounding_m: float  # least difference of two positions
 
 
+@dataclass(frozen=True, slots=True)
+class _LastStep:
+    """What a step says about the next one."""
+
+    time_s: float
+    rows: Mapping[str, int]  # of N actors by name
+    front_xy: Floats  # (N, 2) m, middles of their front bumpers
+    middle_xyz: Floats  # (N, 3) m
+    yaws: Floats  # (N,) rad
+    missing: Floats  # (N,) m/s, what the speed along the heading lacked of SUMO's, NaN off lanes
+
+
+_NO_STEP = _LastStep(math.nan, {}, np.zeros((0, 2)), np.zeros((0, 3)), np.zeros(0), np.zeros(0))
+
+
+@dataclass(slots=True)
+class StepHistory:
+    """What the steps of a run so far say about later ones."""
+
+    last: _LastStep = _NO_STEP
+    first: str = ''  # name of the ego that is the first vehicle
+    # Names by SUMO's ids, which are those of vehicles or of people: two may have the same.
+    people: dict[str, str] = field(default_factory=dict)
+    names_of_people: set[str] = field(default_factory=set)
+    renamed_vehicles: dict[str, str] = field(default_factory=dict)
+    # Place and angle of actors without an angle, at the last step in which they moved.
+    headings: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+
+
 class Movements:
     """
     The motion of the actors of one run.
@@ -88,17 +117,14 @@ class Movements:
     this movement.
     """
 
-    def __init__(self, network: RoadNetwork) -> None:
-        self._network = network
-        self._rows: Mapping[str, int] = {}
-        self._last: SumoStep | None = None
-        # What the speed along the heading lacked of SUMO's in the last step, (N,) m/s.
-        self._missing: Floats = np.zeros(0)
+    def __init__(self, network: RoadNetwork, history: StepHistory) -> None:
+        self._network, self._history = network, history
 
     def velocities(self, step: SumoStep) -> tuple[Floats, Floats]:
         """Return how the middles of the footprints move."""
         # Returns velocities, m/s, and angular velocities, rad/s, each (N, 3), global frame.
-        before = np.array([self._rows.get(name, -1) for name in step.names], np.int64)
+        rows = self._history.last.rows
+        before = np.array([rows.get(name, -1) for name in step.names], np.int64)
         moved, front_moved, rates = self._changes(step, before)
         speeds = step.columns[:, SPEED]
         is_unknown = np.isnan(speeds)
@@ -120,14 +146,16 @@ class Movements:
         is_sideways = (np.abs(to_side) < _MOST_LATERAL_SPEED) & self._is_beyond_rounding(
             step, to_side) & (np.abs(np.sum(moved * ahead, 1) - speeds) < _MOST_LATERAL_SPEED)
         velocity[is_sideways] = moved[is_sideways]
-        along_lane = self._along_lanes(step, before, front_moved, rates)
+        along_lane, missing = self._along_lanes(step, before, front_moved, rates)
         is_known = np.isfinite(along_lane).all(axis=1)
         velocity[is_known] = along_lane[is_known]
         still = np.zeros(len(speeds))
         is_climbing = step.is_person & (np.abs(climbed) < speeds) & self._is_beyond_rounding(
             step, climbed)
         upward = np.where(is_climbing, climbed, np.sin(step.slopes) * speeds)
-        self._rows, self._last = dict(zip(step.names, range(len(speeds)), strict=True)), step
+        self._history.last = _LastStep(
+            step.time_s, dict(zip(step.names, range(len(speeds)), strict=True)),
+            step.columns[:, [X, Y]], step.middle_xyz, step.yaws, missing)
         return (np.column_stack((velocity, upward)), np.column_stack((still, still, rates)))
 
     def _changes(self, step: SumoStep, before: Rows) -> tuple[Floats, Floats, Floats]:
@@ -138,11 +166,11 @@ class Movements:
         n_actors = len(step.names)
         moved, front_moved = np.full((n_actors, 3), np.nan), np.full((n_actors, 2), np.nan)
         rates = np.zeros(n_actors)
-        last = self._last
-        if last is not None and step.time_s > last.time_s:
+        last = self._history.last
+        if step.time_s > last.time_s:
             step_s = step.time_s - last.time_s
             rows = np.flatnonzero(before >= 0)
-            ways = (step.columns[rows] - last.columns[before[rows]])[:, [X, Y]]
+            ways = step.columns[rows][:, [X, Y]] - last.front_xy[before[rows]]
             speeds = step.columns[rows, SPEED]
             fastest = np.where(step.is_person[rows], FASTEST_PERSON, _FASTEST)
             is_steady = np.hypot(ways[:, 0], ways[:, 1]) < np.where(
@@ -156,8 +184,9 @@ class Movements:
         return moved, front_moved, rates
 
     def _along_lanes(self, step: SumoStep, before: Rows, front_moved: Floats,
-                     rates: Floats) -> Floats:
+                     rates: Floats) -> tuple[Floats, Floats]:
         """Return velocities (N, 2) of vehicles by the directions of their lanes, else NaN."""
+        # Returns also (N,) what the speed along the heading lacks of SUMO's.
         yaws, scales = self._network.directions.at(step.lanes, step.columns[:, LANE_POSITION])
         # One that drives against its lane, as to overtake, is none that the lane guides.
         yaws[step.is_person | ~(np.cos(yaws - step.yaws) > 0.0)] = math.nan
@@ -178,19 +207,17 @@ class Movements:
         # follows in several: what is lost of the speed changes slowly, or it were a hard braking.
         forward, _ = _axes(step.yaws)
         missing = along * (1.0 - np.sum(ahead * forward, 1))
-        eased = missing.copy()
-        if self._last is not None:
-            rows = np.flatnonzero((before >= 0) & np.isfinite(missing))
-            last = np.nan_to_num(self._missing[before[rows]])
-            most = _EASING * abs(step.time_s - self._last.time_s)
-            eased[rows] = np.clip(missing[rows], last - most, last + most)
-        self._missing = eased
+        eased, last = missing.copy(), self._history.last
+        rows = np.flatnonzero((before >= 0) & np.isfinite(missing))
+        lacked = np.nan_to_num(last.missing[before[rows]])
+        most = _EASING * abs(step.time_s - last.time_s)
+        eased[rows] = np.clip(missing[rows], lacked - most, lacked + most)
         velocities += (missing - eased)[:, None] * forward
-        return velocities
+        return velocities, eased
 
     def _is_beyond_rounding(self, step: SumoStep, speeds: Floats) -> Bools:
         """Return whether movements since the last step (N,) are more than rounding; not if NaN."""
-        step_s = step.time_s - self._last.time_s if self._last is not None else math.nan
+        step_s = step.time_s - self._history.last.time_s
         # Two positions that are rounded differ by up to 1.42 of it more than they should.
         return np.asarray(np.abs(speeds) * step_s > 1.5 * step.rounding_m)
 
@@ -262,17 +289,11 @@ class StepFrames:
     # ego: id of the ego, `first` for the first vehicle and the next one after it has left, empty
     # for none.
 
-    def __init__(self, network: RoadNetwork, ego: str = '') -> None:
-        self.network = network
-        self._movements = Movements(network)
-        self._ego = ego
-        self._first = ''
-        # Names by SUMO's ids, which are those of vehicles or of people: two may have the same.
-        self._people: dict[str, str] = {}
-        self._names_of_people: set[str] = set()
-        self._renamed_vehicles: dict[str, str] = {}
-        # Place and angle of actors without an angle, at the last step in which they moved.
-        self._headings: dict[str, tuple[float, float, float]] = {}
+    def __init__(self, network: RoadNetwork, ego: str = '',
+                 history: StepHistory | None = None) -> None:
+        self.network, self._ego = network, ego
+        self._history = StepHistory() if history is None else history
+        self._movements = Movements(network, self._history)
 
     def frame(self, time_s: float, ids: Sequence[str], types: Sequence[ActorType],
               places: Sequence[str], columns: Floats, rounding_m: float = _ROUNDING_M) -> Frame:
@@ -327,41 +348,43 @@ class StepFrames:
             return angles
         yaws, _ = self.network.directions.at(lanes, columns[:, LANE_POSITION])
         angles = np.where(np.isfinite(angles), angles, 90.0 - np.degrees(yaws))
+        headings = self._history.headings
         for i in np.flatnonzero(~np.isfinite(angles)).tolist():
             x, y = columns[i, [X, Y]].tolist()
-            last_x, last_y, angle = self._headings.get(names[i], (x, y, math.nan))
+            last_x, last_y, angle = headings.get(names[i], (x, y, math.nan))
             if math.hypot(x - last_x, y - last_y) > _LEAST_WAY_M:
                 angle = 90.0 - math.degrees(math.atan2(y - last_y, x - last_x))
             elif (x, y) != (last_x, last_y):
                 # Too short for a direction: it counts together with the next one.
                 x, y = last_x, last_y
-            self._headings[names[i]] = x, y, angle
+            headings[names[i]] = x, y, angle
             angles[i] = angle
         return angles
 
     def _names(self, ids: Sequence[str], types: Sequence[ActorType]) -> Sequence[str]:
         """Return a name for each actor, other than its id if a vehicle and a person share it."""
+        history = self._history
         people = [i for i, kind in enumerate(types) if kind.is_person]
-        if not people and not self._people:
+        if not people and not history.people:
             return ids
         names = list(ids)
         vehicles = dict(zip(ids, range(len(ids)), strict=True)) if not people else {
             name: i for i, name in enumerate(ids) if not types[i].is_person}
         for i in people:
-            if ids[i] not in self._people:
+            if ids[i] not in history.people:
                 # The ego is moved by its id.
-                is_taken = ids[i] in vehicles or ids[i] in (self._ego, *self._names_of_people)
+                is_taken = ids[i] in vehicles or ids[i] in (self._ego, *history.names_of_people)
                 name = f'person_{ids[i]}' if is_taken else ids[i]
-                while name in self._names_of_people or (is_taken and name in vehicles):
+                while name in history.names_of_people or (is_taken and name in vehicles):
                     name += '_'
-                self._people[ids[i]] = name
-                self._names_of_people.add(name)
-            names[i] = self._people[ids[i]]
-        for name in vehicles.keys() & self._names_of_people:
+                history.people[ids[i]] = name
+                history.names_of_people.add(name)
+            names[i] = history.people[ids[i]]
+        for name in vehicles.keys() & history.names_of_people:
             other = f'vehicle_{name}'
-            while other in vehicles or other in self._names_of_people:
+            while other in vehicles or other in history.names_of_people:
                 other += '_'
-            names[vehicles[name]] = self._renamed_vehicles.setdefault(name, other)
+            names[vehicles[name]] = history.renamed_vehicles.setdefault(name, other)
         return names
 
     def _ego_of(self, ids: Sequence[str], names: Sequence[str],
@@ -370,12 +393,13 @@ class StepFrames:
         if self._ego != FIRST_EGO:
             rows = [i for i, name in enumerate(ids) if name == self._ego]
             return next((i for i in rows if not types[i].is_person), rows[0] if rows else None)
-        if self._first in names:
-            return names.index(self._first)
+        history = self._history
+        if history.first in names:
+            return names.index(history.first)
         # One that shares its id with a person could not be moved.
         row = next((i for i, kind in enumerate(types)
                     if is_vehicle(kind.vclass) and names[i] == ids[i]), None)
-        self._first = '' if row is None else names[row]
+        history.first = '' if row is None else names[row]
         return row
 
     def _lanes(self, lanes: Sequence[str], columns: Floats) -> Lanes:

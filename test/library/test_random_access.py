@@ -1,0 +1,208 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""``recording[i]`` is the frame of a loop, for every kind of recording, at the cost of few."""
+
+from dataclasses import fields, is_dataclass
+import gzip
+from importlib.util import find_spec
+from pathlib import Path
+import random
+import shutil
+import struct
+import sys
+
+import carla9_logs as logs
+import numpy as np
+from paths import CARLA, GOOD, ROOT, SAMPLE
+import pytest
+from real_recordings import each_recording
+
+import state_sensor_ros as sensor
+from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.files import recording as recordings
+from state_sensor_ros.simulators.carla9.decoder import LogDecoder
+from state_sensor_ros.simulators.sumo.decoder import StepDecoder
+
+sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
+N_DRAWS = 25
+
+
+def assert_equal(found, expected, where='frame'):
+    assert type(found) is type(expected), where
+    if is_dataclass(found):
+        for field in fields(found):
+            # Those of a frame that are private are computed when they are used.
+            if not field.name.startswith('_'):
+                assert_equal(getattr(found, field.name), getattr(expected, field.name),
+                             f'{where}.{field.name}')
+    elif isinstance(found, tuple):
+        assert len(found) == len(expected), where
+        for pair in zip(found, expected, strict=True):
+            assert_equal(*pair, where)
+    elif isinstance(found, float | np.ndarray):
+        np.testing.assert_array_equal(found, expected, where)
+    else:
+        assert found == expected, where
+
+
+def check(path, *, n_frames=0, parameters=None, **selection):
+    """Compare frames in a random order, and a slice, with those of a loop."""
+    with sensor.open_recording(path, parameters=parameters or {}) as opened, \
+            opened.select(**selection) as recording:
+        expected = [*iter(recording)]
+        assert len(recording) == len(expected) > n_frames
+        dice = random.Random(str(path))
+        for i in [-1, 0, *(dice.randrange(-len(expected), len(expected))
+                           for _ in range(N_DRAWS))]:
+            assert_equal(recording[i], expected[i])
+        for words in (slice(None, None, 7), slice(-1, None, -5)):
+            for pair in zip(recording[words], expected[words], strict=True):
+                assert_equal(*pair)
+
+
+@pytest.mark.parametrize('name', ['drive.json.gz', 'drive_bag', 'drive.db3', 'drive.parquet',
+                                  'drive.osi', 'drive.osi.mcap'])
+def test_frames_of_a_converted_sample(name, tmp_path):
+    assert main(['convert', str(SAMPLE), str(tmp_path / name), '-q']) == 0
+    check(tmp_path / name, n_frames=50)
+
+
+@pytest.mark.parametrize('path', [SAMPLE, *sorted(GOOD.glob('*.json')), CARLA,
+                                  *sorted(CARLA.glob('episode_*'))], ids=lambda path: path.name)
+def test_frames_of_a_sample(path, tmp_path):
+    check(path)
+    if path.parent == CARLA:
+        assert main(['convert', str(path), str(tmp_path / 'bag.mcap'), '-q']) == 0
+        check(tmp_path / 'bag.mcap')
+
+
+@each_recording
+def test_frames_of_a_real_recording(path):
+    check(path, n_frames=50)
+
+
+def write_log(path, *, has_more):
+    """Write a log with actors that come and go, one id used again, and damaged frames."""
+    head, *frames = logs.drive(90, has_more=has_more).split(logs.packet(0, b'')[:1] + struct.pack(
+        '<I', 24))
+    parts = [head]
+    for i, frame in enumerate(frames):
+        more = logs.counted(2, [logs.added(50, 'vehicle.audi.tt')]) if i % 7 == 3 else \
+            logs.counted(3, [struct.pack('<I', 50)]) if i % 7 == 6 else b''
+        more += logs.counted(6, [logs.vectors(50, 10.0 * i, 0, 0, 0, 0, 5.0 * i)])
+        # A positions packet whose count is another, one outside of a frame, and a missing end.
+        more += logs.packet(6, struct.pack('<H', 9)) if i % 20 == 17 else b''
+        frame = struct.pack('<BI', 0, 24) + frame[:24] + more + frame[24:]
+        parts.append(frame[:-5] if i % 30 == 29 else frame)
+        parts.append(logs.packet(1) if i % 25 == 24 else b'')
+    path.write_bytes(b''.join(parts))
+
+
+@pytest.mark.parametrize('has_more', [True, False])
+def test_frames_of_a_recorder_log(has_more, tmp_path, monkeypatch):
+    path = tmp_path / 'drive.log'
+    write_log(path, has_more=has_more)
+    check(path, n_frames=80)
+    check(path, n_frames=10, start=1.0, rate=10.0, names=['hero'])
+    check_cost(path, monkeypatch, LogDecoder, '_moment')
+
+
+@pytest.fixture
+def fcd(tmp_path, monkeypatch):
+    """FCD output of a crowd by the real SUMO; some of its people have the ids of vehicles."""
+    if find_spec('libsumo') is None:
+        pytest.skip('libsumo is not installed')
+    import libsumo
+    from sumo_runs import write_crowd
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options):
+        libsumo.start(['sumo', '-c', str(write_crowd(tmp_path, 20)), '--fcd-output', 'fcd.xml',
+                       '--no-step-log', '--step-length', '0.5', *options])
+        for _ in range(70):
+            libsumo.simulationStep()
+        libsumo.close()
+        for path in tmp_path.glob('*.xml'):
+            path.write_text(path.read_text().replace('<person id="walker', '<person id="car'))
+        return Path('fcd.xml')
+    return run
+
+
+@pytest.mark.parametrize('options', [
+    (), ('--fcd-output.attributes', 'x,y,speed,type'), ('--fcd-output.attributes', 'all')])
+def test_frames_of_fcd_output(fcd, options, monkeypatch):
+    path = fcd(*options)
+    check(path, n_frames=60, parameters={'sumo.ego': 'first'})
+    check(path, n_frames=10, start=10.0, rate=1.0)
+    Path('fcd.xml.gz').write_bytes(gzip.compress(path.read_bytes()))
+    check('fcd.xml.gz', n_frames=60)
+    check_cost(path, monkeypatch, StepDecoder, 'decode')
+
+
+def test_frames_of_people_beside_vehicles(fcd):
+    fcd('--person-fcd-output', 'people.xml')
+    check('people.xml', n_frames=60)
+    for name in ('fcd.xml', 'people.xml'):
+        text = Path(name).read_bytes()
+        Path(name).write_bytes(text[:text.rindex(b'<timestep')])
+    check('people.xml', n_frames=60)
+
+
+def check_cost(path, monkeypatch, decoder, method):
+    """Check that an access reads few frames, whichever it is, and with little memory, too."""
+    with sensor.open_recording(path) as recording:
+        n_frames = len(recording)
+        read, original = [], getattr(decoder, method)
+        with monkeypatch.context() as patch:
+            patch.setattr(decoder, method, lambda self, *words: (
+                read.append(1), original(self, *words))[1])
+            for i in (n_frames - 1, 0, n_frames // 2, 40, 17, 16):
+                read.clear()
+                recording[i]
+                assert 0 < len(read) <= 18
+            read.clear()
+            assert len(recording[n_frames // 2:]) == n_frames - n_frames // 2
+            assert len(read) <= n_frames // 2 + 20
+    with monkeypatch.context() as patch:
+        patch.setattr(recordings, '_MAX_CHECKPOINT_BYTES', 9000)
+        check(path)
+
+
+def test_checkpoints_are_bounded(monkeypatch):
+    monkeypatch.setattr(recordings, '_MAX_CHECKPOINT_BYTES', 10_000)
+    kept = recordings.Checkpoints()
+    for number in range(5000):
+        kept.add(number, (number, bytes(1000)))
+        assert sum(map(len, kept._states)) <= 10_000
+    for number in (1, 1300, 4999):
+        begin, state = kept.before(number)
+        assert begin < number <= begin + 1024
+        assert state is None or state[0] == begin
+    assert kept.before(0) == (0, None)
+
+
+def test_loop_keeps_no_checkpoints(tmp_path, monkeypatch):
+    write_log(tmp_path / 'drive.log', has_more=True)
+    monkeypatch.setattr(recordings.Checkpoints, 'add', None)
+    with sensor.open_recording(tmp_path / 'drive.log') as recording:
+        assert sum(1 for _ in recording) > 80
+
+
+def test_recording_that_has_become_shorter_says_so(tmp_path):
+    path = tmp_path / 'drive.log'
+    write_log(path, has_more=True)
+    with sensor.open_recording(path) as recording:
+        n_frames = len(recording)
+        shutil.copyfile(path, tmp_path / 'whole')
+        with path.open('r+b') as file:
+            file.truncate(file.seek(0, 2) // 2)
+        with pytest.raises(sensor.TrajectoryFormatError):
+            recording[-1]
+        shutil.copyfile(tmp_path / 'whole', path)
+        assert recording[-1].game_time > recording[n_frames // 2].game_time
