@@ -40,6 +40,7 @@ from state_sensor_ros.payloads import (
     UNDECLARED,
 )
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
+from state_sensor_ros.pipeline.outliers import Outliers
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.texts import counted, shortened
 
@@ -129,6 +130,8 @@ class Inspector:
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
         self.consistency = ConsistencyCheck(math.inf)
+        # Places of frames, their numbers, and the frames with outliers.
+        self._outliers = Outliers[tuple[str, int, Frame]]()
         self._last_place = ''
         self._stamper = Stamper('game_time')
         self._sample_count = 0
@@ -182,9 +185,9 @@ class Inspector:
                 self.anomalies[name] = Anomaly(0, _numbered(first.place, first.index), first.text)
             self.anomalies[name].count = count
 
-    def _note(self, kind: str, text: str) -> None:
-        """Count an anomaly of the last frame."""
-        _note(self.anomalies, kind, self._place(), text)
+    def _note(self, kind: str, text: str, place: str = '') -> None:
+        """Count an anomaly at a place, by default of the last frame."""
+        _note(self.anomalies, kind, place or self._place(), text)
 
     def _place(self) -> str:
         """Return the place of the last frame."""
@@ -199,7 +202,8 @@ class Inspector:
         self.parts.update(_parts(frame))
         self._add_actors(frame)
         self._check_numbers(frame)
-        self._check_clock(frame)
+        self._check_clocks(self._outliers.add(frame, (
+            self._place(), self._recording.index, frame)))
 
     def _add_actors(self, frame: Frame) -> None:
         n_egos = 0
@@ -245,36 +249,44 @@ class Inspector:
         for i in np.flatnonzero(rows):
             self._note(kind, frame.names[i])
 
-    def _check_clock(self, frame: Frame) -> None:
+    def _check_clocks(self, items: list[tuple[Frame, tuple[str, int, Frame]]]) -> None:
+        for fine, (place, index, frame) in items:
+            # The clock may be an outlier.
+            if math.isnan(fine.game_time) == math.isnan(frame.game_time):
+                self._check_clock(frame, place, index)
+
+    def _check_clock(self, frame: Frame, place: str, index: int) -> None:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
-            self._note('gaps in sample_count', f'{counted(n_missing, "sample")} missing before it')
+            self._note('gaps in sample_count', f'{counted(n_missing, "sample")} missing before it',
+                       place)
         self._sample_count = frame.sample_count
         try:
             step = self._stamper.step(frame, 0)
         except DecodeError as error:
-            self._note('frames without a usable time', str(error))
+            self._note('frames without a usable time', str(error), place)
             return
         if math.isnan(last):
             self.first_game_time, self.first_time = frame.game_time, frame.time
         self.last_game_time = frame.game_time
         if step is Step.REPEATED:
-            self._note('repeated frames', f'game_time is {frame.game_time:.6g} again')
+            self._note('repeated frames', f'game_time is {frame.game_time:.6g} again', place)
             return
         if step is Step.RESTARTED:
-            self._note('restarts', f'game_time from {last:.6g} to {frame.game_time:.6g}')
+            self._note('restarts', f'game_time from {last:.6g} to {frame.game_time:.6g}',
+                       place)
             # An episode of a dataset is a run; the results cover all runs.
             self._note_complaints(self._last_place)
             self.consistency.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
-            self._greatest_step_at = self._place()
-        self._check_consistency(frame)
+            self._greatest_step_at = place
+        self._check_consistency(frame, place, index)
 
-    def _check_consistency(self, frame: Frame) -> None:
-        self.consistency.add(frame, self._place())
-        self._last_place = self._place()
-        if self._recording.index % _CHECK_PERIOD == 0:
+    def _check_consistency(self, frame: Frame, place: str, index: int) -> None:
+        self.consistency.add(frame, place)
+        self._last_place = place
+        if index % _CHECK_PERIOD == 0:
             self._note_complaints(self._last_place)
 
     def _note_complaints(self, place: str) -> None:
@@ -284,6 +296,10 @@ class Inspector:
 
     def _conclude(self) -> None:
         """Set the results that depend on the whole recording."""
+        self._check_clocks(self._outliers.finish())
+        for kind, jumps in self._outliers.jumps.items():
+            self.anomalies[f'jumps of the {kind}'] = Anomaly(
+                jumps.count, jumps.place[0], f'{jumps.name}{": " * bool(jumps.name)}{jumps.value}')
         cut = self._recording.cut
         if cut is not None:
             place = cut.where.removeprefix(f'{self._recording.name}: ')

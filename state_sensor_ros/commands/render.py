@@ -40,6 +40,7 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.simulators.opening import format_of, read_map
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import one_line, seconds
@@ -80,7 +81,7 @@ def _scene(args: argparse.Namespace) -> Scene:
     builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
     reader = open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:
-        for frame in read_frames(recording, 'render', is_quiet=args.quiet):
+        for frame in without_outliers(read_frames(recording, 'render', is_quiet=args.quiet)):
             builder.add(frame)
         name = recording.name
         scene = builder.finish()

@@ -118,11 +118,12 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
             if observe is not None:
                 observe(frame)
-        for line in truth.assumptions.lines:
+        found = truth.finish()
+        for line in (*truth.assumptions.lines, *truth.outliers.lines):
             warnings.add(line, line)
     warnings.show()
     warn_of_unmatched(args.truth, names.lines(is_empty=not rule.passes_all and not tagged))
-    return _checked(args, truth.finish())
+    return _checked(args, found)
 
 
 def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> GroundTruth:

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -36,8 +35,9 @@ from state_sensor_ros.objects.criticality import (
 )
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.parameters import near_names
+from state_sensor_ros.pipeline.outliers import MAX_ACCELERATION, Outliers
 from state_sensor_ros.rotations import global_from_body
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, figure, seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,8 @@ class Safety:
     Safety measures of one actor in the T frames of a recording.
 
     All arrays are (T,) float64 and NaN if a measure is undefined, as in frames without the actor;
-    names are ``''`` there. An actor without a box has the size of its class.
+    names are ``''`` there. An actor without a box has the size of its class. Numbers that are
+    outliers of one frame are unknown, as is an acceleration of more than 60 m/s2.
 
     :ivar name: raw name of the actor.
     :ivar game_time: times of the frames, s.
@@ -222,7 +223,9 @@ class Safety:
         frames: Bools = np.zeros(len(self), np.bool_)
         is_close = self.time_headway < headway
         for i in range(len(self)):
-            stays = i > 0 and frames[i - 1] and self.lead[i] == self.lead[i - 1]
+            # The actor or the lead vehicle may be missing in a frame.
+            stays = any(frames[k] and self.lead[i] == self.lead[k]
+                        for k in range(max(i - 2, 0), i))
             frames[i] = is_close[i] and (self._cut_ins[i] or stays)
         return frames
 
@@ -328,6 +331,7 @@ class SafetyCollector:
         # Names of other actors, or tags of all, for the error.
         self._others: set[str] = set()
         self._times: list[float] = []
+        self._clock = math.nan
         self._rows: list[Criticality] = []
         self._leads: list[str] = []
         self._speeds: list[tuple[float, float]] = []
@@ -343,18 +347,23 @@ class SafetyCollector:
         self._cut_ins: set[int] = set()
         self._past: deque[_Past] = deque()
         self._motions: deque[_Motion] = deque()
-        self._assumptions = Assumptions()
+        self._assumptions, self._outliers = Assumptions(), Outliers[None]()
         self._assumed: set[str] = set()
 
     def add(self, frame: Frame) -> None:
         """Add a frame."""
-        row = self._row_of(frame)
         self._assumptions.add(frame)
+        for fine, _ in self._outliers.add(frame, None):
+            self._add(fine)
+
+    def _add(self, frame: Frame) -> None:
+        row = self._row_of(frame)
         i, now = len(self._times), frame.game_time
-        if i and not now >= self._times[-1]:
+        if now < self._clock:
             # Another run of the simulator.
             self._past.clear()
             self._motions.clear()
+        self._clock = self._clock if math.isnan(now) else now
         self._times.append(now)
         self._places.append(_NOWHERE)
         self._leads.append('')
@@ -471,7 +480,9 @@ class SafetyCollector:
 
     def _note_cut_in(self, here: _Past, lead: str) -> None:
         """Note a new lead vehicle that has moved aside in its road, else from its own path."""
-        if not self._past or self._leads[here.i - 1] == lead:
+        # Either may be missing in a frame.
+        last = next((past for past in reversed(self._past) if lead in past.names), None)
+        if not self._past or last is not None and self._leads[last.i] == lead:
             return
         now = here.names[lead]
         place, lane = here.others.at(slice(now, now + 1)), here.lanes[now]
@@ -496,9 +507,9 @@ class SafetyCollector:
 
     def _has_cut_in(self, i: int, moves: list[tuple[Floats, Floats]]) -> bool:
         """Return whether one of the movements of a lead vehicle ended nearer to the whole path."""
-        first, last = (bisect_left(self._times, self._times[i] + apart)
-                       for apart in (-_ASIDE_S, _PATH_S))
-        path = np.array([place for place in self._places[first:last] if np.isfinite(place).all()])
+        elapsed = np.array(self._times) - self._times[i]
+        path = np.array([self._places[k] for k in np.flatnonzero(
+            (elapsed >= -_ASIDE_S) & (elapsed < _PATH_S)) if np.isfinite(self._places[k]).all()])
         steps = np.hypot(*np.diff(path, axis=0).T)
         path = path[np.append(True, steps > _STEP_M)]
         if len(path) < 2:
@@ -513,6 +524,8 @@ class SafetyCollector:
         return bool(self._name)
 
     def safety(self) -> Safety:
+        for frame, _ in self._outliers.finish():
+            self._add(frame)
         if not self._name:
             found, others = f'no actor {self._actor!r}', near_names([self._actor], self._others)
             if self._actor == EGO:
@@ -523,6 +536,14 @@ class SafetyCollector:
         times, speeds = np.array(self._times), np.array(self._speeds)
         acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
                                 speeds[:, 1])
+        is_wild = np.abs(acceleration) > MAX_ACCELERATION
+        lines = self._outliers.lines
+        if is_wild.any():
+            i = int(is_wild.argmax())
+            lines.append(f'{counted(int(is_wild.sum()), "acceleration")} beyond '
+                         f'{MAX_ACCELERATION:g} m/s2 dropped, the first {figure(acceleration[i])} '
+                         f'm/s2 at {seconds(times[i])}')
+            acceleration = np.where(is_wild, np.nan, acceleration)
         towed = self._towed_actors()
         near, collisions, contacts, crossings = (values.without(towed) for values in (
             self._near, self._collisions, self._contacts, self._crossings))
@@ -540,7 +561,7 @@ class SafetyCollector:
             acceleration=acceleration, impact_speed=np.array([
                 self._impacts.get((i, name), math.nan) for i, name in enumerate(closest)]),
             lead=tuple(self._leads), collision_partner=partners, crossing_actor=crossing_actors,
-            closest_actor=closest, assumptions=(*self._assumptions.lines, *(
+            closest_actor=closest, assumptions=(*self._assumptions.lines, *lines, *(
                 f'{name} is towed: part of {self._name}' for name in sorted(towed))),
             _cut_ins=cut_ins, _times=collisions, _contacts=contacts, _crossings=crossings,
             _assumed=frozenset(self._assumed))
@@ -631,6 +652,11 @@ def _distance_to(path: Floats, place: Floats) -> float:
 
 def _differences(times: Floats, speeds: Floats) -> Floats:
     """Return (T,) central differences of a speed, m/s2, NaN at both ends and beside gaps."""
+    known = ~np.isnan(times)
+    if not known.all():
+        some = np.full(len(times), np.nan)
+        some[known] = _differences(times[known], speeds[known])
+        return some
     # A repeated frame has the acceleration of the one before.
     advances = np.diff(times, prepend=-np.inf) > 0.0
     if not advances.any():
