@@ -253,7 +253,8 @@ def _changes(before: _Entry[Place], now: _Entry[Place], name: str = '',
 def _wild_changes(last: Frame, frame: Frame, rows_last: Rows | slice, rows: Rows | slice,
                   *, n_steps: int) -> dict[str, Bools]:
     elapsed = frame.game_time - last.game_time
-    old, new = last.kinematics[rows_last], frame.kinematics[rows]
+    old, new = (np.where(each.has_pose()[some][:, None], each.kinematics[some], np.nan)
+                for each, some in ((last, rows_last), (frame, rows)))
     step_s = elapsed / n_steps
     reach = MAX_ACCELERATION * step_s
     known = ~(last.is_derived(DERIVED_VELOCITY)[rows_last]

@@ -309,7 +309,7 @@ def test_near_miss_long_before_a_contact_stays():
                                   10.0 if i < 80 else 2.0 * (i >= 240)), (48.0, 0.0, 0.0, 0.0))
               for i in range(330)]
     assert [event[:2] for event in events_of(frames)] == [
-        ('near_miss', 'Other'), ('hard_braking', ''), ('collision', 'Other')]
+        ('near_miss', 'Other'), ('collision', 'Other')]
 
 
 def test_towed_actor_is_a_part_of_the_measured_one():
