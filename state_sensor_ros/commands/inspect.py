@@ -188,9 +188,9 @@ def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
     else:
         text = ', '.join((
             _compared('displacement', 'velocity x time', result.linear_slope,
-                      f'{_figure(result.linear_residual)} m'),
+                      f'{_figure(result.linear_residual)} m', 'velocities', 'move'),
             _compared('rotation', 'angular velocity x time', result.angular_slope,
-                      f'{_figure(result.angular_residual)} rad')))
+                      f'{_figure(result.angular_residual)} rad', 'angular velocities', 'turn')))
     rows = [('consistency', text)]
     if result.jumps:
         rows.append(('', result.jumps))
@@ -202,10 +202,13 @@ def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
                    for complaint in inspector.complaints.values()]
 
 
-def _compared(what: str, product: str, slope: float, residual: str) -> str:
+def _compared(what: str, product: str, slope: float, residual: str, names: str,
+              does: str) -> str:
     """Describe the result of a comparison."""
     if math.isnan(slope):
         return f'{what} not compared'
+    if math.isinf(slope):
+        return f'{names} are 0 where actors {does} (by {residual} per step)'
     return f'{what} {figure(slope)} x {product} (residual {residual})'
 
 
@@ -260,4 +263,4 @@ def _sensor_members(recording: Recording) -> dict[str, object]:
 
 
 def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None

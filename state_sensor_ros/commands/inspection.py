@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import json
 import math
 import re
@@ -253,9 +253,9 @@ class Inspector:
         for fine, (place, index, frame) in items:
             # The clock may be an outlier.
             if math.isnan(fine.game_time) == math.isnan(frame.game_time):
-                self._check_clock(frame, place, index)
+                self._check_clock(frame, fine, place, index)
 
-    def _check_clock(self, frame: Frame, place: str, index: int) -> None:
+    def _check_clock(self, frame: Frame, fine: Frame, place: str, index: int) -> None:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
@@ -281,7 +281,9 @@ class Inspector:
             self.consistency.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
             self._greatest_step_at = place
-        self._check_consistency(frame, place, index)
+        # It counts jumps of positions itself.
+        self._check_consistency(fine if fine is frame else replace(fine, kinematics=np.hstack((
+            frame.position_xyz, fine.kinematics[:, 3:]))), place, index)
 
     def _check_consistency(self, frame: Frame, place: str, index: int) -> None:
         self.consistency.add(frame, place)

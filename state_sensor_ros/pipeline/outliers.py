@@ -10,8 +10,9 @@
 Outliers: values of an actor, or of the clock, in one frame that fit neither frame beside it.
 
 A value is an outlier if it changes by more than is possible into its frame and out of it again,
-while both neighbors fit each other; in the first or last frame of an actor, if the other side of
-its only neighbor is ordinary. A change that stays, such as a crash or a teleport, is none.
+while both neighbors fit each other; in the first or last frame of an actor, if it changes by far
+more, and the other side of its only neighbor is ordinary. A change that stays, such as a crash or
+a teleport, is none.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SPEED_NOISE = 0.2
 # An actor is elsewhere than its velocity leads to by more than this, m, and that acceleration;
 # without a velocity, by more than it goes at this speed, m/s.
 _NOISE_M, _MAX_SPEED = 2.0, 70.0
-# A vehicle turns by more in a step, rad and rad/s2, at most the last, rad: its tires cannot.
+# A vehicle does not turn by more in a step, rad and rad/s2, at most the last, rad.
 _TURN, _TURN_ACCELERATION, _MOST_TURN = 0.05, 10.0, 1.0
 _YAW_RATE = 6.0  # rad/s, a change of the yaw rate
 _SIZE_M = 0.5  # a change of an edge of the box, or of the distance of its middle
@@ -45,6 +46,8 @@ _MAX_STEP_S, _MAX_STEPS = 3600.0, 1000.0
 POSITION, HEADING, SPEED, YAW_RATE, BOX, CLOCK = (
     'position', 'heading', 'speed', 'yaw rate', 'box', 'clock')
 _POSES, _VELOCITIES = (POSITION, HEADING), (SPEED, YAW_RATE)
+# Changes that count at the ends of a track.
+_FAR = ', far'
 _KINDS = (*_POSES, *_VELOCITIES, BOX)
 _NOTHING: dict[str, frozenset[str]] = {}
 
@@ -85,8 +88,8 @@ class Outliers(Generic[Place]):
     """
     Frames in which outliers are unknown, two frames after they were added.
 
-    A pose or box that is an outlier makes the pose NaN, that of the clock ``game_time`` and all
-    poses.
+    A heading that is an outlier is NaN, a position or box makes the position NaN, a time
+    ``game_time`` and all positions.
     """
 
     def __init__(self) -> None:
@@ -128,7 +131,7 @@ class Outliers(Generic[Place]):
         if _is_clock_wild([math.nan if each is None else each.frame.game_time
                            for each in found]):
             self._note(CLOCK, checked, '', f'{checked.frame.game_time:.6g} s')
-            checked.frame = _blank(checked.frame, range(checked.frame.n_actors), (),
+            checked.frame = _blank(checked.frame, range(checked.frame.n_actors), (), (),
                                    game_time=math.nan)
         return self._push_values(checked)
 
@@ -161,8 +164,7 @@ class Outliers(Generic[Place]):
             after = last = None
         if last is not None and last.begins:
             last = None
-        poses: set[int] = set()
-        velocities: set[int] = set()
+        blank: dict[str, set[int]] = {kind: set() for kind in _KINDS}
         frame = entry.frame
         for kind in _KINDS:
             into = entry.wild_of(kind)
@@ -170,9 +172,9 @@ class Outliers(Generic[Place]):
             for name in (into | out) & entry.rows.keys():
                 row = entry.rows[name]
                 if not _is_outlier(kind, name, first, before, entry, after, last) or (
-                        kind == BOX and row in poses):
+                        kind == BOX and any(row in blank[pose] for pose in _POSES)):
                     continue
-                (velocities if kind in _VELOCITIES else poses).add(row)
+                blank[kind].add(row)
                 self._note(kind, entry, name, _value(kind, frame, row))
         # Velocities may be derived from a pose that is an outlier.
         for kind in _VELOCITIES:
@@ -180,8 +182,9 @@ class Outliers(Generic[Place]):
                     frozenset() if after is None else after.wild_of(kind))) & entry.rows.keys():
                 if any(_is_spike(pose, name, *triple) for pose in _POSES for triple in (
                         (first, before, entry), (before, entry, after), (entry, after, last))):
-                    velocities.add(entry.rows[name])
-        return _blank(frame, poses, velocities) if poses or velocities else frame
+                    blank[kind].add(entry.rows[name])
+        return _blank(frame, blank[POSITION] | blank[BOX], blank[HEADING],
+                      blank[SPEED] | blank[YAW_RATE]) if any(blank.values()) else frame
 
     def _note(self, kind: str, entry: _Entry[Place], name: str, value: str) -> None:
         known = self.jumps.setdefault(kind, Jumps(0, entry.place, entry.number, name, value))
@@ -224,9 +227,9 @@ def _is_outlier(kind: str, name: str, first: _Entry[Place] | None,
             _boxes_of(entry.frame)[entry.rows[name], 0])):
         return _is_spike(kind, name, before, entry, after)
     if has_after:
-        return after is not None and name in after.wild_of(kind) and last is not None \
+        return after is not None and name in after.wild_of(kind + _FAR) and last is not None \
             and name in last.rows and name not in last.wild_of(kind)
-    return before is not None and name in entry.wild_of(kind) and first is not None \
+    return before is not None and name in entry.wild_of(kind + _FAR) and first is not None \
         and name in first.rows and name not in before.wild_of(kind)
 
 
@@ -268,17 +271,22 @@ def _wild_changes(last: Frame, frame: Frame, rows_last: Rows | slice, rows: Rows
     speeds = _norm(new[:, 7:10] - old[:, 7:10])
     if frame.forward_speed is not None and last.forward_speed is not None:
         speeds = np.fmax(speeds, np.abs(frame.forward_speed[rows] - last.forward_speed[rows_last]))
+    are_far = _norm(moved) > _NOISE_M + _MAX_SPEED * step_s
+    are_vehicles = frame.kinds[rows] == KIND_VEHICLE
     found: dict[str, Bools] = {
-        POSITION: np.where(np.isnan(error), _norm(moved) > _NOISE_M + _MAX_SPEED * step_s,
-                           error > _NOISE_M + 0.5 * reach * step_s),
-        HEADING: (turned > min(_TURN + _TURN_ACCELERATION * step_s ** 2, _MOST_TURN))
-        & (frame.kinds[rows] == KIND_VEHICLE),
+        POSITION: np.where(np.isnan(error), are_far, error > _NOISE_M + 0.5 * reach * step_s),
+        POSITION + _FAR: are_far,
+        HEADING: are_vehicles & (turned > min(_TURN + _TURN_ACCELERATION * step_s ** 2,
+                                              _MOST_TURN)),
+        HEADING + _FAR: are_vehicles & (turned > _MOST_TURN),
         SPEED: speeds > _SPEED_NOISE + reach,
-        YAW_RATE: np.abs(new[:, 12] - old[:, 12]) > _YAW_RATE}
+        SPEED + _FAR: speeds > max(_MAX_SPEED, reach),
+        YAW_RATE: are_vehicles & (np.abs(new[:, 12] - old[:, 12]) > _YAW_RATE)}
     if frame.boxes is not None and last.boxes is not None:
         boxes, old_boxes = _boxes_of(frame)[rows], _boxes_of(last)[rows_last]
         found[BOX] = (np.abs(boxes - old_boxes) > _SIZE_M).any(axis=1) \
             | (np.isnan(boxes[:, 0]) != np.isnan(old_boxes[:, 0]))
+        found[BOX + _FAR] = found[BOX]
     return found
 
 
@@ -310,11 +318,12 @@ def _value(kind: str, frame: Frame, row: int) -> str:
     return f'{" x ".join(map(figure, size))} m, {figure(away)} m away'
 
 
-def _blank(frame: Frame, poses: Iterable[int], velocities: Iterable[int], *,
-           game_time: float | None = None) -> Frame:
-    """Return a frame in which poses and velocities of some rows are NaN."""
+def _blank(frame: Frame, positions: Iterable[int], headings: Iterable[int],
+           velocities: Iterable[int], *, game_time: float | None = None) -> Frame:
+    """Return a frame in which the positions, headings and velocities of some rows are NaN."""
     kinematics = frame.kinematics.copy()
-    kinematics[list(poses), :7] = np.nan
+    kinematics[list(positions), :3] = np.nan
+    kinematics[list(headings), 3:7] = np.nan
     kinematics[list(velocities), 7:] = np.nan
     speeds = frame.forward_speed
     if speeds is not None:
