@@ -202,14 +202,18 @@ def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
     if missing:
         level, message = Level.STALE, f'{missing}; before that: {message}'
     return Status(level, message, (
-        ('displacement per velocity x time', shown(result.linear_slope)),
-        ('rotation per angular velocity x time', shown(result.angular_slope)),
+        ('displacement per velocity x time', _slope(result.linear_slope)),
+        ('rotation per angular velocity x time', _slope(result.angular_slope)),
         ('linear residual (m)', shown(result.linear_residual)),
         ('angular residual (rad)', shown(result.angular_residual)),
         ('slip (sine)', shown(result.slip)),
         ('pairs compared', str(result.n_pairs)),
         ('jumps', result.jumps or 'none'),
     ))
+
+
+def _slope(value: float) -> str:
+    return 'velocity is 0' if math.isinf(value) else shown(value)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
