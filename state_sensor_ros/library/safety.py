@@ -482,7 +482,7 @@ class SafetyCollector:
         """Note a new lead vehicle that has moved aside in its road, else from its own path."""
         # Either may be missing in a frame.
         last = next((past for past in reversed(self._past) if lead in past.names), None)
-        if not self._past or last is not None and self._leads[last.i] == lead:
+        if not self._past or (last is not None and self._leads[last.i] == lead):
             return
         now = here.names[lead]
         place, lane = here.others.at(slice(now, now + 1)), here.lanes[now]
