@@ -35,7 +35,13 @@ from state_sensor_ros.commands.format_options import (
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import n_bytes_of, show_result
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
+from state_sensor_ros.errors import (
+    ConfigError,
+    reason_of,
+    SinkError,
+    TrajectoryFormatError,
+    UsageError,
+)
 from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.whole.part import parts_of
@@ -69,6 +75,8 @@ def convert_many(args: argparse.Namespace, interruption: Interruption) -> None:
     waiting = [job for job in jobs if args.force or not _is_newer(job.output, job.source)]
     n_old = sum(os.path.lexists(job.output) for job in waiting)
     _warn_of_parts(args.output, waiting)
+    if not args.dask:
+        _make_folder(args.output)
     failures: list[tuple[BatchJob, BatchResult]] = []
     left = {job.source: job for job in waiting}
     alike = _Warnings()
@@ -211,6 +219,14 @@ def _is_there(output: str) -> bool:
             return False
         time.sleep(_POLL_S)
     return True
+
+
+def _make_folder(path: str) -> None:
+    """Make the folder of all outputs, or each of them would fail."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise SinkError(path, f'cannot make this folder: {reason_of(error)}') from error
 
 
 def _warn_of_parts(folder: str, jobs: Sequence[BatchJob]) -> None:

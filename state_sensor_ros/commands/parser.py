@@ -91,9 +91,9 @@ class Parser(argparse.ArgumentParser):
             if text := self.explain(word, [value] if has_value else values, self._declared):
                 message, word = text, ''
             elif word.startswith('--'):
-                known = re.findall(r'--\w[\w-]*', self.format_help())
-        if known and (likely := nearest(word, known)):
-            message += f'; did you mean {likely}?'
+                known = re.findall(r'--(\w[\w-]*)', self.format_help())
+        if known and (likely := nearest(word.removeprefix('--'), known)):
+            message += f'; did you mean {"--" if word.startswith("--") else ""}{likely}?'
         print_line(f'error: {self.prog}: {shortened(message, _MAX_MESSAGE)} '
                    f'(see {self.prog} --help)')
         self.exit(WRONG_USAGE)

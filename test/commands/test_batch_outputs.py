@@ -134,6 +134,14 @@ def test_names_of_bags_may_have_dots(file_format, drives, tmp_path):
     assert (tmp_path / 'out' / 'a.fcd' / 'metadata.yaml').is_file()
 
 
+def test_an_output_that_cannot_be_made_is_one_line(drives, capsys):
+    for name in ('b', 'c'):
+        shutil.copy(drives / 'a.json', drives / f'{name}.json')
+    assert convert(drives, drives / 'a.json' / 'out') == 1
+    assert capsys.readouterr().err == (f'error: {drives}/a.json/out: cannot make this folder: '
+                                       'not a directory\n')
+
+
 def test_a_recording_is_listed_once_by_its_own_name(drives, capsys):
     (drives / '0.json').symlink_to('a.json')
     assert main(['inspect', str(drives), '--json', '--jobs', '1', '--quiet']) == 0

@@ -225,6 +225,7 @@ def test_every_command_is_in_this_file():
 
 @pytest.mark.parametrize(('words', 'text'), [
     (['convert', '--desird-tags', 'a', 'in', 'out'], 'did you mean --desired-tags?'),
+    (['convert', '--workers', '2', 'in', 'out'], 'arguments: --workers (see'),
     (['convrt'], 'did you mean convert?')])
 def test_wrong_word_is_answered_with_the_nearest(capsys, words, text):
     with pytest.raises(SystemExit, match='2'):
