@@ -34,8 +34,9 @@ DUPLICATE = 'duplicate'
 OTHER_ID = 'other_id'
 IGNORED = 'ignored'
 # A person in a vehicle, who is not in the frame; before the name of a type, actors whose class and
-# size are assumed; a file that the recording needs and does not contain.
-RIDER, UNDECLARED, MISSING = 'rider', 'undeclared_type_', 'missing_file'
+# size are assumed; a file that the recording needs and does not contain; another actor that could
+# be the ego.
+RIDER, UNDECLARED, MISSING, RIVAL = 'rider', 'undeclared_type_', 'missing_file', 'second_ego'
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +59,7 @@ class Fault:
     """One faulty actor or member, ``error`` with its key path."""
 
     # DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for one that has another
-    # id, IGNORED for a member that is not used, RIDER, UNDECLARED, MISSING.
+    # id, IGNORED for a member that is not used, RIDER, UNDECLARED, MISSING, RIVAL.
     kind: str
     error: DecodeError
     n: int = 1  # number of faults for which it stands

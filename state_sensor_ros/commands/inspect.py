@@ -23,6 +23,7 @@ from datetime import datetime, timezone
 import json
 import math
 
+from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, selection_of
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
@@ -65,17 +66,20 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     is_unread = inspector.refusal is not None and not inspector.n_frames
     failure: StateSensorError | None = inspector.refusal
     safety = None
+    simulator = args.source if args.live else recording.simulator
     if collector is not None and not is_unread:
         try:
             safety = collector.safety()
         except StateError as error:
-            failure = failure or error
+            failure = failure or (error if inspector.egos or settings.ego_tag != EGO_TAG
+                                  else StateError(error.where, 'no ego',
+                                                  f'one: {_ego_hint(simulator)}'))
     if args.json:
         members = {} if safety is None else {'safety': safety_record(safety)}
         print_output(json.dumps({**_record(recording, inspector), **members}, indent=2,
                                 allow_nan=False))
     elif inspector.n_frames:
-        rows = _screen(recording, inspector, args.source if args.live else recording.simulator)
+        rows = _screen(recording, inspector, simulator)
         rows += [] if safety is None else safety_rows(safety)
         print_output('\n'.join([f'{heading:<12}{one_line(text)}' for heading, text in rows]))
     if failure is not None:

@@ -37,6 +37,7 @@ from state_sensor_ros.payloads import (
     MISSING,
     OTHER_ID,
     RIDER,
+    RIVAL,
     UNDECLARED,
 )
 from state_sensor_ros.pipeline.consistency import ConsistencyCheck
@@ -53,7 +54,8 @@ NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are not frames'
 _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
            OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME, IGNORED: 'members ignored',
-           RIDER: 'people in vehicles dropped', MISSING: 'files not found',
+           RIDER: 'people in vehicles dropped',
+           RIVAL: 'more vehicles with the role of the ego', MISSING: 'files not found',
            MEMBER: 'unknown members'}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'

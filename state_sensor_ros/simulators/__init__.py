@@ -99,6 +99,7 @@ from state_sensor_ros.payloads import (
     PayloadDecoder,
     Report,
     RIDER,
+    RIVAL,
     SingleFrameDecoder,
     UNDECLARED,
 )
@@ -124,7 +125,7 @@ __all__ = [
     'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT', 'INDICATORS_UNKNOWN',
     'LIGHT_CIRCLE', 'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE',
     'MISSING', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
-    'SOURCE_PARAMETERS', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
+    'RIVAL', 'SOURCE_PARAMETERS', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
     'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
     'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
     'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource', 'MapLine',

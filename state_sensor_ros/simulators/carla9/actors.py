@@ -252,12 +252,17 @@ class WorldActors:
             self._key = b''
 
     def ego_of(self, numbers: Iterable[int]) -> int | None:
+        return next(iter(self.egos_of(numbers)), None)
+
+    def egos_of(self, numbers: Iterable[int]) -> list[int]:
+        """Return the vehicles that have the role of the ego; the first one is the ego."""
         vehicles = [self._actors[number] for number in numbers if self._actors[number].is_vehicle]
         for role in (self._ego,) if self._ego else _EGO_ROLES:
-            for vehicle in vehicles:
-                if role == vehicle.role or (self._ego and role == str(vehicle.number)):
-                    return vehicle.number
-        return None
+            found = [vehicle.number for vehicle in vehicles if role == vehicle.role
+                     or (self._ego and role == str(vehicle.number))]
+            if found:
+                return found
+        return []
 
     def rows(self, numbers: Rows) -> ActorRows:
         """Return the properties of the actors of a frame; computed again if these change."""

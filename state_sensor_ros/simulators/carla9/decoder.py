@@ -22,7 +22,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault, TruncatedError
+from state_sensor_ros.simulators import Decoded, DecodeError, DROPPED, Fault, RIVAL, TruncatedError
 from state_sensor_ros.simulators.carla9 import packets
 from state_sensor_ros.simulators.carla9.actors import box_of, MAX_ACTORS, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
@@ -117,6 +117,8 @@ class LogDecoder:
         numbers, poses = self._places(logged, faults)
         n_actors = len(numbers)
         self._count_unused(logged, numbers, faults)
+        if logged.added:
+            self._name_rivals({added.number for added in logged.added}, numbers, faults)
         kinematics = to_rep103(poses, *self._velocities(logged, numbers))
         lights, vehicles = logged.of(packets.LIGHTS), logged.of(packets.VEHICLE_LIGHTS)
         controls = np.full((n_actors, 4), np.nan)
@@ -202,6 +204,15 @@ class LogDecoder:
         for number in logged.steering.keys() - set(numbers.tolist()):
             faults.add(number, 'wheels', 'an actor with a position')
 
+    def _name_rivals(self, added: set[int], numbers: Rows, faults: _Faults) -> None:
+        """Add a fault for each new vehicle that has the role of the ego and is not the ego."""
+        egos = self._table.egos_of(numbers.tolist())
+        for number in egos[1:] if not added.isdisjoint(egos) else ():
+            actor = self._table.get(number)
+            assert actor is not None
+            faults.add(number, f'role name {actor.role!r} as actor {egos[0]}, which is the ego',
+                       f'one; -p carla9.ego:={number} selects it', RIVAL)
+
     def _laid_out(self, ids: npt.NDArray[np.uint32]) -> _PlaceTable:
         # Some versions write an actor that is neither vehicle nor person twice.
         moved, first = np.unique(ids.astype(np.int64), return_index=True)
@@ -234,9 +245,9 @@ class _Faults:
         self._faults: list[Fault] = []
         self._n_more = 0
 
-    def add(self, number: int, found: str, expected: str) -> None:
+    def add(self, number: int, found: str, expected: str, kind: str = DROPPED) -> None:
         if len(self._faults) < _MAX_FAULTS:
-            self._faults.append(Fault(DROPPED, DecodeError(f'actor {number}', found, expected)))
+            self._faults.append(Fault(kind, DecodeError(f'actor {number}', found, expected)))
         else:
             self._n_more += 1
 

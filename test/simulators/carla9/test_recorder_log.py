@@ -139,10 +139,13 @@ def test_recorder_log_does_not_take_a_jump_for_a_velocity():
     (('autopilot', 'autopilot'), '', None), (('a', 'b'), 'b', 1), (('a', 'b'), '10', 0),
     (('a', 'hero'), 'c', None), (('hero', 'hero'), '', 0)])
 def test_recorder_log_has_the_ego_of_the_parameter(roles, ego, found):
-    [frame], _ = read(logs.header() + logs.frame(1, 0.0, *[
+    [frame], faults = read(logs.header() + logs.frame(1, 0.0, *[
         spawned(10 + i, role_name=role) for i, role in enumerate(roles)],
         placed((10, 1.0), (11, 2.0))), **{'carla9.ego': ego})
     assert frame.ego == found
+    assert faults == (roles == ('hero', 'hero')) * [
+        ("actor 11: found role name 'hero' as actor 10, which is the ego; expected one; "
+         '-p carla9.ego:=11 selects it')]
     assert len(set(frame.names)) == 2
     assert not {'autopilot'} & set(frame.names)
 
