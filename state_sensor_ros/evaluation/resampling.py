@@ -11,8 +11,9 @@ Confidence intervals by the jackknife (Tukey, 1958): of blocks of time of a reco
 
 A number is computed again without each unit. The spread of these values, times the quantile of
 Student's t, is the interval around the number, of errors on the scale of the logarithm, of shares
-on that of the logit, so that it ends within their bounds. It covers at 10 units, too, where a
-percentile bootstrap does not (test/evaluation/test_coverage.py).
+on that of the logit, so that it ends within their bounds. Of skewed values it is wider on the side
+of the long tail (the acceleration of Efron, 1987). It covers at 10 units, too, where a percentile
+bootstrap does not (test/evaluation/test_coverage.py).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ _SHARES = frozenset((
     '4.0', 'ase', 'aae', 'mase', 'maae', 'miss_rate', 'miss_rate_nuscenes', 'overlap_rate'))
 # Greatest change on the scale of a logarithm.
 _MOST = 20.0
+_MOST_SKEW = 0.5
 _COUNTS = frozenset(('misses', 'false_positives', 'identity_switches'))
 
 Interval = tuple[float, float]
@@ -101,7 +103,10 @@ def interval(path: str, value: float, deviations: Floats, n_units: int) -> Inter
     half = half_width(path, deviations, n_units)
     if half is None:
         return None
-    low, high = _bounded(path, value, half)
+    spread = float(np.square(deviations).sum())
+    skew = -half * float((deviations ** 3).sum()) / (6.0 * spread ** 2) if spread else 0.0
+    skew = min(max(skew, -_MOST_SKEW), _MOST_SKEW)
+    low, high = _bounded(path, value, half / (1.0 + skew), half / (1.0 - skew))
     return min(low, value), max(high, value)
 
 
@@ -126,17 +131,19 @@ def mean_interval(path: str, numbers: Sequence[float]) -> Interval | None:
         len(values) - 1, 1), len(values))
 
 
-def _bounded(path: str, value: float, half: float) -> Interval:
+def _bounded(path: str, value: float, below: float, above: float) -> Interval:
     """Return the interval on the scale of the number: logit of shares, logarithm of errors."""
+    # below, above: widths of its two parts, on the plain scale.
     name = path.rpartition('/')[2]
     if name in _COUNTS:
         # Rounding does not make an interval wider.
-        return min(max(math.floor(value - half + 1e-6), 0), value), math.ceil(value + half - 1e-6)
+        return (min(max(math.floor(value - below + 1e-6), 0), value),
+                math.ceil(value + above - 1e-6))
     if name in _SIGNED:
-        return value - half, min(value + half, 1.0) if name == 'mota' else value + half
+        return value - below, min(value + above, 1.0) if name == 'mota' else value + above
     if name in _SHARES:
-        share = max(value * (1.0 - value), half / _MOST)
-        odds = math.exp(half / share) if share else 1.0
-        return value / (value + odds * (1.0 - value)), value / (value + (1.0 - value) / odds)
-    factor = math.exp(min(half / value, _MOST)) if value else 1.0
-    return value / factor, value * factor
+        share = max(value * (1.0 - value), below / _MOST, above / _MOST)
+        down, up = (math.exp(part / share) if share else 1.0 for part in (below, above))
+        return value / (value + down * (1.0 - value)), value / (value + (1.0 - value) / up)
+    down, up = (math.exp(min(part / value, _MOST)) if value else 1.0 for part in (below, above))
+    return value / down, value * up
