@@ -202,7 +202,8 @@ def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
         rest = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
         rows.append(('', (f'{counted(check.n_compared, "pair")} of poses compared; not compared: '
                           f'{rest}')))
-    return rows + [('', f'{complaint.text} ({complaint.place})')
+    checks = counted(inspector.n_checks, 'check')
+    return rows + [('', f'{complaint.text} ({complaint.place}; in {complaint.count} of {checks})')
                    for complaint in inspector.complaints.values()]
 
 

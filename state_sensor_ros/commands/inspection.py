@@ -97,8 +97,8 @@ class Inspector:
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
     ``parts`` name to number of frames; ``anomalies`` by kind; ``actors`` by name, the first ten
     thousand; ``n_vehicles`` and ``n_objects`` numbers of all of them; ``complaints``
-    of the consistency check, each with the place of the first one; ``refusal`` the error because
-    of which it cannot be read or replayed.
+    of the consistency check, each with the place of the first one, of ``n_checks`` evaluations;
+    ``refusal`` the error because of which it cannot be read or replayed.
 
     :param recording: recording to evaluate.
     :param replayable: generations of frames that Replay Mode takes.
@@ -129,6 +129,7 @@ class Inspector:
         self._others: set[int] = set()
         self.anomalies: dict[str, Anomaly] = {}
         self.complaints: dict[str, Anomaly] = {}
+        self.n_checks = 0
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
         self.consistency = ConsistencyCheck(math.inf)
@@ -294,6 +295,7 @@ class Inspector:
             self._note_complaints(self._last_place)
 
     def _note_complaints(self, place: str) -> None:
+        self.n_checks += 1
         for complaint in self.consistency.result().complaints:
             # The same complaint may come again with other numbers.
             _note(self.complaints, _NUMBER.sub('#', complaint), place, complaint)

@@ -143,7 +143,8 @@ class SpeedBand:
 
     @property
     def text(self) -> str:
-        return f'{self.n_others} others: slowest, median, fastest'
+        noun = 'others' if self.has_line.any() else 'actors'
+        return f'{self.n_others} {noun}: slowest, median, fastest'
 
 
 def speed_band(scene: Scene) -> SpeedBand:

@@ -157,7 +157,7 @@ def test_inspect_counts_every_anomaly(inspect):
 
 
 @pytest.mark.parametrize('factor', [1.0, 100.0])
-def test_inspect_prints_inconsistent_units(inspect, factor):
+def test_inspect_prints_inconsistent_units(inspect, factor, tmp_path, capsys):
     frames = traffic(60, rate_hz=10.0)
     for frame in frames:
         for each in frame['frame']['vehicles']:
@@ -168,6 +168,9 @@ def test_inspect_prints_inconsistent_units(inspect, factor):
     of_units = [text for text in texts if 'velocities are not in the same units' in text]
     assert len(of_units) == (factor != 1.0)
     assert bool(texts) == bool(of_units)
+    assert main(['inspect', str(tmp_path / 'in.json')]) == 0
+    # At frames 0, 20 and 40, and at the end; frame 0 is compared with none.
+    assert ('; in 3 of 4 checks)' in capsys.readouterr().out) == (factor != 1.0)
 
 
 @pytest.mark.parametrize('step', one_of((10.0, 1.0)))

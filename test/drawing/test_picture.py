@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """What is on a picture: positions, names, legends, titles; and the texts about what is outside."""
 
+from dataclasses import replace
 from functools import cache
 import io
 from itertools import combinations, product
@@ -347,6 +348,8 @@ def test_picture_of_many_actors_has_the_lines_of_the_ego_and_its_nearest():
     assert {'hero'} < names <= lines
     assert '8 others: slowest, median, fastest' in legend
     band = speed_band(scene)
+    without_ego = replace(band, has_line=np.zeros_like(band.has_line))
+    assert without_ego.text == '8 actors: slowest, median, fastest'
     assert {scene.names[i] for i in np.flatnonzero(band.has_line)} == lines
     for begin, end, speeds in ((0.1, 1.9, (15.0, 18.5, 22.0)), (2.1, 4.0, (15.0, 18.0, 21.0))):
         then = (band.time_s > begin) & (band.time_s < end)
