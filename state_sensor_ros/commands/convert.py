@@ -46,10 +46,12 @@ from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecordin
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FaultList, Recording
 from state_sensor_ros.payloads import DROPPED
+from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from state_sensor_ros.commands.bag_output import BagOutput
@@ -183,7 +185,16 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
             selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
             faults = selected.faults
             frames = read_frames(selected, 'convert', is_quiet=args.quiet)
+        check, complaints = SampledConsistencyCheck(), list[str]()
+        n_back, first_back = 0, ''
         for frame in frames:
+            if frame.game_time < summary.game_time:
+                check.restart()
+                n_back += 1
+                first_back = first_back or f'{summary.game_time:.6g} s, then {frame.game_time:.6g}'
+            if frame.game_time >= check.next_s:
+                check.add(frame)
+                complaints += check.new_complaints()
             # The first one has all parts, to name those that the format does not carry.
             writer.losses.add(frame)
             writer.write(frame)
@@ -195,6 +206,10 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
         if selected is not None:
             selected.check_actors()
         writer.complete()
+    if n_back:
+        complaints.append(f'the clock goes back {counted(n_back, "time")}, first from '
+                          f'{first_back} s: another run, or frames that are not in order')
+    warn_of_unmatched(recording.name, complaints)
     for note in (*writer.notes, *writer.losses.lines):
         print_line(f'warning: {args.output}: {note}')
     return summary

@@ -108,7 +108,8 @@ def _lines(faults: FaultList) -> Iterator[str]:
     for kind, count in faults.counts.items():
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
-            what = 'payload dropped' if kind == PAYLOAD else kind.replace(
+            what = 'payload dropped' if kind == PAYLOAD else \
+                'consistency' if kind.startswith('consistency ') else kind.replace(
                 '_', ' ', 2 if kind.startswith(UNDECLARED) else -1)
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             yield f'{what}: {first.place}: {first.text}{more}'

@@ -65,23 +65,24 @@ def opening(path: str) -> str:
 class Summary:
     """Frames, duration and actors of an output."""
 
-    # duration_s: sum of the advances of ``game_time``, s.
+    # duration_s: sum of the advances of ``game_time``, s; game_time: that of the last frame, NaN
+    # without one.
 
     def __init__(self) -> None:
         self.n_frames = 0
         self.duration_s = 0.0
         self._names: set[str] = set()
         self._last_names: tuple[str, ...] = ()
-        self._game_time = math.nan
+        self.game_time = math.nan
 
     def add(self, frame: Frame) -> None:
         """Count a frame; ``frame``: frame with ``game_time`` in s, NaN for none."""
         self.n_frames += 1
         # NaN compares false with everything.
-        if frame.game_time > self._game_time:
-            self.duration_s += frame.game_time - self._game_time
+        if frame.game_time > self.game_time:
+            self.duration_s += frame.game_time - self.game_time
         if not math.isnan(frame.game_time):
-            self._game_time = frame.game_time
+            self.game_time = frame.game_time
         if frame.names != self._last_names:
             self._last_names = frame.names
             self._names.update(frame.names)

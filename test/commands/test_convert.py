@@ -385,6 +385,20 @@ def test_convert_continues_after_a_bad_frame_with_a_warning(tmp_path, capsys):
         assert sum(one.msgcount for one in reader.connections if one.msgtype == STATE_FRAME) == 5
 
 
+@pytest.mark.parametrize('output', ['out.json', 'out.parquet', 'bag'])
+def test_convert_warns_of_velocities_of_0_and_of_a_clock_that_goes_back(tmp_path, capsys, output):
+    frames = synthetic('v1', 80)
+    for frame in frames:
+        for actor in frame['frame']:
+            actor['velocity'] = [0.0, 0.0, 0.0]
+    (tmp_path / 'in.json').write_text(json.dumps([*frames, *synthetic('v1', 5)]))
+    assert main(['convert', str(tmp_path / 'in.json'), str(tmp_path / output)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert any('are 0 while they move' in line for line in lines)
+    assert any('restart' in line if output == 'bag' else 'the clock goes back 1 time' in line
+               for line in lines)
+
+
 @pytest.mark.parametrize(('words', 'expected'), [
     (['-p', 'stamp_source:=ros'], 'expected game_time or utc'),
     (['-p', 'parent_frame:=map'], 'parent_frame: found'),
