@@ -90,16 +90,18 @@ def right(**shifts):
 
 
 def test_one_block_with_all_misses():
-    """Without it 0 of 30 misses, without another one 10/9 of 30: the standard error is 30."""
+    """Without it 0 of 30 misses, without another one 10/9 of 30: the standard error is 10."""
     result = evaluated([right(a=None) if block == 4 else right() for block in BLOCK_OF])
     confidence = result['confidence']
-    # Student's t of nine degrees of freedom is 2.262.
-    assert confidence['intervals']['tracking/misses'] == [0, 33]
+    # Student's t of nine degrees of freedom is 2.262. The deviations, -10 once, 10/9 nine times,
+    # have squares of 111.1 and cubes of -987.7: skew 22.62 * 987.7 / (6 * 111.1^2) = 0.302, and
+    # 22.62 / (1 - 0.302) = 32.4.
+    assert confidence['intervals']['tracking/misses'] == [0, 43]
     assert result['tracking']['misses'] == 10
     assert confidence['deviations']['tracking/misses'] == pytest.approx(
         [-10.0 if i == 4 else 10.0 / 9.0 for i in range(N_BLOCKS)], rel=1e-3)
     # 1 - 10/300, on the scale of the logit: 2.262 * 0.0333 / (0.0333 * 0.9667) = 2.34.
-    odds = 29.0 * np.exp(np.array((-2.34, 2.34)))
+    odds = 29.0 * np.exp(np.array((-2.34 / (1.0 - 0.302), 2.34 / (1.0 + 0.302))))
     assert confidence['intervals']['detection/classes/car/recall'] == pytest.approx(
         odds / (1.0 + odds), abs=1e-3)
     assert set(confidence['units'].values()) == {10}
