@@ -176,7 +176,7 @@ def topics_of(connection: apsw.Connection, name: str, limits: BagLimits, *,
     tables = {table for [table] in texts(
         ['name'], "sqlite_master WHERE type = 'table' AND rootpage > 0")}
     if not {'topics', 'messages'} <= tables:
-        raise damaged(name, 'a database without the tables topics and messages')
+        raise BagError(name, 'a database without the tables topics and messages', 'a bag of ROS 2')
     for table in {'topics', 'messages', 'message_definitions'} & tables:
         # A few bytes of the schema can produce a value of any size in each row.
         if any(True for _ in rows(f"SELECT 1 FROM pragma_table_xinfo('{table}') WHERE hidden > 1 "
