@@ -178,7 +178,8 @@ def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
     vehicles, objects = (counted(number, noun) for number, noun in (
         (inspector.n_vehicles, 'vehicle'), (inspector.n_objects, 'object')))
     return [('actors', f'{n_actors}: {vehicles}, {objects}; {a_frame} per frame'),
-            *([('', listed(list(actors), n_items=n_actors))] if actors else []),
+            *([('', listed(sorted(actors, key=lambda name: not actors[name].is_vehicle),
+                           n_items=n_actors))] if actors else []),
             ('tags', listed([f'{tag} {count}' for tag, count in inspector.tags.most_common()])
              or 'none'),
             ('ego', listed(inspector.egos) or f'none; {_ego_hint(simulator)}')]

@@ -164,7 +164,7 @@ def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[fl
 class WorldActors:
     """The actors that exist."""
 
-    # ego: role name or id of the ego; empty for the usual role names.
+    # ego: role name, id or name of the ego; empty for the usual role names.
 
     def __init__(self, ego: str, *, with_level: bool) -> None:
         self._ego, self._with_level = ego, with_level
@@ -259,7 +259,7 @@ class WorldActors:
         vehicles = [self._actors[number] for number in numbers if self._actors[number].is_vehicle]
         for role in (self._ego,) if self._ego else _EGO_ROLES:
             found = [vehicle.number for vehicle in vehicles if role == vehicle.role
-                     or (self._ego and role == str(vehicle.number))]
+                     or (self._ego and role in (str(vehicle.number), vehicle.name))]
             if found:
                 return found
         return []

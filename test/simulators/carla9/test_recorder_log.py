@@ -137,6 +137,7 @@ def test_recorder_log_does_not_take_a_jump_for_a_velocity():
 @pytest.mark.parametrize(('roles', 'ego', 'found'), [
     (('ego_vehicle', 'hero'), '', 1), (('ego_vehicle', 'autopilot'), '', 0),
     (('autopilot', 'autopilot'), '', None), (('a', 'b'), 'b', 1), (('a', 'b'), '10', 0),
+    (('hero', 'autopilot'), f'{MODEL}_11', 1),
     (('a', 'hero'), 'c', None), (('hero', 'hero'), '', 0)])
 def test_recorder_log_has_the_ego_of_the_parameter(roles, ego, found):
     [frame], faults = read(logs.header() + logs.frame(1, 0.0, *[
