@@ -91,6 +91,7 @@ class CommandTopics:
         self._node, self._input, self._driver, self._report = node, command_input, driver, report
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
+        self._is_awaited = False  # whether the log says that a message of it is missing
         self._timeout_s = timeout_s
         self._ages = {topic.name: CommandAge(timeout_s) for topic in command_input.topics}
         # Topics whose publishers have changed, and the last publisher that was the only one.
@@ -225,10 +226,15 @@ class CommandTopics:
             return
         now_s = time.monotonic()
         self._assume_s = min(self._assume_s, now_s + STATE_WAIT_S)
-        if now_s >= self._assume_s and not self._node.count_publishers(
-                self._name(state)):
+        if now_s < self._assume_s:
+            return
+        if not self._node.count_publishers(self._name(state)):
             assumed = self._input.assume_state()
             self._report('command state', f'{self._name(state)} has no publisher: {assumed}')
+        elif not self._is_awaited:
+            self._is_awaited = True
+            self._report('command state', f'{self._name(state)} has a publisher, but no message '
+                                          'has arrived: the ego does not move until then')
 
     def _forget_rivals(self) -> None:
         self._rivals, self._reported, self._n_waits = '', '', _N_WAITS

@@ -152,6 +152,18 @@ def test_autoware_drives_with_its_gear(listener, driven_by):
     assert 'incompatible QoS' not in node.log
 
 
+def test_publisher_of_the_gear_without_a_message_is_named_once(listener, driven_by):
+    Gear(listener, is_latched=True)
+    node = driven_by('autoware')
+    loop = Loop(listener, CONTROL_TOPIC, control(0))
+    line = f'{GEAR_TOPIC} has a publisher, but no message has arrived'
+    loop.stack.publish_until(control(4), lambda: line in node.log)
+    begun_s = time.monotonic()
+    loop.stack.publish_until(control(4), lambda: time.monotonic() - begun_s > STATE_WAIT_S + 0.5)
+    assert node.log.count(line) == 1
+    assert not any(each.throttle for each in loop.stack.sent)
+
+
 @pytest.mark.thorough
 def test_gear_is_known_before_the_ego_drives(listener, driven_by):
     latched = Gear(listener, is_latched=True)

@@ -115,7 +115,7 @@ def test_state_goes_to_every_group_of_the_nearest_head(lanelet_map):
     assert rig.elements(lights(pole, far)) == {100: [(RED, 1, 2)], 101: [(RED, 1, 2)]}
     rig.elements(lights(('pole', LIGHT_YELLOW, 21, 10), far))
     [report] = rig.reports
-    assert report == ('1 traffic light without a group of Autoware: no light head within 10 m in '
+    assert report == ('1 traffic light without a regulatory element: no light head within 10 m in '
                       f'{lanelet_map}: far')
 
 

@@ -207,7 +207,7 @@ class TrafficSignalsEncoder(TopicEncoder):
         if lost:
             why = ' and '.join(source.missing for source in self._sources)
             self._report('traffic lights', f'{counted(len(lost), "traffic light")} without a '
-                         f'group of Autoware: {why}: {shortened(", ".join(lost), _MAX_NAMES)}')
+                         f'regulatory element: {why}: {shortened(", ".join(lost), _MAX_NAMES)}')
 
 
 def _elements(shown: Mapping[int, set[int]]) -> list[Mapping[str, int | float]]:
