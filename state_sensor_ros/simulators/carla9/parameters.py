@@ -26,7 +26,7 @@ class Carla9Parameters:
                           low=1, high=65533, used_by=LIVE)
     timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
                                low=0.1, high=600.0, used_by=LIVE)
-    ego: str = parameter('', 'Role name, id or name of the ego; empty: `hero`, else `ego_vehicle`.')
+    ego: str = parameter('', 'Role, id or name of the ego; empty: `hero`, else `ego_vehicle`.')
     tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow '
                            'the server or another client.', used_by=LIVE)
     step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
