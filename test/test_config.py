@@ -96,9 +96,10 @@ def test_rviz_draws_the_last_message_however_slow_it_is(name):
     assert {'Boxes', 'Ego'} <= depths.keys()
     assert set(depths.values()) == {1}
     # The first view is the one in which names, people and lights are large enough.
-    views = tree['Views']
-    assert views['Current']['Class'].endswith('/ThirdPersonFollower')
-    assert [view['Name'] for view in views['Saved']] == ['From above']
+    first, second = tree['Views']['Saved']
+    assert (first['Name'], second['Name']) == ('From behind', 'From above')
+    assert first['Class'].endswith('/ThirdPersonFollower')
+    assert tree['Views']['Current'] == {**first, 'Name': 'Current View'}
 
 
 STACK = {topic.name.replace('~', NODE)

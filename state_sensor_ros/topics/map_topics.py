@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import cast
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from state_sensor_ros.topics.topic_encoder import (
     TopicEncoder,
 )
 
-_LINE_LIST, _ADD, _DELETE = 5, 0, 2
+_LINE_LIST, _TRIANGLE_LIST, _ADD, _DELETE = 5, 11, 0, 2
 # Width of the drawn lines, m.
 _WIDTH_M = 0.15
 # Lanes have their width in `scale.y`, which viewers do not use for lines: a viewer turns a line
@@ -40,6 +41,10 @@ _WIDTH_DIGITS = 2
 _COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
            'biking': (0.75, 0.45, 0.35), 'sidewalk': (0.35, 0.6, 0.45)}
 _GREY = 0.55, 0.58, 0.62
+# Of the surfaces of lanes: RViz turns lines once, to where its camera is when they come, and
+# hardly shows them from elsewhere. m below the lines, m narrower than the lane, brightness
+# relative to the lines.
+_BELOW, _NARROWER, _DARKER = 0.05, 0.2, 0.6
 
 
 class RoadsEncoder(TopicEncoder):
@@ -86,37 +91,43 @@ class MapEncoder(TopicEncoder):
         if lines:
             self.opens_with = None
         self._message = self.message(self.topics[0].type_name, {'markers': Each('markers', {
-            'header': {'frame_id': settings.global_frame}, 'ns': Given('kind'), 'id': Given('id'),
-            'type': _LINE_LIST, 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
-            'scale': {'x': _WIDTH_M, 'y': Given('width')},
+            'header': {'frame_id': settings.global_frame}, 'ns': Given('ns'), 'id': Given('id'),
+            'type': Given('type'), 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
+            'scale': {'x': Given('x'), 'y': Given('y'), 'z': Given('z')},
             'color': {'r': Given('r'), 'g': Given('g'), 'b': Given('b'), 'a': 1.0},
             'points': GivenRows('points', ('x', 'y', 'z'))})})
-        # Kinds and numbers of the markers that are shown.
+        # Namespaces and numbers of the markers that are shown.
         self._shown: frozenset[tuple[str, int]] = frozenset()
         self.restart()
 
     def restart(self) -> None:
         """Send the map of the next frame, whether it changed or not."""
         self._sent: tuple[MapLine, ...] = ()
+        self._with_surfaces = False
 
     def messages(self, now: FrameToSend) -> Messages:
-        """Return the map if it is not the one that was sent last."""
-        lines = self._lines or now.frame.map_lines
-        if lines is self._sent or not lines:
+        """Return the map if it is not the one that was sent last; surfaces for displays only."""
+        lines, with_surfaces = self._lines or now.frame.map_lines, now.settings.debug_drawing
+        if not lines or (lines is self._sent and with_surfaces == self._with_surfaces):
             return []
-        self._sent = lines
+        self._sent, self._with_surfaces = lines, with_surfaces
         groups: dict[str, dict[float, list[Floats]]] = {}
         for line in lines:
             same = groups.setdefault(line.kind, {})
             same.setdefault(round(line.width, _WIDTH_DIGITS), []).append(line.points_xyz)
-        markers = [_marker(kind, number, _ADD, width, _segments(points))
+        markers = [_marker(kind, kind, number, _segments(points), _WIDTH_M, width)
                    for kind, same in groups.items()
                    for number, (width, points) in enumerate(same.items())]
-        shown = frozenset((kind, number) for kind, same in groups.items()
-                          for number in range(len(same)))
+        for kind, same in groups.items() if with_surfaces else ():
+            triangles = [_triangles(points, width) for width, all_points in same.items() if width
+                         for points in all_points]
+            if triangles:
+                color = 'driving' if kind == 'junction' else kind
+                markers.append(_marker(f'{kind}_surface', color, 0, np.concatenate(triangles)))
+        shown = frozenset((str(marker['ns']), cast(int, marker['id'])) for marker in markers)
         gone, self._shown = self._shown - shown, shown
-        markers += [_marker(kind, number, _DELETE, 0.0, np.zeros((0, 3)))
-                    for kind, number in sorted(gone)]
+        markers += [{**_marker(namespace, '', number, np.zeros((0, 3))), 'action': _DELETE}
+                    for namespace, number in sorted(gone)]
         return [(self.topics[0], self._message.lay_out({'markers': markers}, MESSAGE_PHASE).data)]
 
 
@@ -155,10 +166,25 @@ def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[NewTopicE
     return [*encoders, partial(OpenDriveEncoder, text=open_drive)] if open_drive else encoders
 
 
-def _marker(kind: str, number: int, action: int, width: float,
-            points_xyz: Floats) -> dict[str, object]:
-    return {'kind': kind, 'id': number, 'action': action, 'width': width, 'points': points_xyz,
-            **dict(zip('rgb', _COLORS.get(kind, _GREY), strict=True))}
+def _marker(namespace: str, color_of: str, number: int, points_xyz: Floats,
+            line_width: float = 0.0, width: float = 0.0) -> dict[str, object]:
+    """Return lines if ``line_width`` is not 0, otherwise triangles."""
+    color = np.array(_COLORS.get(color_of, _GREY)) * (1.0 if line_width else _DARKER)
+    scale = (line_width, width, 0.0) if line_width else (1.0, 1.0, 1.0)
+    return {'ns': namespace, 'id': number, 'type': _LINE_LIST if line_width else _TRIANGLE_LIST,
+            'action': _ADD, 'points': points_xyz, **dict(zip('xyz', scale, strict=True)),
+            **dict(zip('rgb', color.tolist(), strict=True))}
+
+
+def _triangles(points_xyz: Floats, width: float) -> Floats:
+    """Return (6 M, 3), the corners of two triangles for each of the M segments of a lane."""
+    along: Floats = np.gradient(points_xyz[:, :2], axis=0)
+    along /= np.maximum(np.hypot(*along.T), 1e-9)[:, None]
+    left = np.column_stack((-along[:, 1], along[:, 0], np.zeros(len(along))))
+    left *= 0.5 * max(width - _NARROWER, 0.0)
+    middle = points_xyz - (0.0, 0.0, _BELOW)
+    edges = np.stack((middle + left, middle - left), axis=1)
+    return np.concatenate((edges[:-1], edges[1:]), axis=1)[:, (0, 1, 2, 1, 3, 2)].reshape(-1, 3)
 
 
 def _segments(lines: Sequence[Floats]) -> Floats:

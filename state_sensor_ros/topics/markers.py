@@ -58,8 +58,7 @@ ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 # Color, as in pictures, and opacity, 0..1, of each namespace.
 COLORS = {'ego': ('#d6336c', 0.9), 'vehicles': ('#218f8d', 0.8), 'objects': ('#f08c00', 0.8),
           'labels': ('#ffffff', 1.0)}
-# m: 9 pixels in the view of state_sensor.rviz, where names in neighboring lanes do not touch.
-LABEL_HEIGHT = 1.5
+LABEL_HEIGHT = 2.2
 
 _NAMESPACES = ('ego', 'vehicles', 'objects')
 _LABELS = 'labels'

@@ -89,10 +89,9 @@ def test_launch_demo_brings_its_simulator_and_ends_without_a_fault(
     assert frames[0].generation == own.get('simulator', 'v2')
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
-    if not own:
-        log = ''.join(capfd.readouterr())
-        assert 'connecting to' in log
-        assert not re.search(r'connection lost|\[WARN\]|Traceback', log), log
+    log = ''.join(capfd.readouterr())
+    assert 'connecting to' in log
+    assert not re.search(r'connection lost|\[WARN\]|Traceback', log), log
 
 
 @pytest.mark.parametrize(('file', 'arguments'), [

@@ -19,6 +19,7 @@ from silent_sink import SilentSink
 
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import MapLine, TrafficLights
+from state_sensor_ros.naming import Registry
 from state_sensor_ros.payloads import Decoded, FrameDecoder, Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.simulators import build_frame, FrameBuilder
@@ -28,6 +29,7 @@ from state_sensor_ros.topics.markers import MARKERS_TOPIC
 from state_sensor_ros.topics.topic import EVERYTHING, LATCHED, ORDINARY
 from state_sensor_ros.topics.traffic_lights import LIGHTS_NS
 
+[MAP] = MapEncoder.topics
 NEW = {'~/roads', '~/traffic_lights', '~/map'}
 GREEN, RED = (0.0, 0.8, 0.2), (0.9, 0.1, 0.1)
 
@@ -176,11 +178,36 @@ def test_map_has_a_list_for_each_width_of_a_kind():
         lines('driving', 'driving', 'border', 'driving'), (3.2, 2.0, 0.0, 3.2), strict=True))
     [(_, array)] = rig.send(map_lines=town)
     assert [(marker.ns, marker.id, marker.scale.y, len(marker.points))
-            for marker in array.markers] == [
+            for marker in array.markers if marker.type == 5] == [
         ('driving', 0, 3.2, 8), ('driving', 1, 2.0, 4), ('border', 0, 0.0, 4)]
     [(_, array)] = rig.send(map_lines=town[:1])
     assert [(marker.ns, marker.id, marker.action) for marker in array.markers] == [
-        ('driving', 0, 0), ('border', 0, 2), ('driving', 1, 2)]
+        ('driving', 0, 0), ('driving_surface', 0, 0), ('border', 0, 2), ('driving', 1, 2)]
+
+
+def test_map_has_the_surfaces_of_lanes_for_displays():
+    encoder = Encoder(replace(ALL_ON, debug_drawing=False), definitions())
+    bend = np.array([(0.0, 0.0, 1.0), (10.0, 0.0, 1.0), (10.0, 10.0, 2.0)])
+    frame = make_frame(map_lines=(MapLine('driving', bend, 3.2), MapLine('border', bend)))
+    encoder.new_topics(frame)
+    actor_list = Registry().update(frame)
+
+    def drawn(**settings):
+        encoder.reconfigure(replace(ALL_ON, **settings))
+        sent = dict(encoder.encode(frame, actor_list, 10**9, EVERYTHING)).get(MAP)
+        return sent and {marker.ns: marker for marker in typestore().deserialize_cdr(
+            sent, MAP.type_name).markers}
+
+    assert drawn(debug_drawing=False).keys() == {'driving', 'border'}
+    surface = drawn(debug_drawing=True)['driving_surface']
+    assert (surface.type, surface.action, surface.scale.x) == (11, 0, 1.0)
+    corners = np.array([(p.x, p.y, p.z) for p in surface.points]).reshape(2, 2, 3, 3)
+    # 3 m of the 3.2 m: neighboring lanes are seen apart. The bend is cut at 45 degrees.
+    assert np.abs(corners[0, 0, :2, :2] - [[0, 1.5], [0, -1.5]]).max() < 1e-9
+    assert np.abs(corners[0, 1, 1:, :2] - [10, 0]) == pytest.approx(np.full((2, 2), 1.5 / 2**0.5))
+    assert set(corners[..., 2].round(6).ravel()) == {0.95, 1.95}
+    assert drawn(debug_drawing=True) is None
+    assert drawn(debug_drawing=False)['driving_surface'].action == 2
 
 
 def test_another_map_replaces_the_one_before():

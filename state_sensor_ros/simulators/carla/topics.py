@@ -302,17 +302,19 @@ class SpeedLimitsEncoder(SignArrayEncoder):
     fields: ClassVar[Fields] = {'speed_limit': Slot(SPEED_LIMITS, 0)}
 
 
-# One row for each actor of the frame: color of a light (rgba, float32), position of the number
-# of a sign.
+# One row for each actor of the frame: color of a light (rgba, float32), positions of the sphere of
+# a light or a sign and of the number of a sign.
 LIGHT_COLORS = Table('light colors', np.float32, 4)
+SPHERE_PLACES = Table('sphere places', np.float64, 3)
 NUMBER_PLACES = Table('number places', np.float64, 3)
 
 _MARKER = 'visualization_msgs/msg/Marker'
 _SPHERE, _TEXT = 2, 9
 _ADD = 0
-# m: visible in a view of a whole crossing; the number is above the sphere of its sign.
+# m: visible in a view of a whole crossing, above the axes and the label of the actor; the number
+# is above the sphere of its sign.
 _DIAMETER = 1.0
-_NUMBER_ABOVE = 1.2
+_SPHERE_ABOVE, _NUMBER_ABOVE = 4.0, 5.2
 # The last one is that of other actors.
 _LIGHT_COLORS = np.concatenate((STATE_COLORS, np.array([(0.5, 0.5, 0.5, 1.0)], np.float32)))
 _SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
@@ -327,8 +329,8 @@ class CarlaMarkerEncoder(MarkerEncoder):
         super().set_up(settings)
         common: Fields = {'header': header(settings.global_frame), 'id': Given('id'),
                           'action': _ADD}
-        sphere: Fields = {**common, 'type': _SPHERE, 'pose': pose(SIGN_POSES),
-                          'scale': dict.fromkeys('xyz', _DIAMETER)}
+        sphere: Fields = {**common, 'type': _SPHERE, 'scale': dict.fromkeys('xyz', _DIAMETER),
+                          'pose': {'position': xyz(SPHERE_PLACES, 0), 'orientation': {'w': 1.0}}}
         self._light = self.element(_MARKER, {
             **sphere, 'ns': LIGHTS_NS,
             'color': {name: Slot(LIGHT_COLORS, i) for i, name in enumerate('rgba')}})
@@ -373,7 +375,7 @@ class CarlaMarkerEncoder(MarkerEncoder):
             return {}
         lights, signs = (np.flatnonzero(now.usable & (data.classes == class_))
                          for class_ in (CLASS_TRAFFIC_LIGHT, CLASS_SPEED_LIMIT_SIGN))
-        return {SIGN_POSES: np.sort(np.concatenate((lights, signs))), LIGHT_COLORS: lights,
+        return {SPHERE_PLACES: np.sort(np.concatenate((lights, signs))), LIGHT_COLORS: lights,
                 NUMBER_PLACES: signs}
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
@@ -382,11 +384,11 @@ class CarlaMarkerEncoder(MarkerEncoder):
         data = data_of(now.frame)
         if data is None:
             return
-        add_sign_poses(now, data, numbers)
         states = np.minimum(data.lights, len(_LIGHT_COLORS) - 1)
         # A table of four-byte words holds int32; the bits are those of the float32 colors.
         numbers[LIGHT_COLORS] = _LIGHT_COLORS[states]
-        numbers[NUMBER_PLACES] = now.frame.position_xyz + np.array((0.0, 0.0, _NUMBER_ABOVE))
+        numbers[SPHERE_PLACES] = now.frame.position_xyz + (0.0, 0.0, _SPHERE_ABOVE)
+        numbers[NUMBER_PLACES] = now.frame.position_xyz + (0.0, 0.0, _NUMBER_ABOVE)
 
 
 # In the order in which their messages are sent.

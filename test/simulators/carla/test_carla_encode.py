@@ -194,7 +194,8 @@ def test_carla_markers_show_colors_and_numbers(messages):
     assert red.color.r > 0.7 > red.color.g
     assert (red.pose.position.x, red.pose.orientation.w, red.scale.x) == (90.0, 1.0, 1.0)
     assert number.text == '45'  # 12.5 m/s
-    assert number.pose.position.z > sign.pose.position.z == 3.0
+    # Above the axes and the label of the sign at z = 3.
+    assert number.pose.position.z > sign.pose.position.z == 7.0
     for marker in signs:
         check_header(marker.header, 'map')
         assert marker.color.a == 1.0
