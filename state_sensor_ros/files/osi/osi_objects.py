@@ -40,6 +40,8 @@ from state_sensor_ros.texts import counted
 
 # Tag of all stationary objects of a trace.
 STATIONARY = 'stationary'
+# Type of the ExternalReference whose only identifier is the name of an actor.
+NAME_REFERENCE = 'state_sensor_ros'
 # MovingObject.Type. An unknown one is a vehicle.
 _OTHER, _VEHICLE, _PEDESTRIAN, _ANIMAL = 1, 2, 3, 4
 _NO_VEHICLES: Mapping[int, tuple[str, ...]] = {

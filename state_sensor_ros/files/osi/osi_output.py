@@ -28,6 +28,7 @@ from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.osi.osi_objects import (
     GapFiller,
+    NAME_REFERENCE,
     objects_of,
     OSI_TYPES,
     OsiFrame,
@@ -165,7 +166,8 @@ class OsiOutput(WholeFile, FrameWriter):
         message.version.CopyFrom(self._version)
         message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
         message.host_vehicle_id.value = self._host
-        _add_objects(message, objects, ids)
+        _add_objects(message, objects, ids, [
+            self._notes.name_of(actor) for actor in objects.ids.tolist()])
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
         self.n_messages += 1
 
@@ -197,17 +199,19 @@ class OsiOutput(WholeFile, FrameWriter):
         self._mcap.add_message(self._channel, log_time=stamp_ns, publish_time=stamp_ns, data=data)
 
 
-def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int]) -> None:
-    for id_, type_, row in zip(ids, objects.types.tolist(), objects.values.tolist(), strict=True):
+def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int],
+                 names: list[str]) -> None:
+    for id_, name, type_, row in zip(ids, names, objects.types.tolist(), objects.values.tolist(),
+                                     strict=True):
         osi_type = OSI_TYPES[type_]
         if osi_type.is_stationary:
             still = message.stationary_object.add()
             still.classification.type = osi_type.number
-            _set_pose(still, id_, row)
+            _set_pose(still, id_, name, row)
             continue
         moving = message.moving_object.add()
         moving.type = osi_type.number
-        _set_pose(moving, id_, row)
+        _set_pose(moving, id_, name, row)
         base = moving.base
         # What is unknown has no member.
         for vector, begin in ((base.velocity, 9), (base.acceleration, 12)):
@@ -221,8 +225,13 @@ def _add_objects(message: GroundTruth, objects: OsiFrame, ids: list[int]) -> Non
             moving.vehicle_classification.role = _ROLE_CIVIL
 
 
-def _set_pose(osi_object: MovingObject | StationaryObject, id_: int, row: list[float]) -> None:
+def _set_pose(osi_object: MovingObject | StationaryObject, id_: int, name: str,
+              row: list[float]) -> None:
     osi_object.id.value = id_
+    reference = osi_object.source_reference.add()
+    # A string of protobuf is UTF-8.
+    reference.type = NAME_REFERENCE
+    reference.identifier.append(name.encode(errors='replace').decode())
     base = osi_object.base
     size, place, angles = base.dimension, base.position, base.orientation
     size.length, size.width, size.height = row[0:3]

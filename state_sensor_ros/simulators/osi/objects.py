@@ -28,7 +28,12 @@ from zlib import crc32
 
 import numpy as np
 
-from state_sensor_ros.files.osi.osi_objects import is_vehicle, moving_tags, stationary_tags
+from state_sensor_ros.files.osi.osi_objects import (
+    is_vehicle,
+    moving_tags,
+    NAME_REFERENCE,
+    stationary_tags,
+)
 from state_sensor_ros.simulators import (
     FRONT_LEFT,
     FRONT_RIGHT,
@@ -120,8 +125,10 @@ def _name_of(thing: MovingObject | StationaryObject, tags: tuple[str, ...]) -> s
 
 
 def _scenario_name(references: Iterable[ExternalReference]) -> str:
-    """Return the name of an entity of a scenario, empty without one."""
+    """Return the name of an actor or of an entity of a scenario, empty without one."""
     for reference in references:
+        if reference.type == NAME_REFERENCE and reference.identifier:
+            return text_of(reference.identifier[0])
         if reference.type != _OPENSCENARIO:
             continue
         texts = [text_of(text) for text in reference.identifier]

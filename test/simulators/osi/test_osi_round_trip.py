@@ -13,6 +13,7 @@ from collections import defaultdict
 from budgets import one_of
 import numpy as np
 import osi_traces
+from paths import SAMPLE
 import pytest
 import stack_bags
 
@@ -73,6 +74,21 @@ def test_trace_of_another_program_through_a_bag_is_equal(tmp_path, file_format):
         host = [each.id.value for each in after.moving_object].index(after.host_vehicle_id.value)
         assert host == 1
     assert written[0].stationary_object[0].classification.type == 3
+
+
+def test_trace_has_the_names_of_actors(tmp_path):
+    trace = tmp_path / 'drive.osi.mcap'
+    assert main(['convert', str(SAMPLE), str(trace)]) == 0
+    with sensor.open_recording(SAMPLE) as before, sensor.open_recording(trace) as after:
+        for message, old, new in zip(messages_of(trace), before, after, strict=True):
+            written = [*message.moving_object, *message.stationary_object]
+            assert {reference.identifier[0] for each in written for reference in
+                    each.source_reference if reference.type == 'state_sensor_ros'} == {*new.names}
+            assert len(written) == len(new)
+            assert {*new.names} <= {*old.names}
+            assert old.names[old.ego] == new.names[new.ego]
+        # One that is read apart has them, too.
+        assert after[-1].names == new.names
 
 
 def test_trace_of_another_program_is_valid_for_omega_prime(tmp_path):
