@@ -181,7 +181,6 @@ RUNS |= {
     'topics': ([], {'node', 'seconds', 'all'}),
     'echo a full name': (['/tf'], {'once', 'csv'})}
 OF_STAND_INS = {'port', 'bind', 'rate', 'frames', 'vehicles', 'objects', 'seed', 'source'}
-OF_CONTROL = {'on_sample', 'reply_magic', 'no_success'}
 RUNS |= {
     'simulate': (['--source', 'monodrive'], OF_STAND_INS | {
         'control_port', 'header', 'generation', 'cycle'}),

@@ -70,13 +70,6 @@ def sending(peer, *payloads):
     return InBackground(work)
 
 
-def wait_for_bytes(folder, process):
-    """Wait until something is in a file there; by polling."""
-    while not any(path.stat().st_size for path in folder.iterdir()):
-        assert process.poll() is None
-        time.sleep(0.005)
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 

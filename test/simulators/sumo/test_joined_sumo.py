@@ -132,9 +132,7 @@ def test_place_to_which_another_client_moves_the_ego_stays(joined):
     SumoCommands(joined.source).send(THROTTLE)
     joined.take(20)
     vehicle = joined.client.vehicle
-    lane = next(lane for lane in joined.client.lane.getIDList() if lane.startswith(
-        vehicle.getRoute('ego')[-1]))
-    vehicle.moveTo('ego', lane, 20.0)
+    vehicle.moveTo('ego', f'{vehicle.getRoute("ego")[-1]}_0', 20.0)
     moved = np.array(vehicle.getPosition('ego'))
     path = np.array([frame.position_xyz[frame.ego] for frame in joined.take(12)])
     jumps = np.linalg.norm(np.diff(path, axis=0), axis=1)
