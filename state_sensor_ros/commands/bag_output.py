@@ -90,10 +90,13 @@ class BagOutput(BagSink):
         """
         pipeline = self._pipeline
         assert pipeline is not None
-        self.warnings.place, n_published = place, pipeline.counters.n_published
+        self.warnings.place, counters = place, pipeline.counters
+        n_published, n_repeated = counters.n_published, counters.n_repeated
         pipeline.process(packet, time.perf_counter_ns())
-        if pipeline.counters.n_published == n_published or pipeline.snapshot is None:
+        if counters.n_published == n_published or pipeline.snapshot is None:
             return None
+        if counters.n_repeated > n_repeated:
+            self.warnings.add_repeated(counters.game_time)
         frame = pipeline.snapshot.frame
         self.warnings.losses.add(frame)
         return frame

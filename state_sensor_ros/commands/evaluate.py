@@ -254,6 +254,9 @@ def _warn(stack: str, found: TopicResult) -> None:
                    f'{one_line(found.unplaced_child)}, which is evaluated as if it were base_link')
     if found.n_unsorted:
         print_line(f'{where}: sorted {counted(found.n_unsorted, "stamp")} out of order')
+    if found.n_repeated:
+        print_line(f'{where}: {counted(found.n_repeated, "message")} with the time of the one '
+                   'before, evaluated like the others')
     if found.n_wrong:
         print_line(f'{where}: {counted(found.n_wrong, "object")}: a negative size counts as '
                    'unknown, a confidence that is not a number as 0')

@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
+from state_sensor_ros.commands.reading import again
 from state_sensor_ros.errors import DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
@@ -274,7 +275,7 @@ class Inspector:
             self.first_game_time, self.first_time = frame.game_time, frame.time
         self.last_game_time = frame.game_time
         if step is Step.REPEATED:
-            self._note('repeated frames', f'game_time is {frame.game_time:.6g} again', place)
+            self._note('repeated frames', again(frame.game_time), place)
             return
         if step is Step.RESTARTED:
             self._note('restarts', f'game_time from {last:.6g} to {frame.game_time:.6g}',

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 import gc
+import math
 from typing import TypeVar
 
 from state_sensor_ros.commands.printing import print_line, progress_bar
@@ -23,6 +24,7 @@ from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault,
 from state_sensor_ros.payloads import UNDECLARED
 
 Item = TypeVar('Item')
+_REPEATED = 'repeated_frame'
 
 
 def reading(recording: RecordingReader, what: str, *,
@@ -61,16 +63,24 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
 
     A cut is always reported, whatever ``warns``.
     """
-    has_frames = False
+    has_frames, faults, last_s = False, FaultList(), math.nan
     for frame in _with_progress(recording, recording, what, lambda _: recording.position,
                                 is_quiet=is_quiet):
         has_frames = True
+        if frame.game_time == last_s:
+            faults.add(FrameFault(_REPEATED, recording.place, again(last_s)))
+        last_s = frame.game_time
         yield frame
-    for line in _lines(recording.faults) if warns else ():
+    for line in (*_lines(recording.faults), *_lines(faults)) if warns else ():
         print_line(f'warning: {recording.name}: {line}')
     # Without a frame there is an error.
     if has_frames:
         warn_of_unmatched(recording.name, recording.unmatched)
+
+
+def again(game_time: float) -> str:
+    """Return the text about a repeated frame."""
+    return f'game_time is {game_time:.6g} again'
 
 
 def warn_of_unmatched(name: str, lines: Iterable[str]) -> None:
@@ -92,6 +102,10 @@ class Warnings:
         """Count a warning about the frame at :attr:`place`; keep the first text of each kind."""
         # kind: kind of the fault, with ``_`` for spaces.
         self.faults.add(FrameFault(kind, self.place, text))
+
+    def add_repeated(self, game_time: float) -> None:
+        """Count a frame with the ``game_time`` of the frame before, s."""
+        self.add(_REPEATED, f'{again(game_time)}, so ~/frame alone has it')
 
     def lines(self) -> list[str]:
         """Return one line for each kind, without the name of the recording."""

@@ -62,7 +62,8 @@ class TopicResult:
     frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
     topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
     ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
-    ``n_unsorted`` stamps of it that were not in order; ``n_wrong`` objects with a negative size or
+    ``n_unsorted`` stamps of it that were not in order; ``n_repeated`` messages with the time of
+    the one before; ``n_wrong`` objects with a negative size or
     no confidence; ``iou`` matches by IoU, None without thresholds; ``tracks`` of several
     bags that are pooled, as they are and interpolated.
     """
@@ -80,6 +81,7 @@ class TopicResult:
     ego_stamps_ns: Rows | None = None
     unplaced_child: str = ''
     n_unsorted: int = 0
+    n_repeated: int = 0
     n_wrong: int = 0
     iou: IouMatches | None = None
     tracks: tuple[TrackArrays | None, ...] | None = None
@@ -307,6 +309,7 @@ class Evaluator:
 
     def _check(self, name: str, result: TopicResult, span: _Span) -> None:
         """Check that at least one message has been evaluated."""
+        result.n_repeated = span.n_repeated
         if result.n_frames:
             return
         where = f'{name}: {result.topic}'
@@ -355,7 +358,8 @@ class _Span:
     def __init__(self, where: str) -> None:
         self._where = where
         self._least, self._greatest = math.inf, -math.inf
-        self.n_late = 0
+        self.n_late = self.n_repeated = 0
+        self._last: int | None = None
 
     def add(self, stamp_ns: int) -> None:
         if self._greatest - stamp_ns > _RESTART_NS:
@@ -363,6 +367,8 @@ class _Span:
                 self._where, f'{stamp_ns * 1e-9:.3f} s after {self._greatest * 1e-9:.3f} s',
                 'stamps of one run: the clock begins again')
         self.n_late += stamp_ns < self._greatest
+        self.n_repeated += stamp_ns == self._last
+        self._last = stamp_ns
         self._least = min(self._least, stamp_ns)
         self._greatest = max(self._greatest, stamp_ns)
 

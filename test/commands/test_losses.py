@@ -8,6 +8,9 @@
 # language governing permissions and limitations under the License.
 """Each format names what it drops of a recording, in one line; bags keep the widths of lanes."""
 
+from contextlib import closing
+import sqlite3
+
 import numpy as np
 from paths import ROOT
 import pytest
@@ -75,3 +78,25 @@ def test_losses_of_many_files_are_one_line_and_their_number(tmp_path, capsys):
     text = first.removeprefix(f'warning: {tmp_path}/out/').partition(': ')[2]
     assert text.startswith('a table does not carry: ')
     assert others == f'warning: 2 more: {text}'
+
+
+def test_every_command_says_that_every_message_is_there_twice(capsys):
+    assert main(['synth', 'drive.json', '--vehicles', '2', '--frames', '12', '-q']) == 0
+    assert main(['convert', 'drive.json', 'bag.db3', '--outputs', 'autoware', '-q']) == 0
+    with closing(sqlite3.connect('bag.db3')) as bag, bag:
+        bag.execute('INSERT INTO messages (topic_id, timestamp, data) '
+                    'SELECT topic_id, timestamp, data FROM messages')
+    capsys.readouterr()
+    said = 'repeated frame: message 1 of /state_sensor/frame: game_time is 8 again'
+    for command in (['convert', 'bag.db3', 'out.json'], ['render', 'bag.db3', 'out.svg'],
+                    ['view', 'bag.db3', '--save', 'out.rrd'],
+                    ['evaluate', 'bag.db3', 'bag.db3'],
+                    ['convert', 'bag.db3', 'many', '--to', 'csv', '--jobs', '1']):
+        assert main([*command, '-q']) == 0, command
+        err = capsys.readouterr().err
+        assert f'warning: bag.db3: {said} (and 11 more of this kind)\n' in err, command
+        assert command[0] != 'evaluate' or '12 messages with the time of the one before' in err
+    assert main(['convert', 'bag.db3', 'out.mcap', '-q']) == 0
+    assert f'{said}, so ~/frame alone has it (and 11 more' in capsys.readouterr().err
+    with sensor.open_recording('out.mcap') as recording:
+        assert len(recording) == 24
