@@ -55,6 +55,8 @@ _MAX_DATAGRAM_BYTES = 65536
 # Linux: a note of each datagram, with the number of those that were dropped before it.
 _SO_RXQ_OVFL = 40
 _DROPS = struct.Struct('=I')
+# Linux: numbers of a socket; the last one is that of all datagrams that were dropped.
+_SO_MEMINFO, _MEMINFO = 55, struct.Struct('=9I')
 _REPLY_S = 1.0
 
 
@@ -374,8 +376,8 @@ class DatagramPort:
 
     :param host: address of this machine at which datagrams are received.
     :param port: 1 to 65535.
-    :ivar n_dropped: datagrams that the system dropped before the last one that was received, if it
-        counts them, as Linux does.
+    :ivar n_dropped: datagrams that the system dropped before the last one that was received, or
+        until a wait without one ended, if it counts them, as Linux does.
     :raises TransportError: if it cannot be opened.
     """
 
@@ -414,6 +416,9 @@ class DatagramPort:
         """
         ready, _, _ = select.select((self._socket, self._wakened), (), (), timeout_s)
         if self._wakened in ready or self._socket not in ready:
+            with suppress(OSError, struct.error):
+                *_, self.n_dropped = _MEMINFO.unpack(self._socket.getsockopt(
+                    socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
             return None
         try:
             data, notes, _, _ = self._socket.recvmsg(

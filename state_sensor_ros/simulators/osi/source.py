@@ -62,6 +62,9 @@ class OsiSource(LiveSource):
         heard_s = math.inf
         while not self.is_closing:
             datagram = port.receive(_WAIT_S)
+            if datagram is None:
+                self._parts.note_dropped(port.n_dropped)
+                self._count(self._parts)
             if self.is_closing:
                 break
             if datagram is None:
@@ -159,6 +162,13 @@ class MessageParts:
         self._n_joined += len(self._parts)
         self._drop(is_lost=False)
         return message
+
+    def note_dropped(self, n_dropped: int) -> None:
+        """Count datagrams that the system dropped since the last one; they end the message."""
+        if n_dropped != self.n_dropped:
+            self._is_lost = self._is_lost or bool(self._parts)
+            self._drop(is_lost=bool(self._parts))
+            self.n_dropped = n_dropped
 
     def _is_next(self, number: int, size: int, *, is_last: bool, n_dropped: int,
                  now_s: float) -> bool:
