@@ -22,11 +22,13 @@ from typing import cast, TYPE_CHECKING
 from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
 from state_sensor_ros.files.bags.bag_recording import BagRecording
+from state_sensor_ros.files.bags.bag_repair import can_repair
 from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.storage.input_file import check_regular, decompressed
+from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import FILE, Settings, SIMULATORS
@@ -104,8 +106,10 @@ def format_of(path: str) -> Format:
         if stored:
             raise TrajectoryFormatError(
                 path, f'{counted(len(stored), "file")} of a bag without metadata.yaml',
-                'a bag with metadata.yaml; `state_sensor repair` makes a bag of the files, or '
-                '`ros2 bag reindex` writes metadata.yaml')
+                'a bag with metadata.yaml; ' + (
+                    '`state_sensor repair` makes a bag of the files, or `ros2 bag reindex` writes '
+                    'metadata.yaml' if can_repair(where, DEFAULT_LIMITS)
+                    else 'no repair is possible'))
         raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
     if is_compressed_storage(where) and (found := format_of_name(where.stem)):
         return found

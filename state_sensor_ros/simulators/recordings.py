@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Files of recordings: opening, compressed files, MCAP, outputs that appear when complete."""
 
+from state_sensor_ros.files.bags.bag_repair import can_repair
 from state_sensor_ros.files.formats import (
     BOXES,
     CLOCK,
@@ -50,8 +51,8 @@ __all__ = [
     'BOXES', 'CLOCK', 'COLORS', 'DEFAULT_LIMITS', 'IDS', 'INPUTS', 'LANES', 'MAX_GAP_S',
     'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'WHEELS', 'BagError', 'BagLimits',
     'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'ResumableFile', 'TagRule',
-    'TimedRecording', 'WholeFile', 'WholeFolder', 'check_regular', 'closed_on_failure',
-    'compression_of', 'decompressed', 'format_of_name', 'open_any', 'open_positioned',
-    'opened_beside', 'parts_of', 'profile_of', 'read_range', 'reopened', 'share_file',
-    'sink_error',
+    'TimedRecording', 'WholeFile', 'WholeFolder', 'can_repair', 'check_regular',
+    'closed_on_failure', 'compression_of', 'decompressed', 'format_of_name', 'open_any',
+    'open_positioned', 'opened_beside', 'parts_of', 'profile_of', 'read_range', 'reopened',
+    'share_file', 'sink_error',
 ]

@@ -253,8 +253,11 @@ def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_pa
         found, error = read(tmp_path / 'bag')
         if found is None:
             n_errors += 1
-            # Nothing can be found without the first page.
-            assert ('`state_sensor repair`' if begin else 'no repair') in str(error) \
+            # Nothing can be found without the first page; the advice is true of every other.
+            can = main(['repair', str(tmp_path / 'bag'), str(tmp_path / 'out'), '--force',
+                        '-q']) == 0
+            assert begin or not can
+            assert ('`state_sensor repair`' if can else 'no repair') in str(error) \
                 or 'no topic' in str(error)
         else:
             assert len(found) == len(expected)
@@ -312,3 +315,20 @@ def test_fuzzed_bags_yield_frames_or_one_error(tmp_path, name):
         _, error = read(path)
         assert error is None or str(error).startswith(str(path))
         shutil.rmtree(path)
+
+
+def test_mcap_is_repaired_where_the_error_says_so(mcap, tmp_path, capsys):
+    _, file = mcap
+    data = file.read_bytes()
+    n_possible = 0
+    lengths = [8, 45, *(offset + n for offset in offsets(data, CHUNK)[:3] for n in (0, 9, 300))]
+    for n_bytes in lengths:
+        cut = tmp_path / 'cut.mcap'
+        cut.write_bytes(data[:n_bytes])
+        assert main(['inspect', str(cut)]) == 1
+        advice = capsys.readouterr().err
+        can = main(['repair', str(cut), str(tmp_path / 'out.mcap'), '--force', '-q']) == 0
+        assert ('`state_sensor repair`' in advice) == can != ('no repair is possible' in advice)
+        n_possible += can
+        capsys.readouterr()
+    assert 0 < n_possible < len(lengths)

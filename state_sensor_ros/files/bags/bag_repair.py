@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 import os
 from pathlib import Path
@@ -230,6 +230,17 @@ class BagRepair:
 
     def _named(self, file: Path, what: str) -> str:
         return f'{file.name}: {what}' if len(self._files) > 1 else what
+
+
+def can_repair(path: Path, limits: BagLimits) -> bool:
+    """Return whether a bag that cannot be opened has a message that can be read."""
+    with suppress(TrajectoryFormatError, OSError):
+        bag = find_bag(path, limits)
+        if bag is not None:
+            repair = BagRepair(bag, limits)
+            return any(True for _ in repair.messages()) \
+                or bool(repair.topics and not repair.losses)
+    return False
 
 
 def _is_sqlite(file: Path) -> bool:

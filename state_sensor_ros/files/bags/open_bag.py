@@ -25,7 +25,7 @@ from state_sensor_ros.files.bags.bag_metadata import (
     read_metadata,
     STORAGE_OF_SUFFIX,
 )
-from state_sensor_ros.files.bags.bag_repair import is_storage
+from state_sensor_ros.files.bags.bag_repair import can_repair
 from state_sensor_ros.files.bags.bag_topics import definition, MAX_DEFINITION_BYTES, type_hash
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
@@ -80,7 +80,7 @@ class OpenBag:
                 self._open(path)
         except BagError as error:
             self.close()
-            if error.expected == REPAIRABLE and not any(map(is_storage, files)):
+            if error.expected == REPAIRABLE and not can_repair(path, limits):
                 raise BagError(error.where, error.found, 'a whole bag; no repair is possible',
                                error.fault) from error
             raise

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 import math
 import os
@@ -45,6 +46,7 @@ from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.recordings import (
     BagError,
     BagLimits,
+    can_repair,
     closed_on_failure,
     DEFAULT_LIMITS,
     McapReader,
@@ -170,13 +172,14 @@ class PlainTrace:
 
 
 @contextmanager
-def _damage_of_trace() -> Iterator[None]:
+def _damage_of_trace(path: Path, limits: BagLimits) -> Iterator[None]:
     try:
         yield
     except BagError as error:
-        raise TrajectoryFormatError(
-            error.where, f'a damaged trace ({error.fault})',
-            'a whole trace; `state_sensor repair` recovers its whole messages') from error
+        advice = '`state_sensor repair` recovers its whole messages' \
+            if can_repair(path, limits) else 'no repair is possible'
+        raise TrajectoryFormatError(error.where, f'a damaged trace ({error.fault})',
+                                    f'a whole trace; {advice}') from error
 
 
 class McapTrace:
@@ -188,8 +191,9 @@ class McapTrace:
 
     def __init__(self, path: Path, topic: str, limits: BagLimits) -> None:
         self._name = str(path)
+        self._damage = partial(_damage_of_trace, path, limits)
         try:
-            with _damage_of_trace():
+            with self._damage():
                 self._reader = McapReader(path, self._name, limits, profile=None)
         except OSError as error:
             raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
@@ -218,7 +222,7 @@ class McapTrace:
     def messages(self) -> Iterator[StoredGroundTruth]:
         """Yield all messages, in the order of their times."""
         before_ns, n_equal = None, 0
-        with _damage_of_trace():
+        with self._damage():
             for i, (_, log_ns, data) in enumerate(self._reader.messages((self._channel,))):
                 n_equal = n_equal + 1 if log_ns == before_ns else 0
                 before_ns = log_ns
@@ -227,7 +231,7 @@ class McapTrace:
     def message_at(self, byte_range: tuple[int, int]) -> bytes:
         """Return a message by its log time, ns, and its number among those of that time."""
         log_ns, n_before = byte_range
-        with _damage_of_trace():
+        with self._damage():
             for _, _, data in islice(
                     self._reader.messages_at((self._channel,), log_ns), n_before, None):
                 return data
