@@ -107,6 +107,17 @@ class Interruption:
         # which ends the work soon after; None for an exception.
         self._remains, self._stop = remains, stop
 
+    def end_without_frame(self) -> None:
+        """
+        End the work on a stream without a frame if a signal has ended the stream.
+
+        :raises KeyboardInterrupt: then.
+        """
+        if self.number:
+            self.is_endless = False
+            self.describe(lambda: 'no frame was received, nothing was written')
+            raise KeyboardInterrupt
+
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
         """Return the output that ``make`` makes; it is discarded if a signal ends the work."""
         with self._held():

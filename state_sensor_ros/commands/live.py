@@ -132,11 +132,8 @@ class LiveRecording:
         finally:
             is_over.set()
             self.close()
-        if not self._n_frames and self._interruption.number:
-            self._interruption.is_endless = False
-            self._interruption.describe(lambda: 'no frame was received, nothing was written')
-            raise KeyboardInterrupt
         if not self._n_frames:
+            self._interruption.end_without_frame()
             raise failed_stream(self.name, health.reason, 'no frame received')
 
     def _close_in_time(self, is_over: threading.Event) -> None:

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :param interruption: signal handling of the program.
     :raises SinkError: if OUT exists or cannot be written.
     :raises TransportError: if no frame was received.
-    :raises KeyboardInterrupt: if a signal came before the end set by the options.
+    :raises KeyboardInterrupt: if a signal came before the end set by the options, or a frame.
     """
     if args.topics:
         _record_topics(args, interruption)
@@ -182,18 +182,15 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     Print the result.
 
     :raises TransportError: if there is no frame, and no signal has ended the recording.
-    :raises KeyboardInterrupt: if a signal came before the end set by the options.
+    :raises KeyboardInterrupt: if a signal came before the end set by the options, or a frame.
     """
-    reason = recorder.health.reason
+    if not recorder.n_frames:
+        interruption.end_without_frame()
+        raise failed_stream(recorder.stream.where, recorder.health.reason, 'no frame received')
     has_end = args.once or (args.frames, args.seconds) != (None, None)
     if interruption.number and has_end and not recorder.is_complete:
         raise KeyboardInterrupt
-    if recorder.n_frames:
-        show_result(args.out, [*recorder.summary.facts, *size_of(args.out)], is_quiet=args.quiet)
-    elif interruption.number:
-        print_line(f'{args.out}: no frame was received, nothing was written')
-    else:
-        raise failed_stream(recorder.stream.where, reason, 'no frame received')
+    show_result(args.out, [*recorder.summary.facts, *size_of(args.out)], is_quiet=args.quiet)
 
 
 class Recorder:

@@ -19,7 +19,7 @@ import time
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.printing import print_line, waiting_named
 from state_sensor_ros.commands.summary import show_result, size_of
-from state_sensor_ros.errors import ConfigError, failed_stream
+from state_sensor_ros.errors import ConfigError, failed_stream, TransportError
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.ros.graph import Graph, looking
@@ -37,7 +37,11 @@ def record_topics(args: argparse.Namespace, storage: str, interruption: Interrup
     interruption.unblock_errors()
     with looking(lambda: bool(interruption.number)) as graph:
         interruption.describe(lambda: '', lambda: None)
-        nodes = graph.find_nodes('', _FIND_S)
+        try:
+            nodes = graph.find_nodes('', _FIND_S)
+        except TransportError:
+            interruption.end_without_frame()
+            raise
         if len(nodes) != 1:
             raise ConfigError('ROS', f'{len(nodes)} drivers: {", ".join(nodes)}', 'one driver; '
                               'start the others with another ROS_DOMAIN_ID')
@@ -54,6 +58,7 @@ def record_topics(args: argparse.Namespace, storage: str, interruption: Interrup
         print_line(f'warning: {args.out}: no message on {topic}{others}')
     if not recorder.n_frames:
         sink.abort()
+        interruption.end_without_frame()
         raise failed_stream(recorder.frame, '', 'no frame received')
     with interruption.committing():
         sink.complete()

@@ -48,7 +48,7 @@ ENDLESS = {
     'convert': (['-', 'out.json'], 130, 143), 'inspect': (['-'], 130, 143),
     'render': (['-', 'out.html'], 130, 143),
     'record': (['out.json', '--port', '{port}', '--frames', '3'], 130, 143),
-    'record without an end': (['out.json', '--port', '{port}'], 0, 0),
+    'record without an end': (['out.json', '--port', '{port}'], 130, 143),
     'simulate': (['--port', '{port}'], 0, 0)}
 
 

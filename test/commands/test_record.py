@@ -283,20 +283,17 @@ def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys
     assert len(taken) >= 50
 
 
-def test_record_interrupted_before_anything_came(peer, out, capsys):
+@pytest.mark.parametrize('words', [(), ('--frames', '9'), ('--force',)])
+def test_record_interrupted_before_anything_came(peer, out, words, capsys):
+    if words == ('--force',):
+        out.write_text('old')
+    before = names(out.parent)
     with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
-        assert record(peer, out) == 0
-    assert capsys.readouterr().err == f'{out}: no frame was received, nothing was written\n'
-    assert names(out.parent) == []
-
-
-def test_record_interrupted_before_anything_came_and_the_end_leaves_the_old_one(peer, out, capsys):
-    out.write_text('old')
-    with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
-        assert record(peer, out, '--frames', '1', '--force') == 143
-    assert capsys.readouterr().err == f'interrupted: nothing was written to {out}\n'
-    assert names(out.parent) == ['out.json']
-    assert out.read_text() == 'old'
+        assert record(peer, out, *words) == 143
+    assert capsys.readouterr().err == (
+        'interrupted: no frame was received, nothing was written\n')
+    assert names(out.parent) == before
+    assert not before or out.read_text() == 'old'
 
 
 def test_record_that_waits_for_a_name_saves_what_has_come(peer, out, monkeypatch, capsys):
