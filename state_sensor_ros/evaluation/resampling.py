@@ -33,8 +33,9 @@ LEVEL: Final = 0.95
 BLOCK_S: Final = 10.0
 MIN_BLOCKS: Final = 10
 MAX_BLOCKS: Final = 60
-# Less units give no interval.
+# Less units give no interval, nor does one whose effect is so many times that of any other.
 MIN_UNITS: Final = 5
+_SOLE_EFFECT: Final = 10.0
 # Quantile of the normal distribution at 97.5 %, and of Student's t by the powers of the inverse
 # number of degrees of freedom (Abramowitz and Stegun, 26.7.5): right to 0.3 % from 4 on.
 _T_SERIES: Final[tuple[float, ...]] = (1.95996, 2.37227, 2.82250, 2.55585)
@@ -98,10 +99,10 @@ def weights_without(n_units: int) -> Floats:
 
 
 def interval(path: str, value: float, deviations: Floats, n_units: int) -> Interval | None:
-    """Return the interval of a number, None below MIN_UNITS units."""
+    """Return the interval of a number, None from few units, and of no or all events."""
     # deviations: (N,) float64, the number without each unit, less their mean.
-    half = half_width(path, deviations, n_units)
-    if half is None:
+    half, name = half_width(path, deviations, n_units), path.rpartition('/')[2]
+    if half is None or name in _COUNTS | _SHARES and value in (0.0, 1.0) and not half:
         return None
     spread = float(np.square(deviations).sum())
     skew = -half * float((deviations ** 3).sum()) / (6.0 * spread ** 2) if spread else 0.0
@@ -118,6 +119,10 @@ def half_width(path: str, deviations: Floats, n_units: int) -> float | None:
         # Few blocks make most of a sum of squares.
         n_units //= 2
     if n_units < MIN_UNITS or not np.isfinite(deviations).all():
+        return None
+    # Rare events in one unit: all others are near the median.
+    away = np.abs(deviations - np.median(deviations))
+    if (_SOLE_EFFECT * away >= away.max()).sum() < 2:
         return None
     quantile = sum(factor / float(n_units - 1) ** power
                    for power, factor in enumerate(_T_SERIES))

@@ -23,7 +23,12 @@ from state_sensor_ros.evaluation.detection_metrics import BlockCounts, ClassScor
 from state_sensor_ros.evaluation.ego_metrics import EgoScores
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.prediction_metrics import PathSums
-from state_sensor_ros.evaluation.resampling import mean_interval, TimeBlocks
+from state_sensor_ros.evaluation.resampling import (
+    interval,
+    mean_interval,
+    TimeBlocks,
+    weights_without,
+)
 from state_sensor_ros.evaluation.tracking_metrics import (
     ThresholdScores,
     TrackCounts,
@@ -127,6 +132,28 @@ def test_intervals_of_means_over_bags(n_bags):
     random = np.random.default_rng(n_bags)
     found = [mean_interval('tracking/hota', random.beta(8.0, 3.0, n_bags)) for _ in range(2000)]
     assert 0.92 < np.mean([low < 8.0 / 11.0 < high for low, high in found]) < 0.97
+
+
+@pytest.mark.parametrize(('name', 'n_units', 'of_unit'), [
+    ('miss_rate', 10, 0.35), ('miss_rate', 10, 1.0), ('miss_rate', 20, 0.2),
+    ('miss_rate', 60, 0.1), ('identity_switches', 20, 0.5), ('identity_switches', 60, 0.2)])
+def test_intervals_of_rare_events(name, n_units, of_unit):
+    """Few events in each unit; those of one unit alone have no interval."""
+    random, weights = np.random.default_rng(n_units), weights_without(n_units)
+    covered = []
+    for _ in range(2000):
+        chances = 30 + random.poisson(10.0, n_units)
+        events = random.binomial(chances, of_unit / 40.0)
+        total, true = events.sum(), of_unit * n_units
+        without = weights @ events
+        if name == 'miss_rate':
+            total, true = total / chances.sum(), of_unit / 40.0
+            without /= weights @ chances
+        found = interval(name, float(total), without - without.mean(), n_units)
+        assert found is not None or (events > 0).sum() < 2
+        covered += [] if found is None else [found[0] <= true <= found[1]]
+    # Three standard errors are 1 %.
+    assert 0.91 <= np.mean(covered) <= 0.99
 
 
 def test_few_units_have_no_interval():
