@@ -131,7 +131,10 @@ def test_intervals_have_the_true_value_as_often_as_they_say(monkeypatch, true_nu
 def test_intervals_of_means_over_bags(n_bags):
     random = np.random.default_rng(n_bags)
     found = [mean_interval('tracking/hota', random.beta(8.0, 3.0, n_bags)) for _ in range(2000)]
-    assert 0.92 < np.mean([low < 8.0 / 11.0 < high for low, high in found]) < 0.97
+    # Rarely, one bag alone differs from all others.
+    known = [each for each in found if each is not None]
+    assert len(known) > 1980
+    assert 0.92 < np.mean([low < 8.0 / 11.0 < high for low, high in known]) < 0.97
 
 
 @pytest.mark.parametrize(('name', 'n_units', 'of_unit'), [
