@@ -252,6 +252,11 @@ class Situation:
         away, times = distances(own, others), times_to_collision(own, others)
         closest = int(away.argmin())
         partner = int(np.where(np.isnan(times), np.inf, times).argmin())
+        facing = self._same_section(row, rows) & (self.lanes[rows, 2] * self.lanes[row, 2] < 0.0)
+        if facing.any() and abs(own.turning[0]) < math.inf:
+            # Those in lanes of the other direction follow the bend as the actor does.
+            times[facing] = times_to_collision(*_straightened(own, others.at(facing)))
+            partner = int(np.where(np.isnan(times), np.inf, times).argmin())
         lead, gap, is_in_lane = self._lead(row, own, rows, others)
         speed = float(own.speeds()[0])
         excess = speed - float(self.boxes.speeds()[lead]) if lead >= 0 else math.nan
@@ -279,8 +284,7 @@ class Situation:
             & (along < _MAX_PATH) & (np.abs(angles) < _MAX_ANGLE)
         # In one section of a road, the lane tells; elsewhere the path does.
         own_lane, lanes = self.lanes[row], self.lanes[rows]
-        same_section = (lanes[:, :2] == own_lane[:2]).all(axis=1) & np.isfinite(
-            lanes[:, 3] - own_lane[3])
+        same_section = self._same_section(row, rows) & np.isfinite(lanes[:, 3] - own_lane[3])
         # Not one that comes toward it.
         turns, ways = _turns_and_ways(own, others)
         in_lane = (lanes[:, 2] == own_lane[2]) & (lanes[:, 3] > own_lane[3]) & (
@@ -291,6 +295,10 @@ class Situation:
         gaps = np.where(leading, _gaps(own, others, turns, ways), np.inf)
         nearest = int(gaps.argmin())
         return int(rows[nearest]), float(gaps[nearest]), bool(same_section[nearest])
+
+    def _same_section(self, row: int, rows: Rows) -> Bools:
+        same: Bools = (self.lanes[rows, :2] == self.lanes[row, :2]).all(axis=1)
+        return same
 
 
 def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floats]:
@@ -312,6 +320,16 @@ def path_of(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats, Floa
     deviations = radius - side * np.hypot(ahead[:, 0], to_center)
     angles -= turned * side
     return abs(radius) * turned, deviations, np.arctan2(np.sin(angles), np.cos(angles))
+
+
+def _straightened(own: PlanarBoxes, others: PlanarBoxes) -> tuple[PlanarBoxes, PlanarBoxes]:
+    """Return an actor and others in axes of which the path of the actor is x."""
+    along, deviations, angles = path_of(own, others)
+    headings = np.column_stack((np.cos(angles), np.sin(angles)))
+    return (replace(own, centers=np.zeros((1, 2)), headings=np.array([(1.0, 0.0)]),
+                    velocities=to_axes(own.velocities, own.headings)),
+            replace(others, centers=np.column_stack((along, deviations)), headings=headings,
+                    velocities=others.speeds()[:, None] * headings))
 
 
 def _gaps(own: PlanarBoxes, others: PlanarBoxes, turns: Floats, ways: Floats) -> Floats:
