@@ -39,10 +39,10 @@ p { margin: .3rem 0; color: #52606d; }
 .figures b { display: block; font-size: 1.5rem; }
 small { color: #52606d; white-space: nowrap; }
 table { border-collapse: collapse; font-size: 12.5px; display: block; overflow-x: auto; }
-th, td { padding: .2rem .35rem; text-align: right; vertical-align: top; white-space: nowrap; }
+th, td { padding: .2rem; text-align: right; vertical-align: top; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 td:first-child { white-space: pre; }
-td small { display: block; font-size: 9px; }
+td small { display: block; font-size: 8.5px; }
 thead th { border-bottom: 2px solid #adb5bd; } tbody tr + tr td { border-top: 1px solid #e9ecef; }
 .better { color: #087f5b; } .worse { color: #c2255c; }
 .beside { display: flex; flex-wrap: wrap; gap: 1rem 3rem; }

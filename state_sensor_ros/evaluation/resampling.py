@@ -102,7 +102,7 @@ def interval(path: str, value: float, deviations: Floats, n_units: int) -> Inter
     """Return the interval of a number, None from few units, and of no or all events."""
     # deviations: (N,) float64, the number without each unit, less their mean.
     half, name = half_width(path, deviations, n_units), path.rpartition('/')[2]
-    if half is None or name in _COUNTS | _SHARES and value in (0.0, 1.0) and not half:
+    if half is None or (name in _COUNTS | _SHARES and value in (0.0, 1.0) and not half):
         return None
     spread = float(np.square(deviations).sum())
     skew = -half * float((deviations ** 3).sum()) / (6.0 * spread ** 2) if spread else 0.0

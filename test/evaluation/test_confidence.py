@@ -90,7 +90,7 @@ def right(**shifts):
 
 
 def test_two_blocks_with_all_misses():
-    """Without one of them 100/9 of 20 misses, without another 200/9: the standard error is 40/3."""
+    """Without one of them 100/9 misses, without another 200/9: the standard error is 40/3."""
     result = evaluated([right(a=None) if block in (4, 7) else right() for block in BLOCK_OF])
     confidence = result['confidence']
     # Student's t of nine degrees of freedom is 2.262. The deviations, -80/9 twice, 20/9 eight
