@@ -183,9 +183,9 @@ def test_recordings_that_are_too_large_for_trackeval(monkeypatch, limit):
 
 
 def test_memory_grows_with_the_pairs_of_a_frame():
-    """20,000 objects and 20,000 detections: a matrix of their distances would take 3 GB."""
+    """10,000 objects and 10,000 detections: a matrix of their distances would take 0.8 GB."""
     random = np.random.default_rng(0)
-    places = random.uniform(-3000.0, 3000.0, (20_000, 2))
+    places = random.uniform(-2000.0, 2000.0, (10_000, 2))
     truth = [[f't{i}', 'car', 1.0, *xy] for i, xy in enumerate(places)]
     stack = [[f's{i}', 'car', 0.5, *xy] for i, xy in enumerate(
         places + random.normal(0.0, 0.3, places.shape))]

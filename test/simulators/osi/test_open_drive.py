@@ -132,7 +132,7 @@ def test_opendrive_time_is_linear_in_geometries_and_sections(tmp_path):
         assert len(read_map(str(path))) >= n_pieces
         return time.process_time() - begun
     # Ten times as many take 10 times as long, or 100 times if it were quadratic.
-    assert seconds(5000) < 30 * seconds(500)
+    assert seconds(3000) < 30 * seconds(300)
 
 
 def test_opendrive_road_of_a_lane_state_is_in_the_map(tmp_path):

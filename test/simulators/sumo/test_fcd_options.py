@@ -24,8 +24,8 @@ EDGES, SHAPES = 'edges.txt', 'shapes.xml'
 LANELESS = {'--fcd-output.attributes', 'x,y,angle,speed,type', 'x,y,angle,type'}
 READ = [
     (), ('-H',), ('--precision', '6'), ('--step-length', '0.05'), ('--begin', '1'),
-    ('--fcd-output.signals',), ('--fcd-output.distance',), ('--fcd-output.acceleration',),
-    ('--fcd-output.speed-relative',), ('--fcd-output.max-leader-distance', '50'),
+    ('--fcd-output.signals', '--fcd-output.distance', '--fcd-output.acceleration',
+     '--fcd-output.speed-relative', '--fcd-output.max-leader-distance', '50'),
     ('--fcd-output.params', 'device.fcd.period'), ('--fcd-output.skip-empty',),
     ('--fcd-output.filter-edges.input-file', EDGES),
     ('--fcd-output.attributes', 'x,y,angle,speed,type'),

@@ -61,6 +61,14 @@ def recorded(tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope='module')
+def messages(recorded):
+    """Return all messages of the topics of that bag."""
+    whole = recorded.with_name('whole')
+    assert main(['convert', str(recorded), str(whole), '-q']) == 0
+    return list(messages_of(whole))
+
+
 @pytest.mark.parametrize('name', [
     '', *(pytest.param(name, marks=pytest.mark.thorough)
           for name in ('sumo.json', 'sumo.parquet', 'sumo_bag'))])
@@ -153,13 +161,12 @@ def test_sumo_network_and_ego_of_fcd_output_are_parameters(recorded, tmp_path, c
 
 @pytest.mark.parametrize('later_ns', [0, 1_500_000, -40_000_000])
 @pytest.mark.parametrize('storage', StoragePlugin)
-def test_frame_of_a_bag_with_traffic_lights_is_read_alone(recorded, tmp_path, monkeypatch,
+def test_frame_of_a_bag_with_traffic_lights_is_read_alone(messages, tmp_path, monkeypatch,
                                                           later_ns, storage):
     """A recorder receives the traffic lights of a frame at another time."""
-    assert main(['convert', str(recorded), str(tmp_path / 'whole'), '-q']) == 0
     bag = write_bag(tmp_path / 'bag', sorted((
         (name, type_name, 10**9 + log_ns + later_ns * name.endswith('/traffic_lights'), message)
-        for name, type_name, log_ns, message in messages_of(tmp_path / 'whole')),
+        for name, type_name, log_ns, message in messages),
         key=lambda row: row[2]), storage)
     with open_recording(bag) as recording:
         frames = list(recording)
