@@ -94,8 +94,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
         rows = records if len(records) < 2 else [*records, _mean(records), *pooled]
-        print_records(rows, 'bag', [heading for heading, _ in _SHOWN],
-                      _cells, width=7)
+        print_records(rows, 'bag', [heading for heading, _ in _SHOWN], _cells, width=7)
         _print_changes(args, records, earlier)
     n_failed = sum(record['error'] is not None for record in records)
     if n_failed:
@@ -115,10 +114,8 @@ def _join(args: argparse.Namespace, interruption: Interruption, name: str,
     """Write the tables of all bags as one."""
     path: str = getattr(args, name)
     with interruption.writing(lambda: WholeFile(path, force=args.force)) as file:
-        n_rows = join_tables(parts, file.handle,
-                             is_csv=name == 'curves' and path.endswith('.csv'))
-    show_result(path, [counted(n_rows, 'row'), *size_of(path)],
-                is_quiet=args.quiet or args.json)
+        n_rows = join_tables(parts, file.handle, is_csv=name == 'curves' and path.endswith('.csv'))
+    show_result(path, [counted(n_rows, 'row'), *size_of(path)], is_quiet=args.quiet or args.json)
 
 
 def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[str]:

@@ -29,10 +29,7 @@ from state_sensor_ros.evaluation.detection_metrics import RECALLS
 from state_sensor_ros.evaluation.evaluation_result import Change
 from state_sensor_ros.evaluation.evaluator import MatchObserver, TopicResult
 from state_sensor_ros.evaluation.frame_record import ERROR_NAMES, Matches
-from state_sensor_ros.evaluation.matching import (
-    EVALUATED_CLASSES,
-    MATCH_DISTANCES_M,
-)
+from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.library.safety import Safety
 from state_sensor_ros.texts import one_line
@@ -183,8 +180,7 @@ def _match_rows(topic: str, matches: Matches) -> Any:  # noqa: ANN401
         'score': pa.array(matches.scores), 'ego_distance': pa.array(matches.distances)}
     columns |= {name: pa.array(matches.errors[:, i]) for i, name in enumerate(ERROR_NAMES)}
     for prefix, states in (('truth', matches.truth), ('stack', matches.stack)):
-        columns |= {f'{prefix}_{name}': pa.array(states[:, i])
-                    for i, name in enumerate(_STATES)}
+        columns |= {f'{prefix}_{name}': pa.array(states[:, i]) for i, name in enumerate(_STATES)}
     return pa.table(columns)
 
 

@@ -103,8 +103,7 @@ def _figures(numbers: Mapping[str, float | None],
     for name, path, unit in FIGURES:
         number, change = numbers.get(path), numbers.get(f'{AGAINST}/{path}')
         if number is not None:
-            than_before = '' if change is None else \
-                f'<small>{change:+.4f} against before</small>'
+            than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
             yield (f'<div>{name}<b>{number:.3f}{unit}</b>{intervals.get(path, "")}{than_before}'
                    '</div>')
     yield '</div>'

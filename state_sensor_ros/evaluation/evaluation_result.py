@@ -38,7 +38,6 @@ DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.
 AGAINST: Final = 'against'
 _NOT_COMPARED = (AGAINST, 'confidence')
-_MAX_BYTES = 1 << 26
 _EXPECTED = 'the output of evaluate --json'
 # Smaller differences are rounding: relative, and of errors near zero.
 _LEAST_SHARE, _LEAST_CHANGE = 1e-9, 1e-6
@@ -200,11 +199,7 @@ def read_results(path: str) -> list[dict[str, Any]]:
     """Read the results of an earlier run."""
     # path: file with the output of ``evaluate --json``, for one bag or for several.
     try:
-        with Path(path).open('rb') as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise TrajectoryFormatError(path, f'more than {_MAX_BYTES} bytes', _EXPECTED)
-        return _decoded(data)
+        return _decoded(Path(path).read_bytes())
     except OSError as error:
         raise TrajectoryFormatError(path, one_line(str(error.strerror)), _EXPECTED) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -69,8 +69,7 @@ class FrameTransforms:
         if source_root != target_root or source_turn is None or target_turn is None:
             return None
         back = target_turn * CONJUGATE_XYZW
-        return quaternion_product(back, source_turn), \
-            turned(back, source_origin - target_origin)
+        return quaternion_product(back, source_turn), turned(back, source_origin - target_origin)
 
     def stamps_of(self, name: str) -> Rows:
         """Return the stamps, ns, of the moving frame with the most of them from a frame upward."""

@@ -98,8 +98,7 @@ def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bool
     nearest = np.where(to_before < to_after, before, after)
     is_near: Bools = np.minimum(to_before, to_after) <= MAX_DISTANCE_NS
     before, after = np.where(is_inside, before, nearest), np.where(is_inside, after, nearest)
-    share = np.where(before < after,
-                     (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
+    share = np.where(before < after, (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
     return before, after, share, is_near
 
 

@@ -80,8 +80,7 @@ def pooled_result(paths: Sequence[str], definition: str) -> dict[str, Any] | Non
                             n_truths=np.sum([each.n_truths for each in ious], axis=0))
     result = result_of([found], sum(n_truth_frames), definition=definition)
     with np.errstate(all='ignore'):
-        result['confidence'] = intervals_of(
-            [found], dict(numbers_of(result)), definition, blocks)
+        result['confidence'] = intervals_of([found], dict(numbers_of(result)), definition, blocks)
     return result
 
 

@@ -161,8 +161,7 @@ class PathScorer:
             points = each.distances[:, :horizon_ns // each.step_ns]
             last = each.distances[:, i_horizon - len(self._horizons_s)]
             means = points.mean(axis=1) if points.size else last
-            errors = np.column_stack((
-                means, last, np.column_stack((points, last)).max(axis=1)))
+            errors = np.column_stack((means, last, np.column_stack((points, last)).max(axis=1)))
             # NaN if the ground truth does not have the object up to the horizon.
             reach = np.isfinite(errors).all(axis=1)
             found.append((each.objects[reach], each.ranks[reach], errors[reach]))

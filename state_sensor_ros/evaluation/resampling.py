@@ -124,8 +124,7 @@ def half_width(path: str, deviations: Floats, n_units: int) -> float | None:
     away = np.abs(deviations - np.median(deviations))
     if (_SOLE_EFFECT * away >= away.max()).sum() < 2:
         return None
-    quantile = sum(factor / float(n_units - 1) ** power
-                   for power, factor in enumerate(_T_SERIES))
+    quantile = sum(factor / float(n_units - 1) ** power for power, factor in enumerate(_T_SERIES))
     return quantile * math.sqrt((n_all - 1) / n_all * float(np.square(deviations).sum()))
 
 

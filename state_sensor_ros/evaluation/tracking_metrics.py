@@ -339,8 +339,7 @@ def score_tracks(tracks: TrackArrays, blocks: TimeBlocks,
         EVALUATED_CLASSES[number]: threshold_scores(interpolated, number, blocks)
         for number in np.unique(tracks.truth_classes).tolist()}
     counts = track_counts(tracks, pairs, blocks)
-    initialization_s, gap_s = durations(
-        tracks, pairs, np.ones(len(tracks.truth_ids), np.bool_))
+    initialization_s, gap_s = durations(tracks, pairs, np.ones(len(tracks.truth_ids), np.bool_))
     with np.errstate(all='ignore'):
         numbers = {name: float(value) for name, [value] in counts.scores(
             np.ones((1, blocks.n_blocks))).items()}
