@@ -52,9 +52,10 @@ def generate_launch_description() -> LaunchDescription:
         _simulator('monodrive', '--control-port', _sum(port, 1)),
         _simulator('carla'),
         _simulator('carla9'),
-        SetParameter('map_file', PathJoinSubstitution([share, 'resource', 'lines',
-                                                       'monodrive.xodr']),
-                     condition=IfCondition(_is_chosen('monodrive'))),
+        *[SetParameter('map_file', PathJoinSubstitution([share, 'resource', 'lines',
+                                                         f'{name}.xodr']),
+                       condition=IfCondition(_is_chosen(name)))
+          for name in ('monodrive', 'carla')],
         *_driven(port),
         IncludeLaunchDescription(
             PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),

@@ -280,8 +280,9 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     """Return the topics of a source, ~/map and ~/map/opendrive with ``map_file`` if it is set."""
     if not settings.map_file:
         return topics
-    # The lines were read: an encoding that is not UTF-8 is rare, and damages names only.
+    lines = read_map(settings.map_file)
+    # An encoding that is not UTF-8 is rare, and damages names only.
     text = Path(settings.map_file).read_text('utf-8', errors='replace') \
         if settings.map_file.endswith('.xodr') else ''
-    given = topics_of_map(read_map(settings.map_file), text)
+    given = topics_of_map(lines, text)
     return replace(topics, encoders=(*topics.encoders, *given))

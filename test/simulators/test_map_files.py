@@ -19,7 +19,9 @@ from state_sensor_ros import open_recording
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, StateError
 from state_sensor_ros.frame import MapLine
-from state_sensor_ros.simulators.opening import read_map
+from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.opening import read_map, with_map
+from state_sensor_ros.simulators.simulator import SimulatorTopics
 
 GRID = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 HILL = ROOT / 'test' / 'data' / 'sumo' / 'hill.net.xml'
@@ -95,3 +97,9 @@ def test_map_file_of_a_conversion_is_in_the_bag(tmp_path):
     assert main(['convert', sample, str(tmp_path / 'plain'), '-q']) == 0
     with open_recording(tmp_path / 'plain') as recording:
         assert recording[0].map_lines == ()
+
+
+@pytest.mark.parametrize('name', ['town.xodr', 'town.net.xml'])
+def test_map_file_that_is_not_there_is_named(name):
+    with pytest.raises(ConfigError, match=f'^/nowhere/{name}: no such file or directory$'):
+        with_map(SimulatorTopics(), parse_settings({'map_file': f'/nowhere/{name}'}))
