@@ -157,18 +157,18 @@ def test_selection_without_actors_is_an_error(tmp_path, monkeypatch, capsys, com
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize('words', [
-    ['convert', '{}', 'out'], ['convert', '{}', 'out.json'], ['inspect', '{}'],
-    ['render', '{}', 'out.svg'], ['evaluate', '{}', 'stack']], ids=lambda words: ' '.join(words))
-@pytest.mark.parametrize(('options', 'text'), [
-    (['--desired-tags', 'vehicle', 'conee'],
-     'no selected frame has an actor with the tag conee; did you mean cone'),
-    (['--actors', 'SUV_monoDrive_03_11', 'truck_monoDrive_01_1'],
-     'no selected frame has the actor SUV_monoDrive_03_11; did you mean SUV_monoDrive_03_10'),
-    (['-p', 'ego_tag:=egoo'],
-     '-p ego_tag:=egoo: no selected frame has this ego; did you mean ego?')])
+@pytest.mark.parametrize(('line', 'case'), each_once(
+    ['convert {} out', 'convert {} out.json', 'inspect {}', 'render {} out.svg',
+     'evaluate {} stack'], [
+        (['--desired-tags', 'vehicle', 'conee'],
+         'no selected frame has an actor with the tag conee; did you mean cone'),
+        (['--actors', 'SUV_monoDrive_03_11', 'truck_monoDrive_01_1'],
+         'no selected frame has the actor SUV_monoDrive_03_11; did you mean SUV_monoDrive_03_10'),
+        (['-p', 'ego_tag:=egoo'],
+         '-p ego_tag:=egoo: no selected frame has this ego; did you mean ego?')]))
 def test_names_that_match_nothing_are_named_with_the_nearest(
-        tmp_path, monkeypatch, capsys, words, options, text):
+        tmp_path, monkeypatch, capsys, line, case):
+    words, (options, text) = line.split(), case
     monkeypatch.chdir(tmp_path)
     if words[0] == 'evaluate':
         assert main(['convert', str(SAMPLE), 'stack', '--outputs', 'vision', '--end', '0',
