@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import os
 from typing import Any, BinaryIO, TYPE_CHECKING
 
+from state_sensor_ros.commands.format_options import check_suffix
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import (
     event_texts,
@@ -57,6 +58,8 @@ def check_outputs(args: argparse.Namespace, given: frozenset[str], *, is_many: b
             raise UsageError(f'{name} {path} is the file of {taken[os.path.realpath(path)]}')
         if path == STANDARD_OUTPUT and args.json:
             raise UsageError(f'{name} - and --json both write to standard output')
+    check_suffix('--parquet', args.parquet, '.parquet')
+    check_suffix('--html', args.html, '.html')
     if args.pool and (not is_many or args.dask):
         raise UsageError('--pool needs several bags, and is not for --dask')
     for name in ('html', 'parquet', 'curves') if is_many else ():

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 import math
+import os
 
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.commands.parameter_values import settings_of
@@ -99,6 +100,12 @@ def refuse_given(args: argparse.Namespace, names: Iterable[str], why: str) -> No
     """
     for name in sorted(getattr(args, 'given', frozenset()) & {*names}):
         raise UsageError(f'{option_of(args, name)} {why}')
+
+
+def check_suffix(option: str, out: str | None, suffix: str) -> None:
+    """Refuse a file whose name has the suffix of another format; a pipe has none."""
+    if out and os.path.splitext(out)[1].lower() not in ('', suffix):
+        raise UsageError(f'{option} {out} does not end with {suffix}')
 
 
 def refuse_compression(args: argparse.Namespace, output: Format) -> None:

@@ -17,6 +17,7 @@ import os
 from pathlib import Path
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
+from state_sensor_ros.commands.format_options import check_suffix
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
@@ -53,6 +54,7 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     for recording in found:
         if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
             raise UsageError(f'--parquet {args.parquet} is one of the recordings')
+    check_suffix('--parquet', args.parquet, '.parquet')
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [recording.path], 'json': True, 'parquet': None,
         'jobs': None, 'dask': ''}, recording.path) for recording in found]

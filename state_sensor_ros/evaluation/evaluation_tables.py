@@ -86,7 +86,8 @@ def detection_table(detection: Mapping[str, Any]) -> ResultTable:
         rows += [Row(f'  {band} m', f'{path}/bands/{band}', _class_numbers(numbers))
                  for band, numbers in scores.get('bands', {}).items()
                  if numbers['truths'] or numbers['detections']]
-    note = '  (errors as nuScenes defines them: means over recall)'
+    note = ('  (errors as nuScenes defines them: means over recall, of single matches if all '
+            'confidences are equal)')
     if _UNKNOWN in detection['classes']:
         note += f'  (without class {_UNKNOWN})'
     return ResultTable(

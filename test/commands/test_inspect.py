@@ -408,6 +408,8 @@ def test_inspect_does_not_replace_a_recording_by_its_table(tmp_path, monkeypatch
         assert capsys.readouterr().err == (
             f'error: state_sensor inspect: --parquet {name} is one of the recordings\n')
     assert (tmp_path / 'drive.json').read_bytes() == before
+    assert main(['inspect', 'drive.json', '--parquet', 'rows.csv']) == 2
+    assert '--parquet rows.csv does not end with .parquet' in capsys.readouterr().err
 
 
 def test_safety_of_what_cannot_be_read_names_the_reason(tmp_path, capsys):

@@ -195,6 +195,8 @@ def test_wrong_options_are_refused(capsys, drive, stack, words):
     (['--parquet', 'out', '--html', './out', '--force'], '--html ./out is the file of --parquet'),
     (['--parquet', 'drive.json', '--force'], '--parquet drive.json is the file of TRUTH'),
     (['--html', 'stack', '--force'], '--html stack is the file of STACK'),
+    (['--parquet', 'out.csv'], '--parquet out.csv does not end with .parquet'),
+    (['--html', 'out.pdf'], '--html out.pdf does not end with .html'),
     (['--html', '-', '--json'], '--html - and --json both write to standard output')])
 def test_outputs_are_files_of_their_own(refusal, monkeypatch, drive, stack, words, error):
     monkeypatch.chdir(drive.parent)

@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                             help=f'exit with 1 if a result is {what}, such as {path}')
     parser.add_argument('--pool', action='store_true',
                         help=argparse.SUPPRESS)
-    add_quiet(parser)
+    add_quiet(parser, 'print neither progress nor results, except --json')
     add_batch_options(parser)
     add_bag_limit(parser)
 
