@@ -14,6 +14,7 @@ import resource
 import pytest
 
 from state_sensor_ros.files.whole.part import Part
+from state_sensor_ros.files.whole.whole_folder import WholeFolder
 
 
 def names(folder):
@@ -73,17 +74,21 @@ def test_part_is_kept_on_request(output):
     assert part.path.read_text() == 'text'
 
 
-def test_part_is_removed_with_one_descriptor(output):
-    """As many as are left where a program has failed for lack of them."""
-    part = Part(output, is_folder=True)
+@pytest.mark.parametrize('is_whole', [False, True])
+def test_part_is_removed_with_one_descriptor(output, is_whole):
+    """As many as are left where a program has failed for lack of them, or just not."""
+    folder = WholeFolder(output, noun='thing', own=None, force=False, is_file=True)
     for place in ('a', 'a/b', 'a/b/c'):
-        (part.path / place).mkdir()
-        (part.path / place / 'file').write_text('text')
+        (folder.inside / place).mkdir()
+        (folder.inside / place / 'file').write_text('text')
+    folder.whole = folder.inside / 'a' / 'file'
     limits, last = resource.getrlimit(resource.RLIMIT_NOFILE), os.dup(0)
     os.close(last)
+    folder.complete()
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, limits[1]))
-        part.discard()
+        (folder.commit if is_whole else folder.discard)()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert names(output.parent) == []
+    assert names(output.parent) == [output.name] * is_whole
+    assert not folder.remains

@@ -20,11 +20,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 import os
 from pathlib import Path
-import shutil
 
 from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.output import Output, sink_error, unnamed
-from state_sensor_ros.files.whole.part import Part, sync_folder, sync_tree
+from state_sensor_ros.files.whole.part import Part, remove_tree, sync_folder, sync_tree
 
 # Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
 Own = Callable[[str], bool]
@@ -130,10 +129,8 @@ class WholeFolder(Output):
             sync_folder(self.path.parent)
         except OSError as error:
             raise sink_error(self.name, error) from error
-        try:
-            shutil.rmtree(self.inside)
-        except OSError as error:
-            self.remains = f'what is left of the old one is in {old}: {reason_of(error)}'
+        if (fault := remove_tree(self.inside)) is not None:
+            self.remains = f'what is left of the old one is in {old}: {reason_of(fault)}'
 
     def discard(self) -> str:
         """
