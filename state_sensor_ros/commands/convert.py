@@ -155,9 +155,6 @@ def _with_upcoming(frames: Iterator[RecordedFrame], recording: RecordingReader,
                    selection: RecordingSelection, args: argparse.Namespace,
                    options: WriteOptions) -> Iterator[Iterator[RecordedFrame]]:
     """Link frames with those that follow, if an output has predicted paths."""
-    if not options.settings.outputs:
-        yield frames
-        return
     if not is_needed(options.settings):
         yield frames
         return
