@@ -328,7 +328,8 @@ class ParameterTable:
             # A prefix may be omitted.
             known_by = {other.rpartition('.')[2]: other for other in reversed(known)}
             known_by |= {other: other for other in known}
-            likely = known_by.get(nearest(name, known_by))
+            same = sorted(other for other in self.names if other.endswith(f'.{name}'))
+            likely = ' or '.join(same) or known_by.get(nearest(name, known_by))
             raise ConfigError(name, 'unknown parameter; ' + (
                 f'did you mean {likely}?' if likely
                 else f'the nearest name is {nearest(name, known, 0.0)}')) from None

@@ -45,6 +45,7 @@ class LiveStream:
 
     # until_s: steady time at which the stream is to end, inf for never; the first packet sets it
     # anew.
+    # missing: description of a stream without a frame.
 
     def __init__(self, args: argparse.Namespace, *, ends: bool,
                  own: Mapping[str, object] | None = None) -> None:
@@ -64,6 +65,8 @@ class LiveStream:
         self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
         self._seconds = math.inf if args.seconds is None or is_unpaced else args.seconds
         self.until_s = time.monotonic() + self._seconds
+        self.missing = 'no frame received' + (
+            '' if self._seconds == math.inf else f' in {self._seconds:g} s')
         self._has_begun = False
 
     def continue_from(self, before: LiveStream) -> None:
@@ -134,7 +137,7 @@ class LiveRecording:
             self.close()
         if not self._n_frames:
             self._interruption.end_without_frame()
-            raise failed_stream(self.name, health.reason, 'no frame received')
+            raise failed_stream(self.name, health.reason, self._stream.missing)
 
     def _close_in_time(self, is_over: threading.Event) -> None:
         while (left_s := self._stream.until_s - time.monotonic()) > 0.0:

@@ -186,7 +186,8 @@ def _conclude(recorder: Recorder, args: argparse.Namespace,
     """
     if not recorder.n_frames:
         interruption.end_without_frame()
-        raise failed_stream(recorder.stream.where, recorder.health.reason, 'no frame received')
+        raise failed_stream(recorder.stream.where, recorder.health.reason,
+                            recorder.stream.missing)
     has_end = args.once or (args.frames, args.seconds) != (None, None)
     if interruption.number and has_end and not recorder.is_complete:
         raise KeyboardInterrupt

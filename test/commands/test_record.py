@@ -175,7 +175,8 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert record(peer, out, '--seconds', '0.1') == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(
-        f'error: 127.0.0.1:{peer.port}: no frame received (check that the port is that of ')
+        f'error: 127.0.0.1:{peer.port}: no frame received in 0.1 s (check that the port is that '
+        'of ')
     assert names(out.parent) == []
 
 

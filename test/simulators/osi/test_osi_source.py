@@ -211,4 +211,4 @@ def test_osi_silence_says_what_may_be_wrong():
     port = osi_traces.free_udp_port()
     code, _, errors = run('inspect', '--live', '--source', 'osi', '--port', port, '--seconds', '3')
     assert code == 1
-    assert f'UDP 127.0.0.1:{port}: no frame received' in errors
+    assert f'UDP 127.0.0.1:{port}: no frame received in 3 s' in errors

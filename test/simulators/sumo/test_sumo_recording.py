@@ -82,7 +82,8 @@ def test_fcd_recording_is_viewed_with_the_ego_of_the_parameter():
 @pytest.mark.parametrize(('name', 'code', 'text'), [
     ('sumo.port:=3', 0, 'given and not used: -p sumo.port'),
     ('carla.camera_fov:=70.0', 0, 'given and not used: -p carla.camera_fov'),
-    ('sumo.egoo:=b', 1, 'sumo.egoo: unknown parameter; did you mean sumo.ego?')])
+    ('sumo.egoo:=b', 1, 'sumo.egoo: unknown parameter; did you mean sumo.ego?'),
+    ('ego:=b', 1, 'ego: unknown parameter; did you mean carla9.ego or osi.ego or sumo.ego?')])
 @pytest.mark.parametrize('command', ['convert', 'inspect', 'render'])
 def test_fcd_recording_does_not_use_other_parameters(command, name, code, text, capsys):
     out = {'convert': ['out'], 'render': ['out.png']}.get(command, [])
