@@ -122,8 +122,8 @@ def _lines(faults: FaultList) -> Iterator[str]:
     for kind, count in faults.counts.items():
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
+            words = kind.replace('_', ' ', 2 if kind.startswith(UNDECLARED) else -1)
             what = 'payload dropped' if kind == PAYLOAD else \
-                'consistency' if kind.startswith('consistency ') else kind.replace(
-                '_', ' ', 2 if kind.startswith(UNDECLARED) else -1)
+                'consistency' if kind.startswith('consistency ') else words
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             yield f'{what}: {first.place}: {first.text}{more}'
