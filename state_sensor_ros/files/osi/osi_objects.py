@@ -66,7 +66,7 @@ _TEXTS = {
     'hosts': ('traces without an ego, whose host is the first object', ''),
     'empty': ('frames without an object before the first one, dropped', ''),
     'dropped': ('objects without a box whose tags name no class, dropped',
-                '--default-class includes all but traffic lights and signs'),
+                '--default-class keeps those that are not traffic lights or signs'),
     'poses': ('objects without a usable pose, dropped from those frames', ''),
     'sizes': ('objects without a box, written with the usual size of their class',
               '-p default_sizes:=[…] gives others'),
