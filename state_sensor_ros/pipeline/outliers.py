@@ -80,6 +80,9 @@ class _Entry(Generic[Place]):
             self._rows = {name: row for row, name in enumerate(self.frame.names)}
         return self._rows
 
+    def repeats(self, other: _Entry[Place] | None) -> bool:
+        return other is not None and self.frame.game_time == other.frame.game_time
+
     def wild_of(self, kind: str) -> frozenset[str]:
         return self.wild.get(kind, frozenset())
 
@@ -138,8 +141,11 @@ class Outliers(Generic[Place]):
     def _push_values(self, entry: _Entry[Place] | None) -> list[tuple[Frame, Place]]:
         if entry is not None and not math.isnan(entry.frame.game_time):
             if self._last is not None:
-                entry.begins = entry.frame.game_time < self._last.frame.game_time
-                entry.wild = _NOTHING if entry.begins else _changes(self._last, entry)
+                entry.begins = entry.frame.begins_run(
+                    self._last.frame.game_time, self._last.frame.identity)
+                # A repeated frame has the changes of the one before.
+                entry.wild = _NOTHING if entry.begins else self._last.wild \
+                    if entry.repeats(self._last) else _changes(self._last, entry)
             self._last = entry
         self._values.append(entry)
         if len(self._values) < 5:
@@ -156,14 +162,8 @@ class Outliers(Generic[Place]):
                  entry: _Entry[Place], after: _Entry[Place] | None,
                  last: _Entry[Place] | None) -> Frame:
         """Return the frame of an entry without outliers."""
-        if before is not None and before.begins:
-            first = None
-        if entry.begins:
-            first = before = None
-        if after is not None and after.begins:
-            after = last = None
-        if last is not None and last.begins:
-            last = None
+        is_repeated = entry.repeats(before) and not entry.begins
+        first, before, after, last = _neighbors(first, before, entry, after, last)
         blank: dict[str, set[int]] = {kind: set() for kind in _KINDS}
         frame = entry.frame
         for kind in _KINDS:
@@ -175,7 +175,8 @@ class Outliers(Generic[Place]):
                         kind == BOX and any(row in blank[pose] for pose in _POSES)):
                     continue
                 blank[kind].add(row)
-                self._note(kind, entry, name, _value(kind, frame, row))
+                if not is_repeated:
+                    self._note(kind, entry, name, _value(kind, frame, row))
         # Velocities may be derived from a pose that is an outlier.
         for kind in _VELOCITIES:
             for name in (entry.wild_of(kind) | (
@@ -199,6 +200,24 @@ def without_outliers(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield found
     for found, _ in outliers.finish():
         yield found
+
+
+def _neighbors(first: _Entry[Place] | None, before: _Entry[Place] | None, entry: _Entry[Place],
+               after: _Entry[Place] | None, last: _Entry[Place] | None,
+               ) -> tuple[_Entry[Place] | None, ...]:
+    """Return the two frames before and after one in its run, without repeated ones beside it."""
+    if entry.begins:
+        first = before = None
+    elif entry.repeats(before):
+        first, before = None, None if before is not None and before.begins else first
+    elif before is not None and before.begins:
+        first = None
+    if after is None or after.begins:
+        after = last = None
+    elif after.repeats(entry):
+        after, last = last, None
+    return first, before, None if after is not None and after.begins else after, \
+        None if last is not None and last.begins else last
 
 
 def _is_clock_wild(times: list[float]) -> bool:

@@ -129,6 +129,17 @@ def test_changes_that_stay_and_noise_are_no_outliers():
         in crashed.assumptions
 
 
+@pytest.mark.parametrize('kind', ['position', 'speed', 'heading'])
+def test_repeated_frame_with_a_wild_value(kind):
+    frames = [*FRAMES[:20], *[changed(FRAMES[20], 0, kind, 2.9 if kind == 'heading' else 1e6)] * 2,
+              *FRAMES[21:]]
+    safety = safety_of(frames)
+    assert events_of(safety) == events_of(ORDINARY)
+    [line] = [line for line in safety.assumptions if 'jump' in line]
+    assert line.startswith(f'1 jump of the {kind}')
+    assert np.nanmax(np.abs(safety.acceleration)) < 10.0
+
+
 @pytest.mark.parametrize(('i', 'kind', 'value'), [
     (0, 'position', 1e5), (N_FRAMES - 1, 'speed', 1e7), (0, 'box', 40.0), (N_FRAMES - 1, 'clock',
                                                                            1e6)])
