@@ -54,6 +54,8 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, open_any
 from state_sensor_ros.texts import one_line
 
+# More than the areas of a map.
+_MAX_BYTES = 1 << 26
 _POLYGONS = 'GeoJSON, or a list of polygons, each a list of [x, y] in m'
 
 
@@ -195,21 +197,29 @@ def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
                    + near_names([name], seen))
 
 
+def _rings(value: Any) -> Iterator[Floats]:  # noqa: ANN401
+    if isinstance(value, dict):
+        for key in ('features', 'geometries', 'geometry', 'coordinates'):
+            if key in value:
+                yield from _rings(value[key])
+    elif isinstance(value, list) and value and isinstance(value[0], list) and isinstance(
+            value[0][0], int | float):
+        yield np.array([point[:2] for point in value], np.float64).reshape(-1, 2)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _rings(part)
+
+
 def read_areas(path: str) -> tuple[Floats, ...]:
     """Read polygons: those of GeoJSON in meters, or a list of lists of x and y."""
-    def rings(value: Any) -> Iterator[Floats]:  # noqa: ANN401
-        if isinstance(value, dict):
-            for key in ('features', 'geometries', 'geometry', 'coordinates'):
-                if key in value:
-                    yield from rings(value[key])
-        elif isinstance(value, list) and value and isinstance(value[0], list) and isinstance(
-                value[0][0], int | float):
-            yield np.array([point[:2] for point in value], np.float64).reshape(-1, 2)
-        elif isinstance(value, list):
-            for part in value:
-                yield from rings(part)
     try:
-        areas = tuple(rings(json.loads(Path(path).read_text(encoding='utf-8'))))
+        with open(path, 'rb') as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise TrajectoryFormatError(path, f'more than {_MAX_BYTES} bytes', _POLYGONS)
+        areas = tuple(_rings(json.loads(data)))
+    except TrajectoryFormatError:
+        raise
     except OSError as error:
         raise TrajectoryFormatError(path, one_line(str(error.strerror)), _POLYGONS) from error
     except (ValueError, TypeError, LookupError, RecursionError) as error:

@@ -216,6 +216,7 @@ def test_areas_that_are_none(tmp_path, evaluate, stack, text):
     path = tmp_path / 'areas.json'
     path.write_text(text)
     assert f'{path}: found no polygon' in evaluate(stack, '--ignore-areas', path, code=1)
+    assert 'more than 67108864 bytes' in evaluate(stack, '--ignore-areas', '/dev/zero', code=1)
 
 
 def test_ego_of_the_transforms(tmp_path, evaluate, stack):

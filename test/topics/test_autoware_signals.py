@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """Traffic lights by Autoware's regulatory elements, from a Lanelet2 map or from a table."""
 
+import os
+
 from encode_world import definitions, make_frame
 from message_store import typestore
 import numpy as np
@@ -185,6 +187,12 @@ def test_wrong_map_is_refused(text, found, tmp_path):
     path.write_text(text)
     with pytest.raises(ConfigError, match=found):
         Rig(lanelet2_map=str(path))
+
+
+def test_map_that_is_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / 'town.osm')
+    with pytest.raises(ConfigError, match='found no file'):
+        Rig(lanelet2_map=str(tmp_path / 'town.osm'))
 
 
 @pytest.mark.parametrize('text', ['- 1', 'a: b', 'a: [1, 1.5]', '\t', 'a: 99999999999999999999'])

@@ -77,6 +77,6 @@ def _copy_mcap(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
                     lost = ''
     # What the library raises for records that are cut or damaged.
     except (McapError, struct.error, ValueError, KeyError, EOFError) as error:
-        lost = f'what follows ({" ".join(str(error).split()) or type(error).__name__})'
+        lost = f'what follows ({" ".join(str(error).split()) or "a record that is cut"})'
     writer.finish()  # type: ignore[no-untyped-call]
     return n_messages, lost

@@ -88,6 +88,9 @@ def read_lanelet_map(path: str) -> LaneletMap:
     try:
         if os.path.getsize(path) > _MAX_BYTES:
             raise ValueError(f'more than {_MAX_BYTES} bytes')
+        # A pipe or a device has the size 0, and may have no end.
+        if not os.path.isfile(path):
+            raise ValueError('no file')
         root = ElementTree.parse(path).getroot()
         if root.tag != 'osm':
             raise ValueError(f'an element <{root.tag}>')
