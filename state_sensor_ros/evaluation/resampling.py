@@ -33,7 +33,7 @@ LEVEL: Final = 0.95
 BLOCK_S: Final = 10.0
 MIN_BLOCKS: Final = 10
 MAX_BLOCKS: Final = 60
-# Less units give no interval, nor does one whose effect is so many times that of any other.
+# Fewer units give no interval, nor does one whose effect is so many times that of any other.
 MIN_UNITS: Final = 5
 _SOLE_EFFECT: Final = 10.0
 # Quantile of the normal distribution at 97.5 %, and of Student's t by the powers of the inverse

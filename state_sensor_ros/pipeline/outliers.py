@@ -37,8 +37,9 @@ _SPEED_NOISE = 0.2
 # An actor is elsewhere than its velocity leads to by more than this, m, and that acceleration;
 # without a velocity, by more than it goes at this speed, m/s.
 _NOISE_M, _MAX_SPEED = 2.0, 70.0
-# A vehicle does not turn by more in a step, rad and rad/s2, at most the last, rad.
-_TURN, _TURN_ACCELERATION, _MOST_TURN = 0.05, 10.0, 1.0
+# A vehicle does not turn by more in a step, rad and rad/s2, at most the third, rad; at the ends of
+# its track also at this rate, rad/s.
+_TURN, _TURN_ACCELERATION, _MOST_TURN, _TURN_RATE = 0.05, 10.0, 1.0, 2.0
 _YAW_RATE = 6.0  # rad/s, a change of the yaw rate
 _SIZE_M = 0.5  # a change of an edge of the box, or of the distance of its middle
 # A step of the clock at an end of a recording, s, and in steps beside it.
@@ -297,7 +298,7 @@ def _wild_changes(last: Frame, frame: Frame, rows_last: Rows | slice, rows: Rows
         POSITION + _FAR: are_far,
         HEADING: are_vehicles & (turned > min(_TURN + _TURN_ACCELERATION * step_s ** 2,
                                               _MOST_TURN)),
-        HEADING + _FAR: are_vehicles & (turned > _MOST_TURN),
+        HEADING + _FAR: are_vehicles & (turned > max(_MOST_TURN, _TURN_RATE * step_s)),
         SPEED: speeds > _SPEED_NOISE + reach,
         SPEED + _FAR: speeds > max(_MAX_SPEED, reach),
         YAW_RATE: are_vehicles & (np.abs(new[:, 12] - old[:, 12]) > _YAW_RATE)}

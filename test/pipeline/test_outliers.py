@@ -122,6 +122,15 @@ def test_changes_that_stay_and_noise_are_no_outliers():
         assert [(id(frame), i) for frame, i in (*found, *outliers.finish())] == [
             (id(frame), i) for i, frame in enumerate(frames)]
         assert outliers.lines == []
+    # Steps of a second, in the last of which a car takes a corner.
+    coarse = [build_frame('v2', float(i), ('car',), [(5.0 * i, 0.0, 0.0)],
+                          roll_pitch_yaw=[(0.0, 0.0, math.radians(74.0) if i == 8 else 0.0)])
+              for i in range(9)]
+    outliers = Outliers()
+    for i, frame in enumerate(coarse):
+        outliers.add(frame, i)
+    outliers.finish()
+    assert outliers.lines == []
     # A crash is no braking: no car decelerates like that.
     crashed = safety_of(FRAMES[:30] + crash)
     assert np.nanmin(crashed.acceleration) > -MAX_ACCELERATION
