@@ -20,13 +20,15 @@ from paths import ROOT
 
 SCRIPTS = ROOT / 'scripts'
 STATE_SENSOR = [sys.executable, str(SCRIPTS / 'state_sensor')]
-ENVIRONMENT = {**os.environ, 'PYTHONPATH': str(ROOT)}
+# A sourced ROS 2 may have rclpy in PYTHONPATH.
+_PATH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get('PYTHONPATH'))))
+ENVIRONMENT = {**os.environ, 'PYTHONPATH': _PATH}
 PIPES = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True}
 _CUT_SHORT = ROOT / 'test' / 'cut_short.py'
 
-_commands = ForkServer('commands', PYTHONPATH=str(ROOT))
+_commands = ForkServer('commands', PYTHONPATH=_PATH)
 _node = ForkServer('node')
-_clients = ForkServer('clients', PYTHONPATH=str(ROOT))
+_clients = ForkServer('clients', PYTHONPATH=_PATH)
 
 
 def start(*words, is_new=False, **options):

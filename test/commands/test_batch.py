@@ -20,15 +20,13 @@ import sys
 import time
 
 from budgets import AWAIT_S
-from paths import CARLA, ROOT, SAMPLE
+from paths import CARLA, SAMPLE
+from programs import ENVIRONMENT
 import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import convert_many
 from state_sensor_ros.commands.command_line import main
-
-ENVIRONMENT = {**os.environ, 'PYTHONPATH': os.pathsep.join(
-    filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))}
 
 
 @pytest.fixture(scope='module')
