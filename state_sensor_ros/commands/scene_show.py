@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+import sys
 import time
 
 import rerun as rr
@@ -150,7 +151,9 @@ class SceneShow:
                 except RuntimeError as error:
                     raise _failed_write(args.save, part, error) from error
 
-            self._stream.save(part)
+            # The library takes text in UTF-8 only.
+            is_text = args.save.isprintable() or sys.platform == 'win32'
+            self._stream.save(part if is_text else f'/dev/fd/{file.handle.fileno()}')
             self._send(flush)
             try:
                 self._stream.disconnect()

@@ -95,6 +95,14 @@ def test_view_of_what_is_no_recording_is_one_line(tmp_path, capsys, content):
     assert 'none.json' in capsys.readouterr().err
 
 
+def test_view_of_paths_that_are_not_utf8(tmp_path):
+    source, out = (tmp_path / os.fsdecode(name) for name in (b'\xff.json', b'\xff.rrd'))
+    source.write_bytes(SAMPLE.read_bytes())
+    assert code_of(source, '--save', out) == 0
+    assert out.rename(tmp_path / 'out.rrd').stat().st_size > 100_000
+    assert read_scene(tmp_path / 'out.rrd')
+
+
 def test_view_notes_what_is_dropped(tmp_path, capsys):
     source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
     frames = json.loads(SAMPLE.read_text('utf-8'))[:6]
