@@ -195,7 +195,8 @@ def test_map_that_is_a_pipe_is_refused(tmp_path):
         Rig(lanelet2_map=str(tmp_path / 'town.osm'))
 
 
-@pytest.mark.parametrize('text', ['- 1', 'a: b', 'a: [1, 1.5]', '\t', 'a: 99999999999999999999'])
+@pytest.mark.parametrize('text', ['- 1', 'a: b', 'a: [1, 1.5]', '\t', 'a: 99999999999999999999',
+                                  pytest.param('#' * 1_000_001, id='too long')])
 def test_wrong_table_is_refused(text, tmp_path):
     path = tmp_path / 'ids.yaml'
     path.write_text(text)

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 import configparser
 from dataclasses import dataclass, replace
 import math
-from pathlib import Path
 import re
 from typing import Final, TypeAlias
 
@@ -171,6 +170,8 @@ def _pose(numbers: tuple[float, ...]) -> Pose:
     return x, y, z, roll, pitch, yaw
 
 
+# Characters of a CarlaSettings.ini.
+_MAX_TEXT = 1_000_000
 # From a body's axes to those of its images: z forward, x right, y down (REP-103).
 _OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
 _OPTICAL_END = '_optical'
@@ -224,11 +225,16 @@ def read_sensors(path: str) -> tuple[Sensor, ...]:
 def read_ini(path: str) -> str:
     try:
         # Editors of Windows write a BOM, which the server does not read.
-        return Path(path).read_text('utf-8-sig')
+        with open(path, encoding='utf-8-sig') as file:
+            text = file.read(_MAX_TEXT + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise ConfigError('config_file', f'{path} ({reason})', 'a readable CarlaSettings.ini'
                           ) from error
+    if len(text) > _MAX_TEXT:
+        raise ConfigError('config_file', f'{path} (more than {_MAX_TEXT} characters)',
+                          'a CarlaSettings.ini')
+    return text
 
 
 def sensors_of_ini(text: str, where: str) -> tuple[Sensor, ...]:

@@ -56,6 +56,8 @@ _STATES = {'green': LIGHT_GREEN, 'yellow': LIGHT_YELLOW, 'red': LIGHT_RED}
 
 # Characters of a list of names in the log.
 _MAX_NAMES = 200
+# Characters of a table: more than the lights of a city.
+_MAX_TABLE = 1_000_000
 
 
 class ShownLight(NamedTuple):
@@ -242,7 +244,10 @@ def _read_table(path: str) -> dict[str, tuple[int, ...]]:
     expected = 'a mapping of names or ids of lights to an id of a group, or a list of ids'
     try:
         with open(path, encoding='utf-8') as file:
-            table = YAML(typ='safe').load(file)
+            text = file.read(_MAX_TABLE + 1)
+        if len(text) > _MAX_TABLE:
+            raise ConfigError(path, f'more than {_MAX_TABLE} characters', expected)
+        table = YAML(typ='safe').load(text)
     except OSError as error:
         raise ConfigError(path, reason_of(error)) from error
     except (UnicodeDecodeError, YAMLError) as error:

@@ -146,6 +146,10 @@ def test_carla_settings_file_that_is_a_folder_is_refused(tmp_path):
         read_ini(str(tmp_path))
     assert str(refusal.value) == (f'config_file: found {tmp_path} (is a folder); expected a '
                                   'readable CarlaSettings.ini')
+    path = tmp_path / 'long.ini'
+    path.write_text('#' * 1_000_001)
+    with pytest.raises(ConfigError, match=r'long\.ini \(more than 1000000 characters\)'):
+        read_ini(str(path))
 
 
 def test_carla_metadata_gives_yaw_and_field_of_view():
