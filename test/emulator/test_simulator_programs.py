@@ -267,9 +267,8 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path):
     (tmp_path / 'left_0.mcap').touch()
     code, _, errors = finish('simulate', str(tmp_path))
     assert code == 1
-    assert errors.startswith(
-        f'error: {tmp_path}: found 1 file of a bag without metadata.yaml; expected a bag with '
-        'metadata.yaml; `state_sensor repair` makes a bag of the files')
+    assert errors == (f'error: {tmp_path}: found 1 file of a bag without metadata.yaml; expected '
+                      'a bag with metadata.yaml; no repair is possible\n')
     (tmp_path / 'left_0.mcap').unlink()
     for name in ('a.json', 'b.json', 'c.parquet'):
         (tmp_path / name).touch()
