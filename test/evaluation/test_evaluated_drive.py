@@ -111,7 +111,9 @@ def test_confidence_intervals(tmp_path, evaluate, stack):
     assert 0.1 < low < result['tracking']['mota'] < high < 0.9
     low, high = confidence['intervals']['detection/map']
     assert 0.1 < low <= result['detection']['map'] <= high < 0.9
-    assert confidence['intervals']['detection/classes/car/precision'] == [1.0, 1.0]
+    # No false positive says little about how many there are in other drives.
+    assert result['detection']['classes']['car']['precision'] == 1.0
+    assert 'detection/classes/car/precision' not in confidence['intervals']
     # The same in every run.
     assert evaluate(tmp_path / 'bag')['confidence'] == confidence
 
