@@ -45,6 +45,8 @@ _MAX_ANGLE = math.pi / 4.0
 # The way to a vehicle that follows a lane has half of its turn; to one that comes toward the
 # actor, it has 90 degrees less or more.
 _COMES_TOWARD = math.cos(math.radians(75.0))
+# Half the width of a lane, m.
+_HALF_LANE = 1.75
 # Range of the path that is predicted, m: beyond, a constant yaw rate predicts nothing.
 _MAX_PATH = 200.0
 _SIZES = default_sizes(DEFAULTS)
@@ -334,17 +336,31 @@ def _straightened(own: PlanarBoxes, others: PlanarBoxes) -> tuple[PlanarBoxes, P
 
 def _gaps(own: PlanarBoxes, others: PlanarBoxes, turns: Floats, ways: Floats) -> Floats:
     """
-    Return (K,) distances from a front to rears, m, along arcs between the centers.
+    Return (K,) distances from a front to rears, m, along two arcs between the centers.
 
     ``turns`` and ``ways`` are those of :func:`_turns_and_ways`.
 
-    For a chord c between tangents that differ by an angle d, the arc is c (d / 2) / sin(d / 2),
-    and the chord has the direction of the mean of both.
+    The arcs are tangent to the headings and to each other, with tangents of one length (a biarc):
+    exact on bends of one radius. What is beside the other by up to half a lane is on its lane.
     """
-    chords = ways[:, 0] * np.cos(turns) + ways[:, 1] * np.sin(turns)
-    arcs = chords / np.sinc(turns / np.pi)
-    gaps: Floats = np.maximum(arcs - own.halves[0, 0] - others.halves[:, 0], 0.0)
+    # In the axes of the mean of the headings, which are turned by -turns and turns from it.
+    cosines, sines = np.cos(turns), np.sin(turns)
+    along = ways[:, 0] * cosines + ways[:, 1] * sines
+    beside = ways[:, 1] * cosines - ways[:, 0] * sines
+    beside -= np.clip(beside, -_HALF_LANE, _HALF_LANE)
+    shifts = 0.5 * (along ** 2 + beside ** 2) / np.maximum(
+        along * cosines + np.hypot(along, beside * sines), 1e-9) * sines
+    lengths = sum(_arcs(0.5 * along, 0.5 * beside + way * shifts, way * turns) for way in (-1, 1))
+    gaps: Floats = np.maximum(lengths - own.halves[0, 0] - others.halves[:, 0], 0.0)
     return gaps
+
+
+def _arcs(x: Floats, y: Floats, headings: Floats) -> Floats:
+    """Return (K,) lengths of arcs, m, from their chords and the heading at one end, rad."""
+    cosines, sines = np.cos(headings), np.sin(headings)
+    angles = np.arctan2(y * cosines - x * sines, x * cosines + y * sines)
+    lengths: Floats = np.hypot(x, y) / np.sinc(angles / np.pi)
+    return lengths
 
 
 def _turns_and_ways(own: PlanarBoxes, others: PlanarBoxes) -> tuple[Floats, Floats]:

@@ -350,6 +350,16 @@ def test_lead_vehicle_in_the_bend_of_a_lane_has_a_time_to_collision():
         assert found.time_to_collision == pytest.approx(expected, nan_ok=True)
 
 
+def test_gap_in_an_s_bend_follows_both_arcs():
+    """30 m to the left and 30 m to the right with 40 m: the way ahead is 5.5 m shorter."""
+    turned = 30.0 / 40.0
+    lead = (80.0 * math.sin(turned), 80.0 * (1.0 - math.cos(turned)), 0.0, 6.0)
+    assert lead[0] == pytest.approx(54.53, abs=0.01)
+    found = criticality_of((0.0, 0.0, 0.0, 10.0), lead, yaw_rates=(0.25, -0.15, 0.0, 0.0), lanes=(
+        (0, 5, 0, -1, 10.0), (1, 5, 0, -1, 70.0)))
+    assert found.gap == pytest.approx(60.0 - LENGTH, abs=1.0)
+
+
 @pytest.mark.parametrize('lane', [-1, 1])
 @pytest.mark.parametrize(('aside', 'collides'), [(3.5, False), (1.0, True)])
 def test_slow_oncoming_traffic_in_a_bend(lane, aside, collides):
