@@ -203,7 +203,8 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
         if selected is not None:
             selected.check_actors()
         writer.complete()
-    if n_back:
+    # A dataset holds each run as an episode.
+    if n_back and output.suffixes:
         complaints.append(f'the clock goes back {counted(n_back, "time")}, first from '
                           f'{first_back} s: another run, or frames that are not in order')
     warn_of_unmatched(recording.name, complaints)
