@@ -9,6 +9,7 @@
 """`state_sensor evaluate` from outside: options, outputs, errors, hostile bags, many bags."""
 
 import copy
+import csv
 import io
 import json
 import math
@@ -77,6 +78,23 @@ def test_json_has_the_keys_of_the_interface(evaluate, stack):
     assert result['ego']['rpe'].keys() == {'1m', '10m', '100m', '1s', '5s', '10s'}
     assert result['ego']['ate']['rotation'].keys() == STATISTICS
     assert result['ego']['lateral_error'].keys() == STATISTICS | {'bias'}
+
+
+def test_guide_writes_csv_and_rows_for_latex(tmp_path, monkeypatch, capsys, evaluate, stack):
+    page = (ROOT / 'doc' / 'guide' / 'evaluation.md').read_text(encoding='utf-8')
+    [block] = re.findall('```python\n(.*?)```', page, re.DOTALL)
+    result = evaluate(stack)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'result.json').write_text(json.dumps(result))
+    exec(block, {})
+    assert capsys.readouterr().out == 'car & 1.000 & 0.000 & 1.000 \\\\\n'
+    with open('result.csv', newline='') as file:
+        numbers = dict(csv.reader(file))
+    assert float(numbers['tracking/hota']) == result['tracking']['hota']
+    assert float(numbers['ego/rpe/1m/translation/rmse']) == result['ego']['rpe_rmse']
+    [(path, interval), *_] = result['confidence']['intervals'].items()
+    assert [float(numbers[f'confidence/intervals/{path}/{i}']) for i in (0, 1)] == interval
+    assert int(numbers['detection/classes/car/bands/0-30/truths']) > 0
 
 
 def test_table_for_people(capsys, drive, stack):
