@@ -15,7 +15,7 @@ import argparse
 from state_sensor_ros.commands.arguments.shared import completed_by
 
 _EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after
---ros-args. (D): may change while the node runs.
+--ros-args. Those marked (D) may change while the node runs.
 
 examples:
   state_sensor parameters
