@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         f'are more than eight (default: {BY_SPEED})')
     parser.add_argument('--at', type=number, metavar='S',
                         help='time of the boxes, or start of the animation, s after the first '
-                        'frame (default: the last frame with the ego; animation: the first)')
+                        'drawn frame (default: the last one with the ego; animation: the first)')
     parser.add_argument('--style', choices=('screen', 'paper'), default='screen',
                         help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
                         'statistics')
