@@ -138,7 +138,8 @@ def prediction_table(prediction: Mapping[str, Any]) -> ResultTable:
                             {key: numbers[key] for _, key in _PATHS}))
     n_matched = next(iter(prediction.values()))['matched']
     return ResultTable('prediction', tuple(heading for heading, _ in _PATHS), tuple(rows),
-                       f'of {n_matched} matched objects with paths; the others do not reach it')
+                       f'matched objects with paths: {n_matched}; objects: those that reach the '
+                       'horizon')
 
 
 def ego_table(ego: Mapping[str, Any]) -> ResultTable:

@@ -48,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--at', choices=('stamp', 'received'), default='stamp',
                         help='use ground truth at the stamps (default) or times of receipt')
     parser.add_argument('--definition', choices=('plain', 'nuscenes'), default='plain',
-                        help='plain: errors are means over matches (default); nuscenes: over '
-                        'recall, with AMOTA and AMOTP')
+                        help='errors over matches (default), or over recall with AMOTA, AMOTP')
     parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
                         help='align the poses of the ego, as in evo (default: none)')
     parser.add_argument('--horizons', type=_horizons, metavar='S,S...', default=[3.0, 5.0, 8.0],
