@@ -53,31 +53,28 @@ def rival_publishers(node: Node, topic: str) -> list[str]:
 
 class OtherPublishers:
     """
-    Search for other publishers on the topics of a stack, which would contradict those of the node.
+    Warn of other publishers on the topics of a stack, which contradict those of the node.
 
-    The search is repeated, because discovery takes some time.
+    A stack may start long after the node.
     """
-
-    _N_SEARCHES = 20
 
     def __init__(self, node: Node, topics: Iterable[Topic], warn: Callable[[str], None]) -> None:
         self._node, self._warn = node, warn
-        self._topics = [topic.name for topic in topics if topic.is_exclusive]
-        self._n_left = self._N_SEARCHES
+        self._topics = {topic.name for topic in topics if topic.is_exclusive}
+        # Topics with a publisher that had no name at the last search.
+        self._awaited: set[str] = set()
 
     def search(self) -> None:
-        """Warn of publishers that were discovered since the last search."""
-        if not self._n_left:
-            return
-        self._n_left -= 1
-        for topic in list(self._topics):
+        """Warn once for each topic that has another publisher now."""
+        for topic in sorted(self._topics):
             names = set(rival_publishers(self._node, topic))
-            if not names or (self._n_left and UNDISCOVERED in names):
-                continue
-            names.discard(self._node.get_fully_qualified_name())
-            self._topics.remove(topic)
-            self._warn(f'{topic} has another publisher, '
-                       f'{", ".join(sorted(names)) or "a node of the same name"}')
+            if UNDISCOVERED in names and topic not in self._awaited:
+                self._awaited.add(topic)
+            elif names:
+                names.discard(self._node.get_fully_qualified_name())
+                self._topics.remove(topic)
+                self._warn(f'{topic} has another publisher, '
+                           f'{", ".join(sorted(names)) or "a node of the same name"}')
 
 
 class DuplicateNodes:

@@ -8,13 +8,16 @@
 # language governing permissions and limitations under the License.
 """The outputs for autonomy stacks, true and perceived, where their messages are built."""
 
+from types import SimpleNamespace
+
 from autoware_perception_msgs.msg import PredictedObjects
 import pytest
 from rig import frame, NodeProcess, packet, Remote, state
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.graph_checks import check_packages
+from state_sensor_ros.ros.graph_checks import check_packages, OtherPublishers
 from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.topics.topic import Topic
 
 ALL = ['autoware', 'derived_objects', 'vision']
 PREDICTED = '/perception/object_recognition/objects'
@@ -86,6 +89,22 @@ def test_outputs_are_on_topics(domain, listener, simulator):
             received['/vehicle/status/control_mode'][-1].mode) == (0, 4)
     assert received['/state_sensor/objects'][-1].objects[0].twist.linear.x == -5.0
     assert received['/state_sensor/detections'][-1].detections[0].id == 'other'
+
+
+def test_publisher_that_starts_long_after_the_node_is_named_once():
+    names = ['driver']
+    node = SimpleNamespace(
+        count_publishers=lambda topic: len(names), get_fully_qualified_name=lambda: '/driver',
+        get_publishers_info_by_topic=lambda topic: [
+            SimpleNamespace(node_namespace='/', node_name=name) for name in names])
+    lines = []
+    others = OtherPublishers(
+        node, [Topic('/tf', 'a'), Topic('/objects', 'a', is_exclusive=True)], lines.append)
+    for more in ([], ['_NODE_NAME_UNKNOWN_'], ['stack'], ['stack']):
+        names[1:] = more
+        for _ in range(100 if not more else 1):
+            others.search()
+    assert lines == ['/objects has another publisher, /stack']
 
 
 def test_second_publisher_is_named(domain, listener, simulator):

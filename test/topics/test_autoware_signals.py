@@ -86,7 +86,7 @@ class Rig:
             f'autoware.{name}': value for name, value in parameters.items()}})
         self.reports = []
         self.encoder = Encoder(self.settings, definitions(), lambda kind, line: (
-            self.reports.append(line) if kind == 'traffic lights' else None))
+            self.reports.append(line) if 'light' in kind else None))
         self.registry = registry_of(self.settings)
 
     def elements(self, shown):
@@ -157,6 +157,20 @@ def test_table_names_groups_by_name_and_id_before_the_map(lanelet_map, tmp_path)
     assert rig.elements(shown) == {7: [(RED, 1, 2)], 8: [(GREEN, 1, 2)], 9: [(GREEN, 1, 2)],
                                    100: [(AMBER, 1, 2)], 101: [(AMBER, 1, 2)]}
     assert not rig.reports
+
+
+def test_names_of_a_table_without_a_light_are_reported_once(tmp_path):
+    table = tmp_path / 'ids.yaml'
+    table.write_text('pole: 7\npoel: 8\n12: 9\n')
+    rig = Rig(traffic_light_ids=str(table))
+    rig.elements(None)
+    assert not rig.reports
+    for state in (LIGHT_RED, LIGHT_GREEN):
+        rig.elements(lights(('pole', state, 0, 0)))
+    rig.encoder.restart()
+    rig.elements(lights(('pole', LIGHT_RED, 0, 0)))
+    assert rig.reports == [
+        f'{table}: no traffic light of the first frame with lights has the name or id poel, 12']
 
 
 def test_without_ids_there_is_no_topic():

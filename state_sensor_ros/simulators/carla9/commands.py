@@ -32,7 +32,7 @@ class Carla9Commands:
 
     def send(self, command: EgoCommand) -> None:
         if not self._source.has_frame:
-            raise TransportError(self._source.address, 'no frame yet')
+            raise TransportError(self._source.address, 'not connected, or no frame yet')
         self._source.drive(command)
 
     def indicate(self, indicators: int) -> None:

@@ -106,13 +106,19 @@ class TabledGroups:
     """Groups by name, OpenDRIVE id or id of a light, from a YAML file with ids for each."""
 
     def __init__(self, path: str) -> None:
-        self.missing = f'no entry in {path}'
+        self.path, self.missing = path, f'no entry in {path}'
         self._groups = _read_table(path)
 
     def of(self, light: ShownLight) -> tuple[int, ...]:
         """Return the groups of its name, else of its signal in OpenDRIVE, else of its id."""
         keys = (light.name, light.open_drive_id, str(light.id))
         return next((self._groups[key] for key in keys if self._groups.get(key)), ())
+
+    def unmatched(self, lights: Iterable[ShownLight]) -> list[str]:
+        """Return the entries that are of none of the lights."""
+        keys = {key for light in lights for key in (
+            light.name, light.open_drive_id, str(light.id))}
+        return [key for key in self._groups if key not in keys]
 
 
 class MappedGroups:
@@ -165,8 +171,10 @@ class TrafficSignalsEncoder(TopicEncoder):
     def set_up(self, settings: Settings) -> None:
         own = settings.of(Autoware)
         self._sources: list[Groups] = []
+        self._unchecked: TabledGroups | None = None
         if own.traffic_light_ids:
-            self._sources.append(TabledGroups(own.traffic_light_ids))
+            self._unchecked = TabledGroups(own.traffic_light_ids)
+            self._sources.append(self._unchecked)
         if own.lanelet2_map:
             self._sources.append(MappedGroups(own.lanelet2_map, own.traffic_light_distance))
         self._message = self.message(SIGNALS_TOPIC.type_name, {
@@ -186,6 +194,9 @@ class TrafficSignalsEncoder(TopicEncoder):
     def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
         """Lay out the message; there is none before the first light."""
         lights = lights_of(now.frame)
+        if lights and self._unchecked is not None:
+            self._check(self._unchecked, lights)
+            self._unchecked = None
         self._match(light for light in lights if light.name not in self._groups)
         if not self._groups:
             return []
@@ -197,6 +208,12 @@ class TrafficSignalsEncoder(TopicEncoder):
         return message_blocks([MessageInstance(self._message, {'groups': [
             {'id': group, 'elements': _elements(shown[group])} for group in sorted(shown)]})], {},
             self.topics)
+
+    def _check(self, table: TabledGroups, lights: Sequence[ShownLight]) -> None:
+        """Report the entries of the table that are of no light."""
+        if names := table.unmatched(lights):
+            self._report('light ids', f'{table.path}: no traffic light of the first frame with '
+                         f'lights has the name or id {shortened(", ".join(names), _MAX_NAMES)}')
 
     def _match(self, lights: Iterable[ShownLight]) -> None:
         """Find the groups of lights; report those without any."""
