@@ -17,6 +17,7 @@ import re
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.errors import ConfigError, reason_of
@@ -47,8 +48,18 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     return content
 
 
+class _Constructor(SafeConstructor):
+    pass
+
+
+# launch_ros writes lists as tuples; rcl ignores the tag.
+_Constructor.add_constructor(
+    'tag:yaml.org,2002:python/tuple', SafeConstructor.construct_yaml_seq)
+
+
 def _yaml() -> YAML:
     reader = YAML(typ='safe', pure=True)
+    reader.Constructor = _Constructor
     # As rcl reads it; the last of equal keys counts.
     reader.version = (1, 1)
     reader.allow_duplicate_keys = True

@@ -46,6 +46,18 @@ def test_start_finds_the_parameters_of_a_node(names, expected):
     assert parameters_of({names: {'ros__parameters': {'port': 5}}}, '/state_sensor') == expected
 
 
+def test_start_reads_a_list_as_launch_ros_writes_it(domain, listener, tmp_path):
+    path = tmp_path / 'launch_params'
+    path.write_text('/state_sensor:\n  ros__parameters:\n    outputs: !!python/tuple\n'
+                    '    - vision\n    object_classes: !!python/tuple [car]\n')
+    outputs = read_parameter_file(path, '--params-file')
+    assert parameters_of(outputs, '/state_sensor') == {
+        'outputs': ['vision'], 'object_classes': ['car']}
+    with NodeProcess(domain, autostart=False, arguments=['--params-file', str(path)]):
+        listener.until(lambda: 'state_sensor' in listener.node.get_node_names(),
+                       what='the node')
+
+
 def test_start_warns_of_a_parameter_file_for_other_nodes(domain, listener, tmp_path):
     file = tmp_path / 'other.yaml'
     file.write_text(GOOD.replace('state_sensor', 'sensor'))
