@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 import os
@@ -58,18 +59,21 @@ class OtherPublishers:
     A stack may start long after the node.
     """
 
+    # For the name of a publisher: discovery takes some time.
+    _N_SEARCHES = 20
+
     def __init__(self, node: Node, topics: Iterable[Topic], warn: Callable[[str], None]) -> None:
         self._node, self._warn = node, warn
         self._topics = {topic.name for topic in topics if topic.is_exclusive}
-        # Topics with a publisher that had no name at the last search.
-        self._awaited: set[str] = set()
+        # Number of searches that found a publisher without a name, by topic.
+        self._n_unnamed: Counter[str] = Counter()
 
     def search(self) -> None:
         """Warn once for each topic that has another publisher now."""
         for topic in sorted(self._topics):
             names = set(rival_publishers(self._node, topic))
-            if UNDISCOVERED in names and topic not in self._awaited:
-                self._awaited.add(topic)
+            if UNDISCOVERED in names and self._n_unnamed[topic] < self._N_SEARCHES:
+                self._n_unnamed[topic] += 1
             elif names:
                 names.discard(self._node.get_fully_qualified_name())
                 self._topics.remove(topic)
