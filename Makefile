@@ -18,7 +18,7 @@ SIDE_BY_SIDE = -n $(PROCESSES) --dist worksteal
 # (0.7 of 1.4 s, some 600 starts).
 CACHED = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint format docs dist release-check clean
+.PHONY: help setup setup-all test test-all coverage demo bench bench-quick lint format docs dist clean
 
 help:
 	@echo 'make setup     install ROS 2, libraries, the messages and this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
@@ -34,8 +34,7 @@ help:
 	@echo '               stored; STORE=1 stores the figures'
 	@echo 'make lint      setup, then ruff, mypy and the installed ament linters'
 	@echo 'make format    setup, then let ruff fix the order of imports, quotes and trailing whitespace'
-	@echo 'make dist      build wheel and source distribution in dist, and try both with every Python of this machine'
-	@echo 'make release-check  list what is missing for a release: versions, changelog, placeholders'
+	@echo 'make dist      build wheel and source distribution in dist, check both, and try each in an empty environment'
 	@echo 'make docs      build the site of the documentation in build/doc; warnings and dead links are errors'
 	@echo 'make clean     remove everything that setup, test and demo created'
 
@@ -102,11 +101,15 @@ docs: .venv-docs/stamp
 	@touch $@
 
 # Needs no ROS and no compiler.
+TRIAL = from state_sensor_ros import open_recording; from state_sensor_ros.share import share_file; \
+  print(len(open_recording(share_file("resource", "sample.v2.json"))), "frames read")
 dist:
-	@$(PYTHON) scripts/distributions.py
-
-release-check:
-	@$(PYTHON) scripts/release_check.py
+	@rm -rf dist && $(PYTHON) -m venv --clear .venv-release
+	@.venv-release/bin/pip install -q --disable-pip-version-check -r requirements/release.txt
+	@.venv-release/bin/python3 -m build --outdir dist . >/dev/null && .venv-release/bin/twine check --strict dist/*
+	@for each in dist/*; do echo "dist: $$each" && $(PYTHON) -m venv --clear .venv-release/trial \
+	  && .venv-release/trial/bin/pip install -q --disable-pip-version-check $$each && cd .venv-release/trial \
+	  && env -u PYTHONPATH bin/state_sensor --version && env -u PYTHONPATH bin/python3 -c '$(TRIAL)' && cd ../.. || exit 1; done
 
 clean:
 	rm -rf .venv-* .setup .lint.log build install log demo dist *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

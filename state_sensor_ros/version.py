@@ -8,5 +8,5 @@
 # language governing permissions and limitations under the License.
 """The version of the package."""
 
-# scripts/release_check.py copies it to the files that need a literal.
+# package.xml and CITATION.cff have copies.
 __version__ = '0.5.0'

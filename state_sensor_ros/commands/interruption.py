@@ -29,9 +29,9 @@ from types import FrameType
 from typing import TypeVar
 
 from state_sensor_ros.commands.printing import discard_output, print_line
-from state_sensor_ros.ends.signals import EndingSignals
-from state_sensor_ros.ends.standard_streams import StandardStreams
+from state_sensor_ros.ends import EndingSignals
 from state_sensor_ros.files.whole.output import Output, remove_folders
+from state_sensor_ros.standard_streams import StandardStreams
 from state_sensor_ros.texts import one_line
 
 AnyOutput = TypeVar('AnyOutput', bound=Output)

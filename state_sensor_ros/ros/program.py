@@ -27,8 +27,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from state_sensor_ros.ends.signals import EndingSignals
-from state_sensor_ros.ends.standard_streams import StandardStreams
+from state_sensor_ros.ends import EndingSignals
 from state_sensor_ros.errors import ConfigError, importing, StateSensorError
 from state_sensor_ros.ros.log_folder import choose_log_folder
 from state_sensor_ros.ros.node import StateSensorNode
@@ -38,6 +37,7 @@ from state_sensor_ros.ros.parameter_file import (
     read_parameter_file,
 )
 from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
+from state_sensor_ros.standard_streams import StandardStreams
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.version import __version__
 

@@ -268,7 +268,7 @@ def is_idle(node):
 # A program with threads and work of its own.
 HEAD = """
 import os, sys, threading, time
-from state_sensor_ros.ends.standard_streams import StandardStreams
+from state_sensor_ros.standard_streams import StandardStreams
 from state_sensor_ros.ros.program import Ending
 ending = Ending(StandardStreams(1, 2))
 """
