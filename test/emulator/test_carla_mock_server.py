@@ -122,16 +122,6 @@ def test_mock_server_ends_the_episode_with_its_world_connection():
             assert measured(client.frame()).game_timestamp == 0
 
 
-def test_mock_server_serves_an_episode_after_another_in_one_connection():
-    with town() as server, Client(server.world_port) as client:
-        for _ in range(3):
-            assert measured(client.frame()).game_timestamp == 0
-            client.frame()
-            client.measurements.close()
-            client.control.close()
-            client.begin()
-
-
 def test_mock_server_images():
     with town() as server, Client(server.world_port, ini=SENSORS) as client:
         scene = SceneDescription.FromString(client.scene)

@@ -38,7 +38,6 @@ from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, Car
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.carla.frame_payload import split_frame
 from state_sensor_ros.simulators.carla.source import CarlaSource
 
 FAST = CarlaOptions(rate='max')
@@ -225,11 +224,6 @@ def test_carla_server_keeps_running_after_invalid_bytes(garbage):
             assert read_frame(reader)
 
 
-def settings_of(server, **changes):
-    return Settings(source='carla', port=server.port, reconnect_min=0.01, reconnect_max=0.05,
-                    **changes)
-
-
 @contextmanager
 def source_of(settings):
     source = CarlaSource(settings)
@@ -237,49 +231,6 @@ def source_of(settings):
         yield source, source.packets()
     finally:
         source.close()
-
-
-def numbers(packets, n):
-    """Return frame number and game time of the next ``n`` packets."""
-    messages = [Measurements.FromString(split_frame(next(packets).payload)[0][0])
-                for _ in range(n)]
-    return [(message.frame_number, message.game_timestamp) for message in messages]
-
-
-def test_carla_source_receives_frames_and_reconnects_after_a_lost_connection():
-    with CarlaServer(FAST) as server, source_of(settings_of(server)) as (source, packets):
-        assert numbers(packets, 5) == [(i, 100 * i) for i in range(5)]
-        assert (source.health.state, source.health.n_packets) == ('connected', 5)
-        server.disconnect()
-        seen = 4
-        while source.health.n_reconnects == 0:
-            (seen, _), = numbers(packets, 1)
-        assert numbers(packets, 1)[0][0] > seen
-        assert source.health.n_protocol_errors == 0
-
-
-def test_carla_source_reads_episodes_as_restarts():
-    options = CarlaOptions(rate='max', episode_frames=3)
-    with CarlaServer(options) as server, source_of(settings_of(server)) as (_, packets):
-        decoder = CarlaDecoder()
-        frames = [decoder.decode(next(packets).payload)[0].frame for _ in range(7)]
-    assert [frame.game_time for frame in frames] == [0.0, 0.1, 0.2, 0.0, 0.1, 0.2, 0.0]
-    assert [frame.sample_count for frame in frames] == list(range(7))
-
-
-def test_carla_source_sends_controls_in_synchronous_mode(tmp_path):
-    ini = tmp_path / 'CarlaSettings.ini'
-    ini.write_text(SYNCHRONOUS_INI)
-    with CarlaServer(FAST) as server:
-        settings = settings_of(server, control_port=server.world_port, desired_tags=('vehicle',),
-                               config_file=str(ini))
-        with source_of(settings) as (_, packets):
-            messages = [Measurements.FromString(split_frame(next(packets).payload)[0][0])
-                        for _ in range(60)]
-        assert [message.game_timestamp for message in messages] == [100 * i for i in range(60)]
-        # The source sends the commands of the autopilot back, so the player moves.
-        assert messages[-1].player_measurements.forward_speed == pytest.approx(
-            CRUISE_SPEED, abs=1.0)
 
 
 @pytest.mark.parametrize(('answers', 'error'), [

@@ -16,9 +16,7 @@ import time
 import numpy as np
 import pytest
 
-from state_sensor_ros.emulator.traffic.drivers import idm
 from state_sensor_ros.emulator.traffic.frame_generator import generate, Traffic
-from state_sensor_ros.emulator.traffic.road import Road
 from state_sensor_ros.errors import ConfigError
 
 RATE_HZ = 25.0
@@ -357,13 +355,6 @@ def test_steering_direction_of_v0_is_in_degrees_to_the_right():
             assert 200 < wheelbase < 450
 
 
-def test_same_seed_same_bytes():
-    one, same, other = (json.dumps(list(islice(generate(3, 2, 20.0, seed, 'v2'), 3)))
-                        for seed in (7, 7, 8))
-    assert one == same
-    assert one != other
-
-
 def test_thousand_vehicles_are_stepped_as_arrays():
     def seconds(n_vehicles):
         traffic, steps_s = Traffic(n_vehicles, 10, 60.0, 1), []
@@ -383,37 +374,6 @@ def test_long_frame_periods_are_divided_into_short_steps():
     speeds = np.linalg.norm(table.velocity, axis=-1)
     assert speeds.min() > 500.0
     assert speeds.max() < 3500.0
-
-
-def test_idm_keeps_its_equilibrium_gap_and_brakes_when_closing_in():
-    speed = np.array([20.0])
-    free = np.array([30.0])
-    far = np.array([1e6])
-    assert idm(speed, free, far, np.array([0.0]))[0] > 0.5
-    assert idm(free, free, far, np.array([0.0]))[0] == pytest.approx(0.0, abs=1e-6)
-    assert idm(speed, free, np.array([10.0]), np.array([5.0]))[0] < -3.0
-
-
-def test_road_closes_and_is_smooth():
-    road = Road(3000.0, 3, 4)
-    s = np.array([0.0, 1e-6, 2999.999999, 1500.0])
-    offset = np.full(4, 1.75)
-    surface = road.surface(s, offset)
-    assert np.linalg.norm(surface.point[0] - surface.point[2]) < 1e-4
-    step = 1e-3
-    along = np.linspace(0, 3000, 4001)
-    side = np.full_like(along, 5.0)
-    ahead, behind = road.surface(along + step, side), road.surface(along - step, side)
-    slope = (ahead.point - behind.point) / (2 * step)
-    assert np.abs(slope - road.surface(along, side).along).max() < 1e-5
-    for at, off in ((-7.25, -3.0), (1234.5, 5.0), (3000.0, 0.0), (6100.0, 20.0)):
-        one, many = road.surface_at(at, off), road.surface(np.array([at]), np.array([off]))
-        for name in ('point', 'along', 'right'):
-            assert getattr(one, name) == pytest.approx(getattr(many, name)[0], abs=1e-9)
-    road_id, section_id, on_road = road.ids(along[:-1])
-    assert set(road_id) == {0, 1, 2, 3, 4, 5}
-    assert set(section_id) == {0, 1}
-    assert on_road.max() < 500.1
 
 
 @pytest.mark.parametrize(('values', 'message'), [
