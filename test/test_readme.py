@@ -34,7 +34,6 @@ import pytest
 BLOCKS = re.findall(r'(?:<!-- (.*?) -->\n)?```sh\n(?:pip install .*?\n)?(.*?)```',
                     (ROOT / 'README.md').read_text(encoding='utf-8'), re.DOTALL)
 RUN_ALONE, UNTIL_CTRL_C = '', 'ends with Ctrl-C'
-NOT_HERE = ('needs a simulator', 'tested by ')
 # Of other pages: the heading above a block, and the library that it needs besides. Such a block
 # runs in a folder with recordings, or makes its own. Lines that need a package index, a simulator
 # or an encoder of films are omitted; test_documents.py checks their options.
@@ -130,19 +129,6 @@ def wait_until_connected(port, process, output):
             return
         assert time.monotonic() < until, output.read_text()
         time.sleep(0.05)
-
-
-def test_readme_names_the_end_of_each_block():
-    assert {UNTIL_CTRL_C, RUN_ALONE} <= {mark for mark, _ in BLOCKS}
-    for mark, _ in BLOCKS:
-        assert mark in (RUN_ALONE, UNTIL_CTRL_C) or mark.startswith(NOT_HERE)
-
-
-def test_readme_blocks_run_in_one_folder():
-    """The second block that made ``drive.json`` ended with an error: the file existed."""
-    made = [next(filter(None, names)) for _, script in BLOCKS for names in MADE.findall(script)]
-    assert len(made) >= 4
-    assert len(set(made)) == len(made)
 
 
 @pytest.mark.parametrize('script', one_of([

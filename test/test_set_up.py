@@ -12,7 +12,6 @@ Errors of scripts/set_up.py on unfit machines, which it reports before it makes 
 Each case changes one property of the machine, by variables or by a sitecustomize.
 """
 import os
-from pathlib import Path
 import re
 import subprocess
 import sys
@@ -26,13 +25,8 @@ SCRIPT = ROOT / 'scripts' / 'set_up.py'
 FITTING = 'import platform; platform.machine = lambda: "x86_64"\n'
 
 
-def begin(folder: Path, patch: str = '', **variables: str) -> subprocess.Popen[str]:
-    """
-    Start a copy of the script, so that nothing here is set up even if it does not stop.
-
-    :param folder: empty.
-    :param patch: Python that runs before the script.
-    """
+def set_up(folder, patch, variables):
+    """Run a copy of the script, after a patch, so that nothing is set up here if it goes on."""
     copy = folder / 'copy'
     (copy / 'scripts').mkdir(parents=True)
     for path in SCRIPT.parent.glob('*.py'):
@@ -45,18 +39,8 @@ def begin(folder: Path, patch: str = '', **variables: str) -> subprocess.Popen[s
     environment = {'PATH': os.environ['PATH'], 'PYTHONPATH': str(folder),
                    # Otherwise the Python of the ROS wheels would start itself again.
                    '_ROS_WHEELS_BOOTSTRAP_COMPLETE': '1', **variables}
-    return subprocess.Popen([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the copy to its end, as :func:`begin`."""
-    process = begin(folder, patch, **variables)
-    try:
-        output, errors = process.communicate(timeout=AWAIT_S)
-    finally:
-        process.kill()
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    return subprocess.run([sys.executable, copy / 'scripts' / 'set_up.py'], env=environment,
+                          capture_output=True, text=True, timeout=AWAIT_S)
 
 
 @pytest.mark.parametrize(('patch', 'variables', 'message'), [
@@ -82,7 +66,7 @@ def set_up(folder: Path, patch: str = '', **variables: str) -> subprocess.Comple
                  'Python.h: found none in /nowhere; expected the headers of Python', id='headers'),
 ])
 def test_set_up_stops_with_one_line(tmp_path, patch, variables, message):
-    done = set_up(tmp_path, patch, **variables)
+    done = set_up(tmp_path, patch, variables)
     assert done.returncode == 1
     assert done.stdout == ''
     assert done.stderr.startswith(f'error: {message}')
