@@ -218,18 +218,6 @@ def test_an_actor_that_returns_is_no_longer_deleted_and_has_its_ids_again():
     assert set(stage.shown) == keys
 
 
-def test_an_actor_without_a_pose_is_deleted_and_gets_its_ids_again():
-    stage = Stage()
-    stage.show(two_actors())
-    keys = set(stage.shown)
-    lost = two_actors()
-    writable(lost.kinematics)[0, 0] = np.nan
-    stage.show(lost)
-    assert stage.actions().count(DELETE) == 2
-    stage.show(two_actors())
-    assert set(stage.shown) == keys
-
-
 def test_a_box_without_a_pose_is_dropped_and_its_label_stays():
     frame = two_actors()
     writable(frame.boxes.rows)[0, 3:7] = np.nan
@@ -380,19 +368,6 @@ def test_an_id_is_never_that_of_another_marker():
             assert texts.setdefault((marker.ns, marker.id), marker.text) == marker.text
     assert len(stage.shown) == 4
     assert len(set(texts.values()) - {''}) == 151
-
-
-def test_a_display_that_takes_every_tenth_array_loses_no_deletion():
-    stage = Stage()
-    boxes = boxes_of(box_at(0), box_at(1))
-    for i in range(200):
-        # A new actor every third frame.
-        frame = make_frame(('stays', f'new_{i // 3}'), boxes=boxes)
-        stage.show(frame, takes=i % 10 == 9)
-        if i % 10 == 9:
-            assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
-                frame.names)
-            assert len(stage.shown) == 4
 
 
 @pytest.mark.parametrize('seed', range(tries(1)))

@@ -25,14 +25,13 @@ from encode_world import (
     STAMP_NS,
     subscriptions_without,
     two_actors,
-    writable,
 )
 from message_store import read
 import numpy as np
 import pytest
 
 from state_sensor_ros.cdr.templates import MessageInstance
-from state_sensor_ros.naming import Actor, Registry, registry_of
+from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
@@ -75,7 +74,8 @@ def test_encode_gives_every_message_of_a_frame():
 def test_encode_follows_changes_of_actors(seed):
     chance = Chance(seed)
     settings = replace(ALL_ON, twist_frame=('child', 'global')[seed % 2], frame_prefix='sim/',
-                       pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+                       pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+                       twist_covariance_diagonal=(7.0, 8.0, 9.0, 10.0, 11.0, 12.0))
     registry = Registry(frame_prefix='sim/', ego_frame='base_link', max_actor_topics=6)
     encoder, announced = Encoder(settings, definitions()), None
     for i in range(40):
@@ -116,42 +116,11 @@ def test_clock_and_tf_are_sent_before_the_other_topics():
     assert [topic.name for topic, _ in messages[:2]] == ['/clock', '/tf']
 
 
-def test_encode_stamps_all_messages_of_a_frame_alike():
-    found = encoded(two_actors())
-    stamps = {(header.stamp.sec, header.stamp.nanosec) for header in (
-        found['/tf'].transforms[0].header, found['~/frame'].header,
-        found['~/markers'].markers[1].header, found['~/control_states'].header,
-        found['~/control_states'].control_states[0].header,
-        found['~/actors/demo_1/odometry'].header, found['~/ego/control_state'].header)}
-    assert stamps == {(1234, 567)}
-
-
 def test_odometry_twist_of_a_car_that_heads_north_is_forward():
     message = encoded(two_actors())['~/actors/demo_1/odometry']
     linear, angular = message.twist.twist.linear, message.twist.twist.angular
     assert (linear.x, linear.y, linear.z) == pytest.approx((4.0, 0.0, 0.0), abs=1e-12)
     assert (angular.x, angular.y, angular.z) == pytest.approx((0.2, -0.1, 0.3), abs=1e-12)
-
-
-def test_odometry_twist_is_in_global_axes_by_parameter():
-    settings = replace(ALL_ON, twist_frame='global')
-    linear = encoded(two_actors(), settings)['~/ego/odometry'].twist.twist.linear
-    assert (linear.x, linear.y, linear.z) == (0.0, 4.0, 0.0)
-
-
-def test_odometry_has_zero_and_frame_has_nan_for_an_unknown_velocity():
-    found = encoded(two_actors())
-    assert found['~/actors/Cone_A/odometry'].twist.twist.angular.x == 0.0
-    assert math.isnan(found['~/frame'].actors[1].twist.angular.x)
-
-
-def test_odometry_covariances_are_diagonal():
-    settings = replace(ALL_ON, pose_covariance_diagonal=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
-                       twist_covariance_diagonal=(7.0, 8.0, 9.0, 10.0, 11.0, 12.0))
-    message = encoded(two_actors(), settings)['~/ego/odometry']
-    assert message.pose.covariance.tolist()[::7] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    assert message.twist.covariance.tolist()[::7] == [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]
-    assert np.count_nonzero(message.pose.covariance) == 6
 
 
 @pytest.mark.parametrize(('twist_frame', 'linear', 'variance'), [
@@ -167,27 +136,6 @@ def test_odometry_of_a_forward_speed_has_variances_of_the_unknown(twist_frame, l
     assert message.twist.covariance[0] == variance
     assert set(message.twist.covariance[7::7]) == {1e6}
     assert found['~/frame'].actors[0].twist.linear.x == 5.0
-
-
-def test_orientations_are_of_unit_length_but_as_received_in_the_frame():
-    kinematics = np.array([(0, 0, 0, 0, 0, 0, 1.05, 0, 0, 0, 0, 0, 0)])
-    found = encoded(make_frame(kinematics=kinematics))
-    assert found['/tf'].transforms[0].transform.rotation.w == 1.0
-    assert found['~/actors/car/odometry'].pose.pose.orientation.w == 1.0
-    assert found['~/frame'].actors[0].pose.orientation.w == 1.05
-
-
-@pytest.mark.parametrize(('column', 'value'), [(0, np.nan), (4, np.nan), (6, 0.8), (6, 1.2)])
-def test_an_actor_without_a_pose_is_in_the_frame_only(column, value):
-    frame = two_actors()
-    writable(frame.kinematics)[0] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    writable(frame.kinematics)[0, column] = value
-    found = encoded(frame)
-    assert [t.child_frame_id for t in found['/tf'].transforms] == ['Cone_A']
-    assert found.keys() == {'/clock', '/tf', '~/actors/Cone_A/odometry', '~/frame', '~/markers',
-                            '~/actors'}
-    assert [actor.name for actor in found['~/frame'].actors] == ['demo_1', 'Cone.A']
-    assert {marker.text for marker in found['~/markers'].markers} == {'', 'Cone.A'}
 
 
 def test_repeated_frame_gives_the_frame_alone():
@@ -241,29 +189,6 @@ def test_actors_are_sent_when_they_change_and_after_a_restart():
     assert sends(frame.select(np.array([1])), 5)
 
 
-def test_ego_topics_are_sent_without_the_topics_of_the_actor():
-    found = encoded(two_actors(), subscriptions=Subscriptions(
-        actors={'control_state': frozenset({'other'})}))
-    assert [name for name in found if 'actors/' in name] == []
-    assert found['~/ego/odometry'].child_frame_id == 'demo_1'
-    assert found['~/ego/control_state'].name == 'demo_1'
-
-
-def test_ego_messages_are_the_same_bytes():
-    frame = two_actors()
-    messages = {topic.name: data for topic, data in Encoder(ALL_ON, definitions()).encode(
-        frame, Registry().update(frame), STAMP_NS, EVERYTHING)}
-    assert messages['~/ego/odometry'] == messages['~/actors/demo_1/odometry']
-    assert messages['~/ego/control_state'] == messages['~/actors/demo_1/control_state']
-
-
-def test_actors_above_the_limit_have_no_topics_but_are_in_the_aggregates():
-    found = encoded(two_actors(), registry=Registry(max_actor_topics=0))
-    assert [name for name in found if name.startswith('~/actors/')] == []
-    assert len(found['/tf'].transforms) == 5
-    assert found['~/ego/odometry'].child_frame_id == 'demo_1'
-
-
 @pytest.mark.parametrize(('tf', 'children'), [
     ('all', ['base_link', 'Cone_A']), ('ego', ['base_link'])])
 def test_tf_is_of_all_or_of_the_ego(tf, children):
@@ -288,36 +213,6 @@ def test_ego_is_in_the_odom_frame_and_it_in_the_global_frame():
     [fixed] = read(data, topic.type_name).transforms
     assert (fixed.header.frame_id, fixed.child_frame_id) == ('map', 'odom')
     assert fixed.transform.translation.y == 1.0
-
-
-def test_tf_of_wheels_is_under_the_actor_where_the_position_is_known():
-    registry = Registry(ego_frame='base_link')
-    transforms = encoded(two_actors(), registry=registry)['/tf'].transforms[2:]
-    assert [(t.header.frame_id, t.child_frame_id) for t in transforms] == [
-        ('base_link', f'demo_1/wheel_{wheel}') for wheel in range(3)]
-    assert transforms[0].transform.translation.y == 0.8
-
-
-def test_joint_positions_are_the_spin_within_half_a_turn():
-    message = encoded(two_actors())['~/actors/demo_1/joint_states']
-    spin = 2.0 * math.atan2(0.6, 0.8)
-    assert message.position[:3] == pytest.approx([spin, -spin, -math.pi])
-    assert math.isnan(message.position[3])
-    assert message.name == [f'demo_1/wheel_{wheel}' for wheel in range(4)]
-    assert message.velocity[:3].tolist() == [10.0, 11.0, 12.0]
-    # A joint has the name of the frame that it moves.
-    settings = replace(ALL_ON, frame_prefix='sim/', wheel_tf=True)
-    found = encoded(two_actors(), settings, registry=registry_of(settings))
-    assert found['~/actors/demo_1/joint_states'].name == [
-        f'sim/demo_1/wheel_{i}' for i in range(4)]
-    assert {each.child_frame_id for each in found['/tf'].transforms[2:]} <= {
-        f'sim/demo_1/wheel_{i}' for i in range(4)}
-
-
-def test_a_frame_without_lanes_has_no_control_states():
-    found = encoded(make_frame())
-    assert [name for name in found if 'control_state' in name] == []
-    assert found['~/frame'].actors[0].has_control_state is False
 
 
 def test_an_empty_frame_is_only_a_frame():

@@ -130,19 +130,6 @@ def class_of(actor):
                    'car' if actor.is_vehicle else '']
 
 
-def test_bag_has_every_topic_in_its_type(converted):
-    types = {topic: type_ for topic, (type_, _) in converted.topics.items()}
-    perception = 'autoware_perception_msgs/msg'
-    expected = dict.fromkeys(TRACKED, f'{perception}/TrackedObjects') | {
-        DETECTED: f'{perception}/DetectedObjects', PREDICTED: f'{perception}/PredictedObjects',
-        KINEMATIC: 'nav_msgs/msg/Odometry',
-        ACCELERATION: 'geometry_msgs/msg/AccelWithCovarianceStamped',
-        VELOCITY: 'autoware_vehicle_msgs/msg/VelocityReport',
-        DERIVED: 'derived_object_msgs/msg/ObjectArray',
-        DETECTIONS: 'vision_msgs/msg/Detection3DArray', LABELS: 'vision_msgs/msg/LabelInfo'}
-    assert expected.items() <= types.items()
-
-
 @pytest.mark.parametrize('topic', TRACKED)
 def test_tracked_objects(converted, topic):
     for i, message in converted.of(topic):
@@ -285,23 +272,6 @@ def test_ego_is_at_its_base_link(converted):
             pytest.approx([own[0], own[1], rates[2]], rel=1e-6, abs=1e-6)
 
 
-def test_forward_acceleration_is_that_of_the_change_of_the_twist(converted):
-    """Autoware computes it from consecutive twists in base_link; they agree along x."""
-    for i in range(1, len(converted.topics[KINEMATIC][1]), 5):
-        before, now = (converted.message(KINEMATIC, k) for k in (i - 1, i))
-        acceleration = converted.message(ACCELERATION, i).accel.accel.linear.x
-        elapsed = (now.header.stamp.sec - before.header.stamp.sec) + 1e-9 * (
-            now.header.stamp.nanosec - before.header.stamp.nanosec)
-        twist, old = now.twist.twist, before.twist.twist
-        turn = max(abs(each) for each in values(twist.angular) + values(old.angular))
-        speed = math.hypot(*values(old.linear))
-        # The second order of the turn between both frames, and the sideways speed that it turns.
-        slack = speed * (turn * elapsed) ** 2 / elapsed + turn * max(
-            math.hypot(old.linear.y, old.linear.z), math.hypot(twist.linear.y, twist.linear.z))
-        assert acceleration == pytest.approx(
-            (twist.linear.x - old.linear.x) / elapsed, rel=1e-3, abs=2.0 * slack + 0.05)
-
-
 def pose_at(frames, name, time_s):
     """Return center and orientation of an actor between two frames, None where it is absent."""
     i = max(bisect.bisect(frames, time_s, key=lambda frame: frame[0]) - 2, 0)
@@ -389,13 +359,3 @@ def test_no_topic_of_a_stack_without_outputs(tmp_path):
     with Reader(bag) as reader:
         assert not {*TRACKED, DETECTED, PREDICTED, KINEMATIC, DERIVED, DETECTIONS} & {
             *reader.topics}
-
-
-@pytest.mark.parametrize(('options', 'words'), [
-    (('--outputs', 'apollo'), "outputs: found 'apollo'; expected one of autoware"),
-    (('--outputs', 'vision', '-p', 'object_classes:=[cow]'), "object_classes: found 'cow'"),
-    (('--outputs', 'autoware', '-p', 'autoware_objects:=[all]'), "autoware_objects: found 'all'"),
-    (('-p', 'base_link_xyz:=[1.0, nan, 0.0]'), 'base_link_xyz: found [1.0, nan, 0.0]'),
-    (('-p', 'default_sizes:=[1.0, 2.0]'), 'default_sizes: found 2 numbers')])
-def test_wrong_options_are_refused_in_one_line(tmp_path, refusal, options, words):
-    assert words in refusal('convert', SAMPLE, tmp_path / 'bag', *options)
