@@ -102,15 +102,6 @@ def test_convert_there_and_back_loses_nothing(tmp_path, frames, capsys):
     assert capsys.readouterr().out == ''
 
 
-def test_differences_would_be_noticed():
-    assert list(differences({'a': [1.0, 'x']}, {'a': [1.0, 'y']})) == [('.a[1]', 'x', 'y')]
-    assert list(differences({'a': 1}, {})) == [('.a', 1, 'nothing')]
-    assert list(differences([1.0], [1.0000002]))
-    assert list(differences([True], [1]))
-    assert list(differences([0], [False]))
-    assert not list(differences({'brake_input': -1}, {'brake_input': 1.0}))
-
-
 @pytest.fixture(scope='module')
 def source(tmp_path_factory):
     path = tmp_path_factory.mktemp('source') / 'synthetic.json'

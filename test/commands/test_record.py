@@ -455,23 +455,6 @@ def test_record_without_room_for_a_frame_leaves_what_was_there(peer, out, monkey
         f'error: {out}: no space left on device\n')
 
 
-def test_record_on_a_full_device(peer, capsys):
-    with sending(peer, frame()):
-        assert record(peer, '/dev/full') == 1
-    assert capsys.readouterr().err \
-        == 'error: /dev/full: no space left on device\n'
-
-
-@pytest.mark.parametrize('words', [
-    ('--frames', '0'), ('--frames', '-1'), ('--frames', 'x'), ('--seconds', '0'),
-    ('--seconds', 'nan'), ('--seconds', 'x'), ('--port', '0'), ('--port', '65536')])
-def test_record_refuses_wrong_usage(out, words, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(['record', str(out), *words])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.startswith(f'error: state_sensor record: argument {words[0]}: ')
-
-
 @pytest.mark.parametrize(('words', 'suffix'), [
     (['--to', 'sqlite3'], '.db3'), (['--to', 'mcap'], '.mcap'), (['--storage', 'sqlite3'], '.db3'),
     (['--to', 'sqlite3', '--storage', 'sqlite3'], '.db3')], ids=lambda words: str(words))

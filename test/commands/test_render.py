@@ -249,26 +249,3 @@ def test_render_refuses_what_is_no_recording_and_leaves_nothing(tmp_path, refusa
     assert error.startswith(f'error: {source}')
     assert found in error
     assert not [path for path in tmp_path.iterdir() if path != source]
-
-
-def test_render_into_a_missing_folder_fails_in_one_line(tmp_path, refusal):
-    assert refusal('render', SAMPLE, tmp_path / 'no' / 'out.png').startswith('error: ')
-
-
-@pytest.mark.parametrize(('name', 'text'), [
-    ('out.tiff', '.tiff is not the suffix of a format'), ('out', 'no suffix; expected one of .'),
-    ('out.json', '`state_sensor convert` makes a trajectory'),
-    ('out.xml', "SUMO's FCD output can be read, but not written")])
-def test_render_refuses_a_name_that_is_no_picture(name, text, refusal):
-    error = refusal('render', SAMPLE, name, code=2)
-    assert error.startswith('error: state_sensor render: ')
-    assert text in error
-
-
-@pytest.mark.parametrize('arguments', [
-    ['in.json'], ['in.json', 'out.png', '--at', '-1'],
-    ['in.json', 'out.png', '--color', 'red']])
-def test_render_wrong_usage_exits_2(arguments, capsys):
-    with pytest.raises(SystemExit, match='2'):
-        main(['render', *arguments])
-    assert capsys.readouterr().err.startswith('error: state_sensor render: ')

@@ -8,9 +8,7 @@
 # language governing permissions and limitations under the License.
 """`state_sensor view`: where the frames go, wrong options, signals, full disks, hostile input."""
 
-import base64
 from contextlib import suppress
-import io
 import json
 import os
 from pathlib import Path
@@ -26,7 +24,6 @@ from urllib.request import urlopen
 from blocked_modules import environment_without
 from budgets import AWAIT_S, one_of
 from paths import CARLA, SAMPLE
-from PIL import Image
 from ports import free_port
 from programs import run_cut_short, run_python, start
 import pytest
@@ -235,98 +232,6 @@ def test_view_serves_a_page_to_this_machine_only_until_a_signal(number):
         time.sleep(0.01)
     with pytest.raises(OSError, match='refused'):
         urlopen(served.address, timeout=AWAIT_S)
-
-
-class Browser:
-    """A headless Chromium, spoken to by its DevTools protocol over two pipes."""
-
-    def __init__(self, program, folder):
-        to_read, self._write = os.pipe()
-        self._read, to_write = os.pipe()
-        # The protocol is on the descriptors 3 and 4.
-        self._process = subprocess.Popen(
-            ['bash', '-c', f'exec "$@" 3<&{to_read} 4>&{to_write}', 'bash', program,
-             '--headless=new', '--no-sandbox', '--use-angle=swiftshader',
-             '--enable-unsafe-swiftshader', '--ignore-gpu-blocklist', '--window-size=800,600',
-             '--remote-debugging-pipe', f'--user-data-dir={folder}', 'about:blank'],
-            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True)
-        os.close(to_read)
-        os.close(to_write)
-        self._n_calls, self._session, self._rest = 0, None, b''
-        self.events = []
-
-    def call(self, method, **parameters):
-        """Return the result of a call, None for an error; events before it are kept."""
-        self._n_calls += 1
-        request = {'id': self._n_calls, 'method': method, 'params': parameters}
-        if self._session:
-            request['sessionId'] = self._session
-        os.write(self._write, json.dumps(request).encode() + b'\0')
-        while True:
-            message = self._message()
-            if message.get('id') == self._n_calls:
-                return message.get('result')
-            self.events.append(message)
-
-    def _message(self):
-        while b'\0' not in self._rest:
-            assert select.select([self._read], [], [], AWAIT_S)[0]
-            self._rest += os.read(self._read, 1 << 20)
-        line, _, self._rest = self._rest.partition(b'\0')
-        return json.loads(line)
-
-    def show(self, address):
-        """Show a page."""
-        [page] = [each for each in self.call('Target.getTargets')['targetInfos']
-                  if each['type'] == 'page']
-        self._session = self.call('Target.attachToTarget', targetId=page['targetId'],
-                                  flatten=True)['sessionId']
-        self.call('Network.enable')
-        self.call('Page.navigate', url=address)
-
-    def colors(self):
-        """Return how often each color is in a picture of the page, nothing while it loads."""
-        shot = self.call('Page.captureScreenshot', format='png')
-        if shot is None:
-            return {}
-        data = base64.b64decode(shot['data'])
-        with Image.open(io.BytesIO(data)) as picture:
-            return {color: n for n, color in picture.convert('RGB').getcolors(1 << 20)}
-
-    def close(self):
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        os.close(self._read)
-        os.close(self._write)
-
-
-@pytest.mark.thorough
-def test_view_shows_the_scene_in_a_browser_and_connects_to_this_machine_only(tmp_path):
-    program = shutil.which('chromium') or shutil.which('google-chrome')
-    if program is None:
-        pytest.skip('no chromium is installed')
-    served, browser = Served(SAMPLE), Browser(program, tmp_path)
-    try:
-        served.line()
-        browser.show(served.address)
-        # The line of the ego's trail, without transparency, and the ground of the scene.
-        ego, ground = (214, 51, 108), (31, 41, 51)
-        end_s = time.monotonic() + AWAIT_S
-        colors = {}
-        while not (colors.get(ego, 0) > 5 and colors.get(ground, 0) > 10_000):
-            assert time.monotonic() < end_s, sorted(colors.items(), key=lambda item: -item[1])[:9]
-            colors = browser.colors()
-        requested = {event['params']['request']['url'] for event in browser.events
-                     if event.get('method') == 'Network.requestWillBeSent'}
-        reached = {event['params']['response']['url'] for event in browser.events
-                   if event.get('method') == 'Network.responseReceived'}
-        assert any('ReadMessages' in url for url in requested)
-        assert all(url.startswith(('http://127.0.0.1:', 'data:', 'blob:')) for url in reached)
-        assert not any('tel.rerun' in url for url in requested)
-    finally:
-        browser.close()
-        served.stop()
 
 
 @pytest.mark.thorough

@@ -245,11 +245,6 @@ def test_output_on_standard_output_is_alone_there(capfd, drive, stack):
     assert 'tracking  HOTA 1.0000  MOTA 1.0000  IDF1 1.0000\n' in captured.err
 
 
-def test_output_without_a_name_is_an_error(capsys, drive, stack):
-    assert main(['evaluate', str(drive), str(stack), '--html', '']) == 1
-    assert capsys.readouterr().err.startswith('error: ')
-
-
 def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
     def later(message, log_ns):
         message.header.stamp.sec += 1000
@@ -871,20 +866,6 @@ def test_parameters_of_the_truth(evaluate, drive, stack, capsys):
         assert main(['evaluate', str(drive), *[str(stack)] * n_stacks, '-q', '-p', name]) == 0
         errors = capsys.readouterr().err
         assert errors.count(f'given and not used: -p {name.partition(":=")[0]}\n') == 1
-
-
-def test_a_figure_is_laid_out_and_drawn_once(monkeypatch):
-    figure = pytest.importorskip('matplotlib.figure').Figure
-    from state_sensor_ros.evaluation.evaluation_plots import ego_over_time
-    draw, drawn = figure.draw, []
-
-    def counted_draw(self, renderer):
-        drawn.append(self)
-        draw(self, renderer)
-    monkeypatch.setattr(figure, 'draw', counted_draw)
-    address = ego_over_time(np.array(((0.0, 0.1), (1.0, 0.2))))
-    assert address.startswith('data:image/png;base64,iVBOR')
-    assert len(drawn) == 1
 
 
 def test_odometry_that_is_not_in_order_is_sorted_and_a_second_run_refused(
