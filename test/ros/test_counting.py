@@ -353,36 +353,6 @@ def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, par
     rig.finish()
 
 
-def test_transitions_keep_counters_after_faults(bench):
-    """Reconnects, cut packets, bytes and the last error of earlier connections are kept."""
-    rig = bench()
-    managed = Managed(rig.listener)
-    rig.connect()
-    hang_up_in_payload(rig.simulator)
-    rig.connect(warm=False)
-    short_length(rig.simulator)
-    rig.connect(warm=False)
-    rig.send_packet(packet(b'nothing'))
-    before = rig.wait_until_counted()
-    for _ in range(3):
-        assert managed.request('deactivate')
-        rig.simulator.hang_up()
-        assert managed.request('activate')
-        rig.connect(warm=False)
-        rig.n_sent += 100  # samples that the simulator took while the node was inactive
-        rig.send()
-        values = rig.wait_until_counted()
-        assert difference(before, values) == counted(1)
-        for key in ('reconnects', 'cut packets', 'protocol errors', 'samples missed',
-                    'last error'):
-            assert values[key] == before[key], key
-        assert int(values['bytes']) > int(before['bytes'])
-        before = values
-    assert 'not' in before['last error']
-    check_counters_never_decrease(rig.diagnostics)
-    rig.finish()
-
-
 def test_last_error_is_the_last_whatever_its_kind(bench):
     rig = bench()
     rig.connect()

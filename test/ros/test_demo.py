@@ -15,10 +15,8 @@ import os
 from pathlib import Path
 import re
 import signal
-import sys
 
 from budgets import AWAIT_S, one_of
-from demo import main
 from paths import ROOT
 from PIL import Image
 from programs import PIPES, start_node
@@ -160,12 +158,3 @@ def test_demo_names_the_reason_where_the_driver_does_not_start(domain, tmp_path)
     _, error = process.communicate(timeout=AWAIT_S)
     assert process.returncode == 1
     assert error == 'error: demo: state_sensor_node ended with 3: no luck today\n'
-
-
-@pytest.mark.parametrize('duration', ['x', '0', '1e9'])
-def test_demo_refuses_a_duration_that_is_none(monkeypatch, capsys, duration):
-    monkeypatch.setattr(sys, 'argv', ['demo', '--duration', duration])
-    with pytest.raises(SystemExit) as leave:
-        main()
-    assert leave.value.code == 2
-    assert '--duration' in capsys.readouterr().err

@@ -205,13 +205,6 @@ def test_ending_in_an_array_of_60000_frames(domain, frames_60000, signum, work_s
     end_while_working(domain, signum, work_s, frames_60000)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(('signum', 'work_s'), each_once(SIGNALS, (0.0, 0.5, 2.0)))
-def test_ending_in_a_frame_of_100000_actors(domain, signum, work_s):
-    end_while_working(domain, signum, work_s, json.dumps(
-        small_frame(1, *(f'a{i}' for i in range(100_000)))).encode())
-
-
 def end_while_working(domain, signum, work_s, payload):
     """End a node that has worked on ``payload`` for ``work_s``, or is done with it before that."""
     with ScriptedSimulator() as simulator, NodeProcess(

@@ -14,7 +14,7 @@ import socket
 import time
 
 import pytest
-from rig import frame, framed, packet, ScriptedSimulator, state, statuses
+from rig import frame, packet, ScriptedSimulator, state, statuses
 
 
 def test_fault_changes_of_the_connection_are_logged_after_a_late_start(bench, simulator):
@@ -159,96 +159,6 @@ def test_fault_actors_and_members_cost_themselves(bench):
         assert sum(member in line for line in named) == 1, member
 
 
-BAD_BOXES = {
-    'null': ('extents', 'x', None), 'negative': ('extents', 'y', -140.0),
-    'zero': ('extents', 'z', 0.0), 'scale': ('scale', 'x', -1.0), 'no_scale': ('scale', 'y', None),
-    'no_center': ('center', 'z', None), 'no_direction': ('orientation', 'w', None)}
-
-
-def test_fault_boxes_without_a_size_are_never_drawn(bench):
-    rig = bench(debug_drawing=True)
-    markers = rig.listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    rig.connect()
-    names = ('good', *BAD_BOXES)
-
-    def send(are_bad):
-        content = frame(rig.n_sent, *(state(name, position=(100.0, 0.0, 0.0)) for name in names))
-        for vehicle in content['frame']['vehicles'] if are_bad else ():
-            own = vehicle['state']
-            if own['name'] in BAD_BOXES:
-                part, axis, number = BAD_BOXES[own['name']]
-                own['oriented_bounding_box'] = [json.loads(json.dumps(
-                    own['oriented_bounding_box'][0]))]
-                own['oriented_bounding_box'][0][part][axis] = number
-        rig.n_sent += 1
-        rig.simulator.send(packet(content))
-
-    def drawn():
-        """Return how many cubes and texts a display shows."""
-        shown = {}
-        for marker in (marker for array in markers for marker in array.markers):
-            if marker.action == 3:
-                shown.clear()
-            elif marker.action == 2:
-                # A deletion is repeated for a second.
-                shown.pop((marker.ns, marker.id), None)
-            else:
-                shown[marker.ns, marker.id] = marker.type
-        types = list(shown.values())
-        return types.count(1), types.count(9)
-
-    rig.listener.until(lambda: (rig.send(), rig.listener.spin(0.1), markers)[-1])
-    for are_bad, n_cubes in ((False, len(names)), (True, 1), (True, 1), (False, len(names))):
-        n_before = len(rig.frames)
-        send(are_bad)
-        rig.listener.until(lambda n=n_cubes: drawn() == (n, len(names)),
-                           what=f'{n_cubes} cubes and {len(names)} labels')
-        rig.listener.until(lambda n=n_before: len(rig.frames) > n
-                           and len(rig.frames[-1].actors) == len(names))
-        if are_bad:
-            boxes = {actor.name: actor.oriented_bounding_boxes[0]
-                     for actor in rig.frames[-1].actors}
-            assert math.isnan(boxes['null'].size.x) or math.isnan(boxes['null'].size.y) \
-                or math.isnan(boxes['null'].size.z)
-            assert min(boxes['negative'].size.x, boxes['negative'].size.y,
-                       boxes['negative'].size.z) == pytest.approx(-1.4)
-            assert 0.0 in (boxes['zero'].size.x, boxes['zero'].size.y, boxes['zero'].size.z)
-    for marker in (marker for array in markers for marker in array.markers):
-        assert marker.action or marker.type != 1 or (
-            marker.scale.x > 0.0 and marker.scale.y > 0.0 and marker.scale.z > 0.0)
-        assert math.isfinite(marker.pose.position.z)
-    rig.finish()
-    assert rig.node.log.count('boxes that cannot be drawn: 7') == 1, rig.node.log
-
-
-def test_fault_packets_in_pieces_and_with_the_old_header(bench):
-    rig = bench(overflow='block')
-    rig.connect()
-    rig.simulator.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    rig.wait_until_counted()
-    before = len(rig.frames)
-    data = framed(rig.n_sent)
-    for byte in data:
-        rig.simulator.send(bytes([byte]))
-    # Two in one segment, after a header of its own; then one that drips.
-    data = framed(rig.n_sent + 1) + framed(rig.n_sent + 2)
-    rig.simulator.send(data[:16])
-    rig.simulator.send(data[16:])
-    data = framed(rig.n_sent + 3)
-    for i in range(0, len(data), 64):
-        rig.simulator.send(data[i:i + 64])
-        rig.listener.spin_for(0.02)
-    rig.listener.until(lambda: len(rig.frames) >= before + 4)
-    rig.n_sent += 4
-    rig.simulator.hang_up()
-    rig.connect(warm=False)
-    n_before = len(rig.frames)
-    for _ in range(2):
-        rig.simulator.send(packet(rig.content(), header_bytes=12))
-    rig.listener.until(lambda: len(rig.frames) == n_before + 2)
-    rig.finish()
-
-
 def test_fault_silence_is_stale_and_transforms_are_not_repeated(bench):
     rig = bench()
     rig.connect()
@@ -285,21 +195,4 @@ def test_fault_ego_that_no_frame_has_is_named_with_the_nearest(bench):
         return 'ego_tag:=eog: no frame so far has this ego; did you mean ego?' in rig.node.log
 
     rig.listener.until(named)
-    rig.finish()
-
-
-def test_fault_tags_filter_and_json_is_kept_whole(bench):
-    rig = bench(desired_tags=['car', ''], undesired_tags=['PARKED'])
-    rig.connect(warm=False)
-
-    def received():
-        content = frame(rig.n_sent, state('a', tags=('Car', 'ego')), state('b', tags=('truck',)),
-                        state('c', tags=('car', 'parked')))
-        rig.n_sent += 1
-        rig.simulator.send(packet(json.dumps(content).encode()))
-        rig.listener.spin(0.1)
-        return rig.frames
-
-    rig.listener.until(received)
-    assert [actor.name for actor in rig.frames[-1].actors] == ['a']
     rig.finish()

@@ -18,7 +18,7 @@ import sys
 from paths import ROOT
 import pytest
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
-from rig import frame, framed, listening, NodeProcess, packet, ScriptedSimulator, state, statuses
+from rig import framed, listening, NodeProcess, ScriptedSimulator, state, statuses
 
 FAST = {'reconnect_min': 0.05, 'reconnect_max': 0.2}
 
@@ -75,79 +75,6 @@ def test_graph_qos_can_be_overridden(domain, listener, simulator):
         for name in ('/state_sensor/frame', topic):
             (info,) = listener.node.get_publishers_info_by_topic(name)
             assert info.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT
-
-
-def test_graph_frames_prefix_ego_frame_and_parent(domain, listener, simulator):
-    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
-    static = listener.subscribe('/tf_static', 'tf2_msgs/TFMessage', depth=1, latched=True)
-    odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-    with NodeProcess(domain, port=simulator.port, frame_prefix='sim/', ego_frame='base_link',
-                     parent_frame='earth', global_frame='world',
-                     global_frame_pose=[1.0, 2.0, 3.0, 0.0, 0.0, math.pi / 2]):
-        simulator.accept()
-        stream(listener, simulator, lambda: tf and odometry and static,
-               lambda i: framed(i, ego(i), state('2nd')))
-        assert [(each.header.frame_id, each.child_frame_id) for each in tf[-1].transforms] == [
-            ('world', 'base_link'), ('world', 'sim/actor_2nd')]
-        assert (odometry[-1].header.frame_id, odometry[-1].child_frame_id) == (
-            'world', 'base_link')
-        (fixed,) = static[-1].transforms
-        assert (fixed.header.frame_id, fixed.child_frame_id) == ('earth', 'world')
-        assert fixed.transform.translation.y == 2.0
-        assert fixed.transform.rotation.z == pytest.approx(math.sqrt(0.5))
-
-
-def test_graph_twist_is_in_the_body_frame_by_default(domain, listener, simulator):
-    """A car that drives along -y of the simulator: +y in REP-103, its own x."""
-    half = math.sqrt(0.5)
-
-    def driving(i):
-        return framed(i, state('car', orientation=(0.0, 0.0, -half, half),
-                               velocity=(0.0, -1500.0, 0.0), tags=('vehicle', 'ego')))
-
-    for parameters, expected in ({}, (15.0, 0.0)), ({'twist_frame': 'global'}, (0.0, 15.0)):
-        odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-        with NodeProcess(domain, port=simulator.port, **parameters):
-            simulator.accept()
-            stream(listener, simulator, lambda received=odometry: received, driving)
-            linear = odometry[-1].twist.twist.linear
-            assert (linear.x, linear.y) == pytest.approx(expected, abs=1e-12)
-
-
-def wheeled(i):
-    """Make a frame whose ego has four wheels that have rolled a quarter turn and steer left."""
-    content = frame(i, ego(i))
-    wheels = []
-    steer, spin = math.radians(-10.0), math.pi / 2  # the simulator's yaw is positive to the right
-    for wheel_id, (x, y) in enumerate(((140.0, -75.0), (140.0, 75.0), (-140.0, -75.0),
-                                       (-140.0, 75.0))):
-        turn = steer if wheel_id < 2 else 0.0
-        cs, ss, cp, sp = (math.cos(turn / 2), math.sin(turn / 2), math.cos(spin / 2),
-                          math.sin(spin / 2))
-        wheels.append({'id': wheel_id, 'speed': 30.0 + wheel_id, 'pose': {
-            'position': {'x': x, 'y': y, 'z': 34.0},
-            'orientation': {'w': cs * cp, 'x': -ss * sp, 'y': cs * sp, 'z': ss * cp}}})
-    content['frame']['vehicles'][0]['wheels'] = wheels
-    return packet(content)
-
-
-def test_graph_wheels_as_frames_and_joints(domain, listener, simulator):
-    tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
-    joints = listener.subscribe('/state_sensor/actors/Ego_Car_1/joint_states',
-                                'sensor_msgs/JointState')
-    with NodeProcess(domain, port=simulator.port, wheel_tf=True, joint_states=True):
-        simulator.accept()
-        stream(listener, simulator, lambda: tf and joints, wheeled)
-        found = {each.child_frame_id: each for each in tf[-1].transforms}
-        assert list(found) == ['Ego_Car_1', *(f'Ego_Car_1/wheel_{k}' for k in range(4))]
-        left = found['Ego_Car_1/wheel_0']
-        assert left.header.frame_id == 'Ego_Car_1'
-        place = left.transform.translation
-        assert (place.x, place.y, place.z) == pytest.approx((1.4, 0.75, 0.34))
-        joint = joints[-1]
-        assert list(joint.name) == [f'Ego_Car_1/wheel_{k}' for k in range(4)]
-        assert list(joint.position) == pytest.approx([math.pi / 2] * 4)
-        assert list(joint.velocity) == [30.0, 31.0, 32.0, 33.0]
 
 
 def test_graph_two_nodes_two_simulators(domain, listener):

@@ -122,15 +122,6 @@ def test_lifecycle_while_the_simulator_is_away(domain, listener):
         assert code == 0, node.log
 
 
-def test_lifecycle_refused_configuration_can_be_mended(domain, listener, tmp_path):
-    with NodeProcess(domain, autostart=False, source='file',
-                     trajectory_file=str(tmp_path / 'nothing.json')) as node:
-        managed = Managed(listener)
-        assert not (managed.request('configure') and managed.request('activate'))
-        assert node.is_alive
-        listener.until(lambda: 'nothing.json' in node.log, what='the reason in the log')
-
-
 # The state of the node, and the transitions that it takes to it.
 STATES = {'unconfigured': (), 'inactive': ('configure',), 'active': ('configure', 'activate'),
           'finalized': ('shutdown',)}

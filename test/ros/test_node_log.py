@@ -160,21 +160,6 @@ def connect(health):
     health.state = SourceState.CONNECTED
 
 
-def test_connection_log_names_each_change_once():
-    log, health = ConnectionLog(), Health()
-    assert log.new_lines(health) == []
-    health.fail('refused')
-    assert log.new_lines(health) == [(WARN, 'not connected: refused')]
-    health.fail('refused')
-    assert log.new_lines(health) == []
-    connect(health)
-    assert log.new_lines(health) == []
-    health.fail('closed')
-    health.fail('refused')
-    assert log.new_lines(health) == [
-        (WARN, 'connection lost: closed'), (WARN, 'not connected: refused')]
-
-
 def test_connection_log_of_a_loss_between_two_readings():
     log, health = ConnectionLog(), Health()
     connect(health)

@@ -17,7 +17,6 @@ from rig import (
     arrayed,
     changed_program,
     check_counters_never_decrease,
-    crowded,
     END_S,
     frame,
     Managed,
@@ -329,28 +328,3 @@ def test_end_while_a_frame_is_processed(slow_bench, signum):
     rig.listener.until(lambda: len(slow_bench.markers) > n_markers)
     assert [marker.action for marker in slow_bench.markers[-1].markers] == [3]
     slow_bench.check_nothing_came_of(stamp_ns)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize('transitions', [
-    ['deactivate', 'activate'], ['deactivate', 'cleanup'], []])
-def test_stop_while_thousands_of_actors_are_processed(bench, transitions):
-    """The same without any change of the program: the thread is busy, it does not sleep."""
-    def is_received(rig):
-        return any(int(values.get('frames received', 0)) == rig.n_frames
-                   for values in statuses(rig.diagnostics)[-1:])
-
-    slow_bench = SlowBench(bench(debug_drawing=True, overflow='block', labels=False),
-                           lambda number: crowded(number, 30_000), is_received)
-    rig = slow_bench.rig
-    stamp_ns = slow_bench.begin_slow_frame()
-    for name in transitions:
-        assert slow_bench.managed.request(name)
-    if 'activate' in transitions:
-        slow_bench.reconnect()
-        rig.listener.until(lambda: (rig.send_until_received(), [
-            each for each in rig.frames if ns_of(each.header.stamp) > stamp_ns + NS_PER_S // 5
-        ])[-1], what='frames behind the slow one')
-        assert rig.wait_until_counted()['internal errors'] == '0'
-    slow_bench.check_nothing_came_of(stamp_ns)
-    rig.finish()

@@ -195,14 +195,6 @@ def test_perception_changes_while_the_node_runs(domain, listener, simulator):
         assert node.is_alive
 
 
-def test_perception_that_no_output_uses_is_named_at_start(domain, listener):
-    with NodeProcess(domain, outputs=['vision'], **{
-            'perception.velocity_std': 0.3, 'perception.missing': 0.1}) as node:
-        listener.until(lambda: 'no output uses' in node.log or listener.spin(0.1), what='a line')
-        [line] = [line for line in node.log.splitlines() if 'no output uses' in line]
-    assert line.endswith('no output uses the parameters perception.velocity_std')
-
-
 def test_perception_without_an_ego_is_one_warning(domain, listener, simulator):
     drive = Drive(simulator, listener)
     with NodeProcess(domain, port=simulator.port, outputs=['autoware'], ego_tag='none_has_it',

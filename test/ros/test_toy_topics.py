@@ -10,9 +10,7 @@
 
 import os
 
-from budgets import AWAIT_S
 from commands_rig import pedals, Stack
-import pytest
 from rig import NodeProcess
 from test_toy_simulator import installed_toy, program_with, toy_mock_server
 
@@ -46,23 +44,7 @@ def test_toy_actors_are_on_topics_and_take_commands(domain, listener, tmp_path):
     assert ball.control_state.road_id == 7
 
 
-# `record` names them in test_toy_simulator.py.
-@pytest.mark.thorough
-def test_toy_parameters_are_checked(domain, tmp_path):
-    site = installed_toy(tmp_path / 'site')
-    with NodeProcess(domain, source='toy', environment=environment(site),
-                     **{'toy.radius': 11.0}) as node:
-        assert node.process.wait(AWAIT_S) == 1
-        assert 'toy.radius: found 11.0; expected 0.01 to 10: Radius of the ball, m.' in node.log
-
-
 def test_broken_simulator_is_a_warning_of_the_node(domain, listener, tmp_path):
     site = installed_toy(tmp_path / 'site', content='raise RuntimeError("no license")')
     with NodeProcess(domain, port=1, program=program_with(site, 'ros.program')) as node:
         listener.until(lambda: 'is skipped: RuntimeError: no license' in node.log)
-
-
-def test_source_that_is_not_installed_is_refused(domain):
-    with NodeProcess(domain, source='toy') as node:
-        assert node.process.wait(AWAIT_S) == 1
-        assert "source: found 'toy'; expected one of carla, carla9, file, monodrive" in node.log
