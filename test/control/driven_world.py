@@ -411,7 +411,8 @@ class Sumo(Helped):
         vehicle = SimpleNamespace(
             getLength=lambda name: 4.5, setSpeedMode=self.ignore, setMaxSpeed=self.ignore,
             setLaneChangeMode=self.ignore, getIDList=lambda: ['ego'], moveToXY=self.move)
-        self.ego = sumo_process_module.SumoEgo(SimpleNamespace(vehicle=vehicle), is_lent=False)
+        self.ego = sumo_process_module.SumoEgo(SimpleNamespace(vehicle=vehicle), is_lent=False,
+                                               is_driven=True)
         self.last = None
 
     def ignore(self, *_):

@@ -109,6 +109,9 @@ class WorldClient:
         # Lights of vehicles by id as CARLA's bits, and the turn signals of the scene by them.
         self._lights: dict[int, int] = {}
         self._shown, self._indicators = self._lights, b''
+        # The ego and the angle of its tires, as last asked; set by each step that others make.
+        self._tires: tuple[Any, float] = (None, math.nan)
+        self._has_stepped = threading.Event()
         # Turn signals that were requested last, None once they are set.
         self._wanted: int | None = None
         # The scene that was sent last.
@@ -282,7 +285,8 @@ class WorldClient:
         """Send the frame of a snapshot; return False if another episode has begun meanwhile."""
         assert self._reader is not None
         try:
-            scene, step = self._reader.step(snapshot, self._needed, is_first=is_first)
+            scene, step = self._reader.step(
+                snapshot, self._needed, is_first=is_first, tire_angle=self._tire_angle)
         except RuntimeError:
             if self._client.get_world().id != self._episode:
                 return False
@@ -296,6 +300,36 @@ class WorldClient:
         self._tell(step._replace(indicators=self._indicators))
         self._compare_pedals()
         return True
+
+    def _tire_angle(self, ego: Any) -> float:  # noqa: ANN401
+        """Return the angle of the tires of the ego, degrees, + = right; NaN if unknown."""
+        if self._own.tick:
+            return self._asked_angle(ego)
+        # The server may answer only with its next step, for which this one does not wait.
+        self._has_stepped.set()
+        of_ego, angle = self._tires
+        return angle if of_ego is ego else math.nan
+
+    def _asked_angle(self, ego: Any) -> float:  # noqa: ANN401
+        assert self._carla is not None
+        if ego is None:
+            return math.nan
+        wheels = self._carla.VehicleWheelLocation
+        # The second wheel of a bicycle is its rear one.
+        front = [wheels.FL_Wheel, *([] if ego.attributes.get('number_of_wheels') == '2'
+                                    else [wheels.FR_Wheel])]
+        try:
+            return float(sum(map(ego.get_wheel_steer_angle, front)) / len(front))
+        except RuntimeError:
+            return math.nan
+
+    def watch_tires(self) -> None:
+        """Ask for the angle of the tires after each step that others make."""
+        while True:
+            self._has_stepped.wait()
+            self._has_stepped.clear()
+            ego = None if self._reader is None else self._reader.ego
+            self._tires = ego, self._asked_angle(ego)
 
     def _compare_pedals(self) -> None:
         """Note whether the pedals that the server shows are of a command of the last moments."""
@@ -496,6 +530,7 @@ def main() -> None:
     threading.Thread(target=client.end_on_signal, args=(signals,), daemon=True).start()
     threading.Thread(target=client.serve, args=(requests,), daemon=True).start()
     threading.Thread(target=client.watch_lights, daemon=True).start()
+    threading.Thread(target=client.watch_tires, daemon=True).start()
     try:
         client.connect()
         if not run.is_restore:

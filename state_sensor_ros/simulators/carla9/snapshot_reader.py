@@ -81,9 +81,10 @@ class WorldReader:
                                        rotation.yaw)
                 number += 1
 
-    def step(self, snapshot: Snapshot, needed: Needs, *,
-             is_first: bool) -> tuple[StepActors, WorldStep]:
+    def step(self, snapshot: Snapshot, needed: Needs, *, is_first: bool,
+             tire_angle: Callable[[ClientActor | None], float]) -> tuple[StepActors, WorldStep]:
         """Return the step of a snapshot and its scene, the same object until that changes."""
+        # tire_angle: returns that of the ego, degrees, + = right.
         states = list(snapshot)
         ids = tuple(map(self._id, states))
         if ids != self._ids:
@@ -94,7 +95,8 @@ class WorldReader:
         return self.scene, WorldStep(
             stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, numbers.tobytes(),
             bytes([int(light.get_state()) for light in self._lights]),
-            self._controls() if needed.inputs else b'', self._lanes(numbers, needed))
+            self._controls(tire_angle(self.ego)) if needed.inputs else b'',
+            self._lanes(numbers, needed))
 
     def _numbers(self, moving: Iterable[Any]) -> array[float]:
         """Return the numbers of a step, of the states of the actors that move."""
@@ -170,7 +172,7 @@ class WorldReader:
         """Return the ego in the last snapshot, None if there is none."""
         return None if self._ego is None else self._actors.get(self._ego)
 
-    def _controls(self) -> bytes:
+    def _controls(self, tire_angle: float) -> bytes:
         numbers = self.scene.rows.numbers
         controls = np.full((len(numbers), 4), np.nan)
         # From the snapshot, without a request to the server.
@@ -179,6 +181,7 @@ class WorldReader:
             if actor is not None:
                 control = actor.get_control()
                 controls[row, :3] = control.throttle, control.brake, control.steer
+        controls[numbers == self._ego, 3] = tire_angle
         return controls.tobytes()
 
     def _lanes(self, numbers: array[float], needed: Needs) -> bytes | None:

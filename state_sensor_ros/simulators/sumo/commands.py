@@ -38,7 +38,7 @@ from state_sensor_ros.simulators import (
     INDICATORS_RIGHT,
     Pedals,
 )
-from state_sensor_ros.simulators.frame_arrays import global_from_unit
+from state_sensor_ros.simulators.frame_arrays import Floats, global_from_unit
 
 # The module libsumo, or a connection of traci: the same calls.
 Sumo: TypeAlias = Any
@@ -77,10 +77,11 @@ class _Found:
 class SumoEgo:
     """Takes the ego over at the first command."""
 
-    def __init__(self, sumo: Sumo, *, is_lent: bool) -> None:
+    def __init__(self, sumo: Sumo, *, is_lent: bool, is_driven: bool) -> None:
         self._sumo = sumo
-        self._is_lent = is_lent
+        self._is_lent, self._is_driven = is_lent, is_driven
         self._body: Bicycle | None = None
+        self._pedals = Pedals()
         self._name = ''
         self._length = 0.0
         self._found: _Found | None = None
@@ -106,10 +107,11 @@ class SumoEgo:
                 return
             # The angle, not the share of a lock that is not this vehicle's.
             forward = global_from_unit(last.kinematics[last.ego, 3:7][None])[0][:, 0]
-            body.advance(Pedals(
+            self._pedals = Pedals(
                 command.steering_angle / math.radians(FULL_LOCK_DEG), command.throttle,
-                command.brake, command.hand_brake, command.reverse), elapsed_s,
-                math.asin(min(max(float(forward[2]), -1.0), 1.0)))
+                command.brake, command.hand_brake, command.reverse)
+            body.advance(self._pedals, elapsed_s,
+                         math.asin(min(max(float(forward[2]), -1.0), 1.0)))
             self._move(body, _ANY_PLACE)
             if indicators is not None:
                 self._indicate(indicators)
@@ -120,17 +122,24 @@ class SumoEgo:
             self._body = None
 
     def shown(self, frame: Frame) -> Frame:
-        """Return a frame with the velocity of the driven ego."""
-        body = self._body
-        if body is None or frame.ego is None or frame.names[frame.ego] != self._name:
+        """Return a frame with the velocity and the inputs of the driven ego."""
+        body, pedals = self._body, self._pedals
+        if frame.ego is None:
             return frame
+        inputs: Floats = np.full((frame.n_actors, 4), math.nan)
+        if body is None or frame.names[frame.ego] != self._name:
+            # The wheels of the bicycle that the first command will move: controllers wait for it.
+            inputs[frame.ego, 3] = 0.0
+            return replace(frame, inputs=inputs) if self._is_driven else frame
+        inputs[frame.ego] = (pedals.throttle, pedals.brake, body.steering_angle / math.radians(
+            FULL_LOCK_DEG), body.steering_angle)
         kinematics = frame.kinematics.copy()
         row = kinematics[frame.ego]
         rate = body.speed * body.curvature
         axes = global_from_unit(row[None, 3:7])[0]
         row[7:10] = body.speed * axes[:, 0] + rate * _WHEELBASE_M / 2 * axes[:, 1]
         row[10:13] = (0.0, 0.0, rate)
-        return replace(frame, kinematics=kinematics)
+        return replace(frame, kinematics=kinematics, inputs=inputs)
 
     def stop(self, step_s: float) -> None:
         """Make steps until the driven ego stands; ``step_s``: simulated time of a step, s."""

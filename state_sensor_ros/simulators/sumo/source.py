@@ -48,6 +48,7 @@ class Run:
     own: SumoParameters
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether it makes steps only on request
+    is_driven: bool  # whether commands are expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class SumoSource(StepSource):
 
     def first_request(self) -> Run:
         self._has_begun, self._network = False, None
-        return Run(self._own, self.step_rate(self.settings), self.is_paused)
+        return Run(self._own, self.step_rate(self.settings), self.is_paused,
+                   bool(self.settings.control_input))
 
     def step_rate(self, settings: Settings) -> float:
         """Return the pace of the steps, 0 if the other clients of a joined SUMO set it."""

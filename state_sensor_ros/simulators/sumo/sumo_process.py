@@ -65,15 +65,16 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
     """Run SUMO until the scenario is over, again after each request to reset it."""
     driver = DriverRequests(run, requests)
     is_reset = False
-    while _serve_once(run.own, driver, frames, is_reset=is_reset):
+    while _serve_once(run, driver, frames, is_reset=is_reset):
         is_reset = True
         driver.clock.restart()
     frames.send(ProcessEnd('the scenario is over', is_failure=False))
 
 
-def _serve_once(own: SumoParameters, driver: DriverRequests, frames: Connection, *,
+def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
                 is_reset: bool) -> bool:
     """Run the scenario until it is over; return True if it is to begin again."""
+    own = run.own
     with _opened(own) as sumo:
         from traci import constants
         # SUMO resolves the path of the network of a configuration.
@@ -83,7 +84,7 @@ def _serve_once(own: SumoParameters, driver: DriverRequests, frames: Connection,
         reader = StepReader(sumo, constants, is_joined=not own.config)
         maker = StepFrames(network, own.ego)
         lights: dict[str, str] = {}
-        ego, frame = SumoEgo(sumo, is_lent=not own.config), None
+        ego, frame = SumoEgo(sumo, is_lent=not own.config, is_driven=run.is_driven), None
         with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
             while _goes_on(sumo):
                 if not driver.await_step(step_s):

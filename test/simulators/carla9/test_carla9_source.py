@@ -349,6 +349,9 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         assert server.ego.pedals.steer == -0.5
         frame = frame_of(packets, lambda frame: frame.inputs[frame.ego, 0] == 1.0)
         assert frame.inputs[frame.ego, 2] == 0.5
+        # Wheels of 70 degrees at full lock; a guest is told them after the step.
+        frame_of(packets, lambda frame: frame.inputs[frame.ego, 3] == pytest.approx(
+            math.radians(35.0)))
         commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
         commands.close()

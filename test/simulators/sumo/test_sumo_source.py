@@ -9,6 +9,7 @@
 """A SUMO that fails, ends, is killed or waits costs no more than its frames, and is named."""
 
 from contextlib import closing, suppress
+import math
 import os
 import signal
 import socket
@@ -23,9 +24,11 @@ import pytest
 from stopwatch import Stopwatch, until
 from sumo_runs import Collector, GRID, write_hill
 
-from state_sensor_ros.settings import Settings  # noqa: I100
+from state_sensor_ros.frame import speed_along  # noqa: I100
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import (
     EgoCommand,
+    FULL_LOCK_DEG,
     SourceState,
     TransportError,
     UnreachableError,
@@ -233,6 +236,26 @@ def test_sumo_closes_its_files_when_the_source_is_closed(tmp_path):
         assert not [packet for packet in packets if packet.game_time > 100]
         assert watch.seconds < 2.0
     assert (tmp_path / 'fcd.xml').read_text().rstrip().endswith('</fcd-export>')
+
+
+def test_sumo_ego_has_the_inputs_of_the_bicycle_that_moves_it():
+    own = SumoParameters(str(GRID), ego='first')
+    with source_of(own) as source:
+        assert np.isnan(take(source.packets(), 1)[0].inputs).all()
+    with source_of(own, settings=Settings(rate=0.0, control_input='autoware')) as source:
+        packets = source.packets()
+        before = take(packets, 20)[-1]
+        # Straight wheels, before the first command.
+        assert np.array_equal(before.inputs[before.ego], (np.nan,) * 3 + (0.0,), equal_nan=True)
+        source.send(EgoCommand(throttle=0.5, brake=0.0, steer=0.2, steering_angle=0.2))
+        while (frame := take(packets, 1)[0]).inputs[frame.ego, 0] != 0.5:
+            pass
+        _, brake, steer, angle = frame.inputs[frame.ego]
+        assert (brake, angle) == (0.0, 0.2)
+        assert steer == pytest.approx(0.2 / math.radians(FULL_LOCK_DEG))
+        assert frame.kinematics[frame.ego, 12] == pytest.approx(
+            speed_along(frame, frame.ego) * math.tan(angle) / 2.9)
+        assert np.isnan(np.delete(frame.inputs, frame.ego, axis=0)).all()
 
 
 def test_sumo_ego_brakes_when_the_driver_sends_no_more():
