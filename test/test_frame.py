@@ -25,8 +25,6 @@ from state_sensor_ros.frame import (
     Appearance,
     Boxes,
     Frame,
-    KIND_OBJECT,
-    KIND_VEHICLE,
     Lanes,
     Wheels,
 )
@@ -183,7 +181,3 @@ def test_has_pose_is_of_the_selected_rows():
     (['VEHICLE', 'Static'], {'vehicle'}, {'static'}, False)])
 def test_tags(tags, desired, undesired, is_wanted):
     assert TagRule(desired, undesired).passes(tags) is is_wanted
-
-
-def test_kinds_are_those_of_the_messages():
-    assert (KIND_OBJECT, KIND_VEHICLE) == (0, 1)

@@ -9,7 +9,6 @@
 # flake8: noqa: I100
 """Every parameter takes what it should and refuses the rest with a reason."""
 
-import math
 
 import pytest
 from wrong_values import SCHEMA, WRONG
@@ -35,15 +34,6 @@ def test_settings_refuse_wrong_values_in_the_text_of_a_command_line():
         if not (str in (declared.type, declared.item) or text == 'true'):
             with pytest.raises(ConfigError, match=f'^{name}: found .+; expected .+'):
                 checked_settings({name: declared.parsed(text)})
-
-
-def test_settings_wrong_values_follow_from_the_declaration():
-    for given in (('port', 0), ('port', 65536), ('labels', 'true'), ('tf', 'sometimes'),
-                  ('host', 'a b'), ('global_frame', '/map'), ('perception.missing', 1.5),
-                  ('carla.relay_port', 65534), ('outputs', ['sometimes']),
-                  ('global_frame_pose', [0.0] * 5), ('base_link_xyz', [0.0, math.nan, 0.0])):
-        # NaN differs from itself.
-        assert repr(given) in map(repr, WRONG)
 
 
 def test_settings_take_their_own_defaults():

@@ -11,8 +11,6 @@
 import gzip
 import json
 import shutil
-import signal
-import time
 
 from budgets import AWAIT_S, one_of
 from mock_simulator import served
@@ -23,8 +21,6 @@ from simulator_peer import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
-from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.storage.input_file import zstd
 
 N_FRAMES = 12
@@ -138,25 +134,6 @@ def test_damaged_compressed_trajectories_are_an_error(drive, tmp_path, refusal, 
     line = refusal(command, drive, *out)
     assert line.startswith(f'error: {drive}: ')
     assert '; expected ' in line
-
-
-def test_compressed_record_can_be_repaired_after_a_kill(tmp_path, capsys):
-    out, part = tmp_path / 'live.json.gz', tmp_path / '.live.json.gz.part'
-    source = IteratorSource(generate(3, 2, 100.0, 1, 'v2'))
-    with served(source, rate=100.0) as simulator, start(
-            'record', out, '--port', simulator.port) as process:
-        end_s = time.monotonic() + AWAIT_S
-        while not part.exists() or part.stat().st_size < 4000:
-            assert time.monotonic() < end_s
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-    assert not out.exists()
-    assert main(['repair', str(part), str(out)]) == 0
-    assert ' frames; lost: ' in capsys.readouterr().out
-    frames = json.loads(gzip.decompress(out.read_bytes()))
-    counts = [frame['sample_count'] for frame in frames]
-    assert len(counts) > 1
-    assert counts == list(range(counts[0], counts[0] + len(counts)))
 
 
 @pytest.fixture(params=['drive.json.gz', 'bag', 'bag/file'])

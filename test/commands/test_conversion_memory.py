@@ -9,20 +9,11 @@
 """The memory of a conversion does not depend on the length of the recording."""
 
 import json
-import subprocess
-import sys
 
-from programs import ENVIRONMENT, STATE_SENSOR
+from programs import peak_mb
 import pytest
 
 pytestmark = pytest.mark.thorough
-# A process starts with the peak of the one that started it: this one is small.
-LAUNCHER = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
 # A bag: the allowance is for noise. A table: the shorter recording has two groups of rows, and the
 # memory allocator takes ten to level off, below 400 MB. All rows of the longer one would take
 # 1700 MB more.
@@ -43,20 +34,12 @@ def write_recording(path, n_actors, n_frames):
     return path
 
 
-def peak_mb(*words):
-    """Return the peak of resident memory of `state_sensor convert`."""
-    done = subprocess.run(
-        [sys.executable, '-S', '-c', LAUNCHER, *STATE_SENSOR, 'convert', *map(str, words)],
-        env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout) / 1024
-
-
 @pytest.mark.parametrize(('name', 'options', 'n_actors', 'n_frames'), [
     ('table.parquet', (), 500, 400), ('table.csv', (), 500, 400), ('bag', (), 50, 600),
     # Longer than the predicted paths.
     ('bag', ('--outputs', 'autoware'), 50, 600)])
 def test_memory_of_a_conversion_does_not_grow(tmp_path, name, options, n_actors, n_frames):
-    short, long = (peak_mb(write_recording(tmp_path / 'in.json', n_actors, times * n_frames),
-                           tmp_path / name, '--force', *options) for times in (1, 5))
+    short, long = (peak_mb(
+        'convert', write_recording(tmp_path / 'in.json', n_actors, times * n_frames),
+        tmp_path / name, '--force', *options) for times in (1, 5))
     assert long < short + GROWTH_MB[name.partition('.')[0]]

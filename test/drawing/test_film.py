@@ -9,7 +9,6 @@
 """Films: what their pictures show, when, and that players read them."""
 
 import io
-import itertools
 
 from budgets import one_of
 from drawn_scenes import Agent, frame, ride, scene_of, SMALL
@@ -19,7 +18,7 @@ from PIL import Image
 import pytest
 
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
-from state_sensor_ros.drawing.style import EGO, FILM_SIZE, OBJECT, PageSize, PictureStyle
+from state_sensor_ros.drawing.style import EGO, OBJECT, PageSize, PictureStyle
 
 STYLE = PictureStyle('test', names=False, size=SMALL)
 
@@ -67,13 +66,6 @@ def test_film_of_an_empty_scene_has_one_picture(scene):
     assert len(list(film(scene, STYLE, 10))) == 1
 
 
-def test_film_names_stay_where_they_are():
-    scene = scene_of(*ride(11))
-    with_names = list(itertools.islice(film(scene, PictureStyle('', size=SMALL), 10), 3))
-    without = list(itertools.islice(film(scene, STYLE, 10), 3))
-    assert all((a != b).any() for a, b in zip(with_names, without, strict=True))
-
-
 def test_gif_plays_in_a_loop_at_its_rate():
     file = io.BytesIO()
     write_gif(scene_of(*ride(6)), file, STYLE)
@@ -108,10 +100,6 @@ def test_mp4_is_read_by_another_library(can_seek, tmp_path):
     assert len(pictures) == 11
     assert pictures[0].shape == (300, 400, 3)
     assert ego_pixels(pictures[-1], 40)[0] > ego_pixels(pictures[0], 40)[0] + 10
-
-
-def test_film_size_is_that_of_a_screen():
-    assert FILM_SIZE.width * FILM_SIZE.dpi == 800
 
 
 def test_film_as_gif_keeps_the_colors_of_small_marks():

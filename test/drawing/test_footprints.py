@@ -14,7 +14,6 @@ import pytest
 
 from state_sensor_ros.classes import class_of
 from state_sensor_ros.drawing.shapes import box_footprints, default_footprint
-from state_sensor_ros.frame import Boxes
 
 # Turns from a box's own axes to those of its vehicle: none, permuted ones as simulators send
 # them (x to the left, y up, z forward), half a turn.
@@ -42,15 +41,6 @@ def test_footprints_turn_with_the_actor():
     np.testing.assert_allclose(corners[0], [(3, 1), (3, -1), (-1, -1), (-1, 1)], atol=1e-12)
 
 
-def test_footprints_of_several_boxes_take_the_largest():
-    boxes = Boxes(np.array([1, 1, 1]), ('mirror', 'Body', 'wheel'), np.hstack((
-        np.zeros((3, 3)), np.array([STRAIGHT] * 3),
-        np.array([(.1, .1, .1), (4, 2, 1.5), (.6, .2, .6)]), np.ones((3, 3)))))
-    rows, corners = box_footprints(frame(0.0, Agent('a'), Agent('b'), boxes=boxes))
-    assert rows.tolist() == [1]
-    assert np.ptp(corners[0], axis=0) == pytest.approx((4.0, 2.0))
-
-
 def test_footprints_leave_out_invalid_boxes():
     rows, corners = box_footprints(frame(0.0, Agent('car'), boxes=box(
         0, (np.nan, 0, 0), STRAIGHT, (4, 2, 1))))
@@ -69,12 +59,3 @@ def test_footprints_without_boxes_are_empty():
     (0, ('walker',), (0.6, 0.6)), (0, ('cone',), (0.5, 0.5))])
 def test_footprints_without_a_box_are_those_of_the_class(kind, tags, size):
     assert np.ptp(default_footprint(class_of(kind, tags)), axis=0) == pytest.approx(size)
-
-
-def test_footprints_skip_a_large_box_without_a_pose():
-    boxes = Boxes(np.array([0, 0]), ('broken', 'Body'), np.hstack((
-        np.array([(np.nan, 0, 0), (0, 0, 0)]), np.array([STRAIGHT] * 2),
-        np.array([(9, 9, 9), (4, 2, 1.5)]), np.ones((2, 3)))))
-    rows, corners = box_footprints(frame(0.0, Agent('a'), boxes=boxes))
-    assert rows.tolist() == [0]
-    assert np.ptp(corners[0], axis=0) == pytest.approx((4.0, 2.0))

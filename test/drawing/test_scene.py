@@ -33,11 +33,6 @@ def test_scene_has_names_kinds_positions_and_speeds():
     assert scene.facts() == ['v2', '3 frames', '0.2 s', '2 vehicles', '1 object']
 
 
-def test_scene_ego_tag_is_a_parameter():
-    assert scene_of(frame(0.0, Agent('a', tags=('Chief',)), Agent('b', tags=('ego',))),
-                    ego_tag='chief').is_ego.tolist() == [True, False]
-
-
 def test_scene_nearest_instant_is_drawn():
     scene = scene_of(*ride(11))
     assert [scene.instant_at(at) for at in (None, 0.0, 0.34, 0.36, 99.0)] == [10, 0, 3, 4, 10]
@@ -131,7 +126,3 @@ def test_scene_of_nothing_is_empty():
         assert scene.duration_s == 0.0
         assert scene.samples_at(scene.instant_at(None)) == slice(0, 0)
         assert scene.outlines(slice(0, 0)).shape == (0, 4, 2)
-
-
-def test_scene_objects_are_not_vehicles():
-    assert scene_of(frame(0.0, Agent('sign', kind=KIND_OBJECT))).is_vehicle.tolist() == [False]

@@ -8,12 +8,10 @@
 # language governing permissions and limitations under the License.
 """The memory of an evaluation: rows are in temporary files, not in memory."""
 
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
-from programs import ENVIRONMENT, run_python, STATE_SENSOR
+from programs import peak_mb, run_python
 import pytest
 from stack_bags import PERCEPTION, TRACKING
 
@@ -21,13 +19,6 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 
-# A process starts with the peak of the one that started it: this one is small.
-LAUNCHER = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
 FULL = """
 import resource, signal
 from state_sensor_ros.errors import SinkError
@@ -55,12 +46,8 @@ def peak_bytes(folder, n_frames):
     assert main(['convert', str(truth), str(bag), '--outputs', 'autoware', '-p',
                  'autoware_objects:=[tracking, detection]', '-p', 'frame:=false', '-p',
                  'odometry:=false', '-q']) == 0
-    done = subprocess.run(
-        [sys.executable, '-S', '-c', LAUNCHER, *STATE_SENSOR, 'evaluate', str(truth), str(bag),
-         *(word for topic in TOPICS for word in ('--topic', topic)), '-q'],
-        env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return 1024 * int(done.stdout)
+    return 2 ** 20 * peak_mb('evaluate', truth, bag, *(
+        word for topic in TOPICS for word in ('--topic', topic)), '-q')
 
 
 @pytest.mark.thorough

@@ -10,7 +10,6 @@
 
 from contextlib import suppress
 import itertools
-import json
 import struct
 import threading
 
@@ -41,11 +40,6 @@ def difference(before, now):
 
 def counted(published=0, skipped=0, dropped=0):
     return {'published': published, 'skipped': skipped, 'dropped': dropped}
-
-
-def quoted(content):
-    """Write JSON with single quotes."""
-    return json.dumps(content).replace('"', "'").encode()
 
 
 def without(content, key):

@@ -11,7 +11,6 @@
 import json
 from pathlib import Path
 
-from paths import SAMPLE
 from rig import frame, Managed, NodeProcess, Remote, statuses
 
 N_FRAMES = 60
@@ -69,20 +68,6 @@ def test_playback_is_steered_by_parameters(domain, listener, tmp_path):
         assert remote.set('playback.paused', False).successful
         # Twenty times as fast it soon begins again: a loop is a restart.
         listener.until(lambda: frames[-1].sample_count < 30)
-
-
-def test_playback_of_the_shipped_sample(domain, listener):
-    with NodeProcess(domain, source='file', trajectory_file=str(SAMPLE), loop=True) as node:
-        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        listener.until(lambda: len(frames) > 5)
-        assert any('ego' in actor.tags for actor in frames[-1].actors)
-        listener.unsubscribe('/state_sensor/frame')
-        assert Remote(listener).set('rate', 1000.0).successful
-        listener.until(lambda: any(int(each.get('simulator restarts', 0)) > 1
-                                   for each in statuses(diagnostics)),
-                       what='two passes')
-        assert '[WARN]' not in node.log
 
 
 def test_playback_of_a_recording_that_was_cut_warns_once(domain, listener, tmp_path):

@@ -13,8 +13,6 @@ import os
 import signal
 import socket
 
-from blocked_modules import environment_without
-from budgets import AWAIT_S
 import numpy as np
 from paths import DATA, ROOT
 from process_state import children, has_ended
@@ -126,25 +124,6 @@ def sumo_of(node):
 
 def message_of(line):
     return line.partition(']: ')[2] or line
-
-
-def test_sumo_that_is_not_installed_is_one_line(domain, tmp_path):
-    with NodeProcess(domain, source='sumo', environment=environment_without(
-            'libsumo', tmp_path)) as node:
-        assert node.process.wait(AWAIT_S) == 1
-        [line] = node.log.splitlines()
-    assert 'source sumo: found no module libsumo; expected the library libsumo: ' in line
-
-
-@pytest.mark.parametrize(('parameters', 'words'), [
-    ({'sumo.config': '/nowhere.sumocfg'}, 'sumo.config: found no such file: /nowhere.sumocfg'),
-    ({'sumo.net': '/nowhere.net.xml'}, 'sumo.net: found no such file: /nowhere.net.xml'),
-    ({'sumo.config': __file__, 'sumo.port': 8813}, 'sumo.port: found 8813; expected 0')])
-def test_sumo_parameters_that_cannot_be_are_refused_at_start(domain, parameters, words):
-    with NodeProcess(domain, source='sumo', **parameters) as node:
-        assert node.process.wait(AWAIT_S) == 1
-        [line] = node.log.splitlines()
-    assert words in line
 
 
 def test_sumo_network_that_is_wrong_is_named_until_it_is_right(domain, listener, tmp_path):
