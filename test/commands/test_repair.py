@@ -17,7 +17,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import sqlite3
 import struct
 import subprocess
@@ -26,7 +25,7 @@ import time
 
 from budgets import AWAIT_S, is_large, one_of, tries
 from mcap_layout import CHUNK, DATA_END, offsets, records, rewritten, without_crcs
-from paths import DATA, ROOT
+from paths import DATA
 from programs import start
 import pytest
 from rosbags.rosbag2 import Reader
@@ -650,14 +649,6 @@ def test_repair_of_sqlite_passes_over_malformed_pages(source, sqlite, tmp_path, 
 
 # Programs that are killed
 
-def awaited(condition):
-    deadline = time.monotonic() + AWAIT_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return found
-
-
 def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch):
     def interrupted(self):
         raise KeyboardInterrupt
@@ -668,47 +659,6 @@ def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         main(['repair', str(source / 'mcap'), str(tmp_path / 'out')])
     assert list(tmp_path.iterdir()) == []
-
-
-SMALL_CHUNKS = """
-import sys
-from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.storage import mcap_writer, sqlite_writer
-mcap_writer._CHUNK_BYTES = sqlite_writer._COMMIT_BYTES = 16384
-sys.exit(main())
-"""
-
-
-@pytest.mark.parametrize('storage', one_of(['mcap', 'sqlite3']))
-def test_repair_of_what_a_killed_convert_leaves(source, tmp_path, repaired, storage):
-    text = (source / 'drive.json').read_bytes()
-    process = subprocess.Popen(
-        [sys.executable, '-c', SMALL_CHUNKS, 'convert', '-', str(tmp_path / 'bag'), '--storage',
-         storage, *(['--compression', 'none'] if storage == 'mcap' else [])],
-        cwd=ROOT, stdin=subprocess.PIPE)
-    process.stdin.write(text[:-300])
-    process.stdin.flush()
-
-    def begun():
-        return [path for path in tmp_path.rglob('bag_0.*') if path.is_file()
-                and path.stat().st_size > 100_000]
-
-    awaited(begun)
-    process.send_signal(signal.SIGKILL)
-    process.wait(AWAIT_S)
-    process.stdin.close()
-    [part] = tmp_path.iterdir()
-    assert part.name != 'bag'
-    line = repaired(part, 'bag')
-    topics, whole = described(source / storage)
-    found_topics, found = described(tmp_path / 'bag')
-    assert found_topics <= topics
-    assert is_part_of(found, whole)
-    assert len(found) > 20
-    assert line.startswith(f'{len(found)} messages')
-    assert main(['convert', str(tmp_path / 'bag'), str(tmp_path / 'back.json')]) == 0
-    frames = json.loads((tmp_path / 'back.json').read_bytes())
-    assert 1 < len(frames) < N_FRAMES
 
 
 # Anything

@@ -31,10 +31,7 @@ from rig import Managed, NodeProcess, statuses
 
 from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
 from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.ros.commanding import STATE_WAIT_S
-from state_sensor_ros.ros.graph_checks import check_packages
-from state_sensor_ros.settings import parse_settings
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
 CONTROL = 'autoware_control_msgs/Control'
@@ -272,12 +269,3 @@ def test_pedals_reach_carla_unchanged(domain, listener, rate):
         assert node.end()[0] == 0
         listener.until(lambda: (server._control.throttle, server._control.brake) == (0.0, 1.0),
                        what='the last brake')
-
-
-@pytest.mark.parametrize(('name', 'package'), [
-    ('ackermann', 'ackermann_msgs'), ('autoware', 'autoware_control_msgs')])
-def test_input_without_its_package_is_refused(monkeypatch, name, package):
-    monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
-    with pytest.raises(ConfigError, match=f'control_input: {name} needs the package '
-                       f'{package}: apt install ros-'):
-        check_packages(parse_settings({'control_input': name}))

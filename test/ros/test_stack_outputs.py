@@ -118,14 +118,17 @@ def test_second_publisher_is_named(domain, listener, simulator):
     listener.node.destroy_publisher(other)
 
 
-@pytest.mark.parametrize(('output', 'package'), [
-    ('autoware', 'autoware_perception_msgs'), ('derived_objects', 'derived_object_msgs'),
-    ('vision', 'vision_msgs')])
-def test_output_without_its_package_is_refused(monkeypatch, output, package):
+@pytest.mark.parametrize(('parameter', 'value', 'package'), [
+    ('outputs', 'autoware', 'autoware_perception_msgs'),
+    ('outputs', 'derived_objects', 'derived_object_msgs'), ('outputs', 'vision', 'vision_msgs'),
+    ('control_input', 'ackermann', 'ackermann_msgs'),
+    ('control_input', 'autoware', 'autoware_control_msgs')])
+def test_output_or_input_without_its_package_is_refused(monkeypatch, parameter, value, package):
     monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
-    with pytest.raises(ConfigError, match=f'outputs: {output} needs the package '
+    with pytest.raises(ConfigError, match=f'{parameter}: {value} needs the package '
                        f'{package}: apt install ros-'):
-        check_packages(parse_settings({'outputs': [output]}))
+        check_packages(parse_settings({
+            parameter: [value] if parameter == 'outputs' else value}))
 
 
 def stamp_of(message):
