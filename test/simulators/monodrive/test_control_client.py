@@ -347,14 +347,6 @@ def test_configured_source_configures_then_connects(peer, run):
     assert peer.types() == [CONFIGURE]
 
 
-def test_configured_source_closes_the_sensor_port_first(peer, run):
-    source, _ = run(settings_for(peer))
-    peer.wait_for(lambda p: 'sensor opened' in p.events)
-    source.close()
-    peer.wait_for(lambda p: len(p.events) == 4)
-    assert set(peer.events[2:]) == {'sensor closed', 'control closed'}
-
-
 def test_configured_source_configures_again_after_a_reconnect(peer, run):
     source, packets = run(settings_for(peer))
     peer.wait_for(lambda p: 'sensor opened' in p.events)

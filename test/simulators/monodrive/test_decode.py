@@ -240,22 +240,6 @@ def test_without_needs_lane_states_have_actors_only():
         assert not unread.road_id.any()
 
 
-def test_looks():
-    value = json.loads(sample('minimal_v2'))
-    value['frame']['vehicles'][0]['state'].update(color='Carpaint_Red', replay_class='/Game/X')
-    appearance = decoded(json.dumps(value).encode()).appearance
-    assert appearance is not None
-    assert appearance.colors == ('', 'Carpaint_Red')
-    assert appearance.replay_classes == ('', '/Game/X')
-
-
-def test_decoder_follows_a_change_of_generation():
-    decoder = Decoder()
-    names = ('minimal_v2', 'minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2')
-    assert [decoder.decode(sample(name))[0].frame.generation for name in names] \
-        == ['v2', 'v0', 'v1', 'v1t', 'v2']
-
-
 @pytest.mark.parametrize('of', [bytes, bytearray, memoryview])
 def test_payload_may_be_any_buffer(of):
     for payload in (sample('minimal_v2'), b'[' + sample('minimal_v2') + b']'):

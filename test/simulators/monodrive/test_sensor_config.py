@@ -15,7 +15,6 @@ import pytest
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive.sensor_config import (
-    read_json,
     read_sensor_config,
     state_sensor,
 )
@@ -59,26 +58,14 @@ def write(tmp_path):
 
 @pytest.mark.parametrize('value', [
     STATE, [STATE], [CAMERA, STATE], {'sensors': [CAMERA, STATE]}, {'a': CAMERA, 'b': STATE},
-    [CAMERA, STATE, 'comment', None]])
+    [CAMERA, STATE, 'comment', None], b'\xef\xbb\xbf' + json.dumps(STATE).encode()])
 def test_sensor_config_finds_the_state_sensor(write, value):
     assert read_sensor_config(write(value)) == PARAMETERS
-
-
-def test_sensor_config_makes_settings(write):
-    settings = parse_settings(read_sensor_config(str(write(STATE))))
-    assert (settings.port, settings.desired_tags) == (8701, ('vehicle',))
-    assert settings.debug_drawing
-    assert not settings.include_obb
 
 
 def test_sensor_config_sets_only_what_the_file_sets(write):
     assert read_sensor_config(write([{'type': 'State', 'fps': 30}])) == {}
     assert read_sensor_config(write({'type': 'State', 'listen_port': 8700.0})) == {'port': 8700}
-
-
-def test_sensor_config_may_begin_with_a_byte_order_mark(write):
-    text = b'\xef\xbb\xbf' + json.dumps(STATE).encode()
-    assert read_sensor_config(write(text)) == PARAMETERS
 
 
 def test_sensor_config_error_has_the_place_of_a_missing_comma(write):
@@ -138,10 +125,6 @@ def test_sensor_config_does_not_read_a_recording_to_its_end(write, monkeypatch):
     monkeypatch.setattr('state_sensor_ros.simulators.monodrive.sensor_config._MAX_BYTES', 100)
     with pytest.raises(ConfigError, match='found more than 100 bytes'):
         read_sensor_config(write([STATE] * 10))
-
-
-def test_sensor_config_reads_any_configuration(write):
-    assert read_json(write({'map': 'Straightaway5k'})) == {'map': 'Straightaway5k'}
 
 
 def test_sensor_config_written_is_read_back(write):

@@ -17,14 +17,12 @@ import io
 import itertools
 import json
 import random
-import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 from paths import GOOD
 import pytest
-from real_recordings import FILES, path_of
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
@@ -89,14 +87,6 @@ def test_elements_come_out_byte_for_byte(begin, end, separator):
         assert payload.column == len(before) - (before.rfind(b'\n') + 1) + 1
 
 
-@pytest.mark.parametrize('file', FILES)
-def test_recordings(file):
-    path = path_of(file)
-    with path.open('rb') as handle:
-        found = [json.loads(payload.data) for payload in read_payloads(handle, file)]
-    assert found == json.loads(path.read_bytes())
-
-
 @pytest.mark.parametrize('text', [b'[]', b' [ ]\n', b'[\n]'])
 def test_an_empty_array_is_an_empty_trajectory(text):
     assert payloads(text) == []
@@ -118,14 +108,6 @@ def test_cuts_anywhere_change_nothing(n_bytes):
     text = b' \n\t [' + b',\n'.join(TRICKY + FRAMES[:2]) + b'] \n\t '
     handle = Dripping(text, iter(lambda: n_bytes, None))
     assert [payload.data for payload in read_payloads(handle, 'x')] == TRICKY + FRAMES[:2]
-
-
-def test_random_cuts_change_nothing():
-    chance = random.Random(7)
-    text = b'[' + b',\n'.join((TRICKY + FRAMES) * 3) + b']'
-    for _ in range(20):
-        handle = Dripping(text, iter(lambda: chance.randint(1, 400), None))
-        assert [payload.data for payload in read_payloads(handle, 'x')] == (TRICKY + FRAMES) * 3
 
 
 @pytest.mark.parametrize('text', [b'', b'  \n ', b'\xef\xbb\xbf'])
@@ -246,27 +228,6 @@ def test_a_frame_without_end_does_not_fill_the_memory(monkeypatch, begin, again,
     with pytest.raises(TrajectoryFormatError, match=message):
         next(reader)
     assert handle.tell() < 2_000_000
-
-
-class Endless(io.RawIOBase):
-    """An array of any number of frames, made while it is read."""
-
-    def __init__(self, n_frames):
-        self._pieces = itertools.chain(
-            [b'[' + FRAMES[0]], itertools.repeat(b',\n' + FRAMES[0], n_frames - 1), [b']'])
-
-    def read(self, _=-1):
-        return b''.join(itertools.islice(self._pieces, 400))
-
-
-def test_memory_does_not_grow_with_the_file():
-    peaks = []
-    for n_frames in (2_000, 6_000):
-        tracemalloc.start()
-        assert sum(1 for _ in read_payloads(Endless(n_frames), 'x')) == n_frames
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.1 * peaks[0] < 8_000_000
 
 
 def test_errors_of_the_decoder_get_a_place():
