@@ -201,11 +201,6 @@ def test_carla_markers_show_colors_and_numbers(messages):
         assert marker.color.a == 1.0
 
 
-def test_carla_markers_are_in_the_array_of_the_boxes(messages):
-    assert {'ego', 'vehicles', 'labels', *NAMESPACES} <= {
-        marker.ns for marker in messages['~/markers'].markers}
-
-
 def test_carla_markers_of_the_gone_are_deleted():
     rig = Rig(debug_drawing=True)
     first = {(marker.ns, marker.id) for marker in rig.markers()}

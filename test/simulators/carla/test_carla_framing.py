@@ -66,15 +66,6 @@ def test_carla_framing_gives_the_same_frames_in_any_pieces(cut):
     assert (packets[0].time, packets[0].sample_count) == (0, 0)
 
 
-def test_carla_framing_keeps_what_was_sent():
-    assert fed(MeasurementFramer(10_000), stream(FRAMES[1]))[0].payload == stream(FRAMES[1])
-    assert join_messages(FRAMES[1]) == stream(FRAMES[1])
-
-
-def test_carla_framing_length_does_not_count_itself_and_is_little_endian():
-    assert messages_of(fed(MeasurementFramer(10_000), b'\x02\0\0\0ab\0\0\0\0')) == [[b'ab']]
-
-
 def test_carla_framing_empty_frame_is_an_empty_payload():
     packets = fed(MeasurementFramer(100), stream([], FRAMES[0]))
     assert [packet.payload for packet in packets] == [b'', stream(FRAMES[0])]
@@ -115,8 +106,3 @@ def test_carla_framing_splits_or_refuses(data):
     except DecodeError:
         return
     assert join_messages(messages) + scene == data
-
-
-@given(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=4))
-def test_carla_framing_splits_what_was_joined(messages):
-    assert [bytes(m) for m in split_frame(join_messages(messages))[0]] == messages

@@ -111,16 +111,6 @@ def test_osi_hostile_objects_in_commands(tmp_path, capsys):
     assert 'Traceback' not in capsys.readouterr().err
 
 
-def test_osi_angles_outside_of_half_a_turn_are_the_same_rotations(tmp_path):
-    turns = [0.0, 2.0 * math.pi, -6.0 * math.pi]
-    messages = [changed(osi_traces.ground_truth(i / 20), set_base('orientation', yaw=0.7 + turn))
-                for i, turn in enumerate(turns)]
-    frames, _ = frames_and_faults(osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages))
-    for frame in frames:
-        _x, _y, z, w = frame.orientation_xyzw[1]
-        assert 2.0 * math.atan2(z, w) % math.tau == pytest.approx(0.7)
-
-
 def test_osi_message_that_cannot_be_parsed_is_one_fault(tmp_path):
     whole = [osi_traces.ground_truth(i / 20) for i in range(4)]
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [*whole[:2], b'\xff' * 9, *whole[2:]])

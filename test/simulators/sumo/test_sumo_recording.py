@@ -61,22 +61,10 @@ def test_fcd_recording_is_simulated_with_the_ego_of_the_parameter(ego):
         ('a', ego == 'a'), ('b', ego == 'b')]
 
 
-@pytest.mark.parametrize('command', [['inspect', 'fcd.xml', '--json'],
-                                     ['convert', 'fcd.xml', '-']], ids=lambda words: words[0])
-def test_fcd_recording_is_shown_with_the_ego_of_the_parameter(command, capsys):
-    assert main([*command, '-p', 'sumo.ego:=b']) == 0
-    text = capsys.readouterr().out
-    assert '"egos": [\n    "b"\n  ]' in text if command[0] == 'inspect' else '"ego"' in text
-
-
 def test_fcd_recording_has_no_size_of_its_frames(capsys):
     """``frames      1, 0 B`` was printed."""
     assert main(['inspect', 'fcd.xml']) == 0
     assert re.search(r'^frames +\d+$', capsys.readouterr().out, re.MULTILINE)
-
-
-def test_fcd_recording_is_viewed_with_the_ego_of_the_parameter():
-    assert main(['view', 'fcd.xml', '--save', 'out.rrd', '-p', 'sumo.ego:=b']) == 0
 
 
 @pytest.mark.parametrize(('name', 'code', 'text'), [

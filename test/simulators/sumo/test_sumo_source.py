@@ -65,20 +65,6 @@ def test_sumo_names_a_wrong_scenario(tmp_path, file, text, words):
     assert '\n' not in str(error.value)
 
 
-def test_sumo_that_fails_in_the_middle_keeps_its_reason(tmp_path):
-    config = write_hill(tmp_path)
-    routes = tmp_path / 'hill.rou.xml'
-    routes.write_text(routes.read_text().replace(
-        '</routes>', '<vehicle id="z" type="car" depart="2"><route edges="turn up"/></vehicle>'
-        '</routes>'))
-    with source_of(SumoParameters(str(config))) as source:
-        with pytest.raises(TransportError, match="'z'") as error:
-            for _ in source.packets():
-                pass
-        assert 'no connection' in str(error.value).lower() \
-            or 'no valid route' in str(error.value).lower()
-
-
 def test_sumo_network_that_is_none_is_named(tmp_path):
     (tmp_path / 'x.net.xml').write_text('<net')
     with source_of(SumoParameters(str(GRID), net=str(tmp_path / 'x.net.xml'))) as source, \
