@@ -22,12 +22,6 @@ def words_of(names, rows, *, seed=3, number=7):
     return actor_words(seed, number, SimpleNamespace(names=names), np.array(rows, np.int64))
 
 
-def test_words_of_an_actor_depend_neither_on_the_others_nor_on_its_row():
-    [one] = words_of(('a',), [0]).T.tolist()
-    assert words_of(('b', 'a', 'c'), [2, 1]).T.tolist()[1] == one
-    assert words_of(('b', 'a'), []).shape == (4, 0)
-
-
 def test_words_depend_on_seed_frame_and_name():
     # Half of a surrogate pair may be in a name; numbers are below 2 ** 64.
     names = 'a', 'b', '\ud800', ''
