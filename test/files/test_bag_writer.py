@@ -26,7 +26,7 @@ from ruamel.yaml import YAML
 
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.bags import bag_topics
-from state_sensor_ros.files.bags.bag_topics import definition, full_name, type_hash
+from state_sensor_ros.files.bags.bag_topics import definition, type_hash
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.storage import mcap_writer
 from state_sensor_ros.files.storage.input_file import decompress
@@ -263,13 +263,6 @@ def test_bag_log_times_increase_where_stamps_decrease(path):
     sink.finish()
     assert [at_ns for _, _, at_ns, _ in contents(path)[0]] == [
         3_000_000_000, 3_050_000_000, 3_100_000_000, 3_150_000_000, 3_200_000_000]
-
-
-@pytest.mark.parametrize(('topic', 'node', 'expected'), [
-    ('~/frame', '/state_sensor', '/state_sensor/frame'),
-    ('~/frame', '/front/sensor', '/front/sensor/frame'), ('/tf', '/front/sensor', '/tf')])
-def test_bag_names_topics_as_the_node_does(topic, node, expected):
-    assert full_name(topic, node) == expected
 
 
 def test_bag_in_a_missing_folder_is_one_error(tmp_path):

@@ -66,14 +66,6 @@ def test_part_is_not_written_through_a_link(output):
     assert Part(output, is_folder=False).path.name == '.out [1].json.2.part'
 
 
-def test_part_is_kept_on_request(output):
-    part = Part(output, is_folder=False)
-    part.path.write_text('text')
-    part.keep()
-    part.discard()
-    assert part.path.read_text() == 'text'
-
-
 @pytest.mark.parametrize('is_whole', [False, True])
 def test_part_is_removed_with_one_descriptor(output, is_whole):
     """As many as are left where a program has failed for lack of them, or just not."""

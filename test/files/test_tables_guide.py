@@ -71,7 +71,7 @@ def test_tables_guide_many_recordings_in_duckdb(folder, monkeypatch):
         path.parent.mkdir(parents=True)
         assert main(['synth', str(path), '--frames', frames, '--vehicles', '3']) == 0
     assert main(['convert', str(folder / 'drives'), str(folder / 'tables'),
-                 '--to', 'parquet']) == 0
+                 '--to', 'parquet', '--jobs', '1']) == 0
     rows = answer('One table', 'duckdb', folder, monkeypatch)['fastest'].fetchall()
     found = {name: (actors, speed) for name, actors, speed in rows}
     assert set(found) == {'tables/a/a.parquet', 'tables/b/b.parquet'}

@@ -14,8 +14,6 @@ import numpy as np
 from paths import CARLA, SAMPLE
 import pyarrow.parquet as pq
 import pytest
-from raw_frames import actors_of, xyz_of
-from real_recordings import FILES, path_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
@@ -30,26 +28,6 @@ def drive(tmp_path):
     path = tmp_path / 'drive.json'
     assert main(['synth', str(path), '--frames', '12', '--vehicles', '4', '--objects', '2']) == 0
     return path
-
-
-@pytest.mark.parametrize('file', FILES)
-def test_library_has_the_numbers_of_real_recordings(file):
-    path = path_of(file)
-    frames = json.loads(path.read_text())
-    n_frames = 0
-    with sensor.open_recording(path) as recording:
-        for frame, text in zip(recording, frames, strict=True):
-            n_frames += 1
-            states = actors_of(text)
-            assert frame.names == tuple(state['name'] for state in states)
-            assert frame.game_time == text.get('game_time', frame.game_time)
-            for i, state in enumerate(states):
-                pose = state.get('odometry', {}).get('pose') or state
-                x_cm, y_cm, z_cm = xyz_of(pose['position'])
-                assert frame.position_xyz[i] == pytest.approx(
-                    [x_cm / 100, -y_cm / 100, z_cm / 100], abs=1e-9)
-    assert n_frames == len(frames)
-    assert recording.faults == []
 
 
 def test_library_reads_a_recording_again(drive):
@@ -109,13 +87,6 @@ def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monk
             assert recording[i].names == frames[i].names
             np.testing.assert_array_equal(recording[i].kinematics, frames[i].kinematics)
     assert len(read) < 8 * 5
-
-
-def test_library_reads_datasets_of_carla():
-    with sensor.open_recording(CARLA / 'episode_00000') as recording:
-        frames = list(recording)
-    assert frames
-    assert all(frame.generation == 'carla' and frame.ego is not None for frame in frames)
 
 
 def test_library_frames_cannot_be_changed(drive):

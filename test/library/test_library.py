@@ -85,12 +85,6 @@ def test_library_is_light():
     assert first < 2.6
 
 
-def test_library_star_import():
-    names: dict[str, object] = {}
-    exec('from state_sensor_ros import *', names)
-    assert names['open_recording'] is sensor.open_recording
-
-
 @pytest.fixture(scope='module')
 def drive(tmp_path_factory):
     folder = tmp_path_factory.mktemp('examples')

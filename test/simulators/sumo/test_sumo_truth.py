@@ -9,17 +9,14 @@
 """Frames of SUMO equal its own FCD output of the same run, read by ElementTree."""
 
 from contextlib import closing
-from itertools import pairwise
 
 import numpy as np
-from paths import ROOT
 import pytest
 from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
-from state_sensor_ros.simulators.sumo.recording import FcdRecording
 from state_sensor_ros.simulators.sumo.source import SumoSource
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
