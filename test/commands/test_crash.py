@@ -16,7 +16,6 @@ from pathlib import Path
 import re
 import shutil
 import signal
-import subprocess
 
 from budgets import first_of, spread, tries
 from paths import CARLA
@@ -225,58 +224,3 @@ def check_full(trial, runs):
             assert name in ended.errors, what
     assert found[0] in ('none', 'old')
     assert found[-1] == 'new'
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Return a function that mounts a file system of so many KiB."""
-    folder = tmp_path / 'disk'
-    mounted = []
-
-    def mount(n_kib):
-        while mounted:
-            subprocess.run(['umount', mounted.pop()], check=True)
-        folder.mkdir(exist_ok=True)
-        if subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={n_kib}k', 'tmpfs', folder],
-                          capture_output=True, check=False).returncode:
-            pytest.skip('mounting is not permitted')
-        mounted.append(folder)
-        return folder
-
-    yield mount
-    while mounted:
-        subprocess.run(['umount', mounted.pop()], check=True)
-
-
-@pytest.mark.parametrize(('has_old', 'name'), first_of(CASES))
-def test_on_a_small_disk_the_old_one_stays(cases, tmp_path, small_disk, name, has_old):
-    case = cases[name]
-    whole = Trial(case, tmp_path / 'work', has_old)
-    n_kib, codes, seen = 4, set(), tmp_path / 'seen'
-    while codes != {0, 1} or n_kib < 16:
-        disk = small_disk(n_kib)
-        n_kib += max(4, n_kib // 10 * 4)
-        out = disk / whole.out.name
-        if has_old:
-            try:
-                copy(whole.kept, out)
-            except (OSError, shutil.Error):
-                # Not even the old one fits.
-                continue
-        ended = run_cut_short(*case.words, *(['--force'] if has_old else []), folder=disk)
-        codes.add(ended.code)
-        contents = None
-        if out.exists():
-            # A copy is read: a reader that is not closed yet keeps the disk busy.
-            shutil.rmtree(seen, ignore_errors=True)
-            seen.mkdir()
-            contents = case.read(copy(out, seen / out.name))
-        if ended.code == 0:
-            assert contents == whole.new
-        elif has_old:
-            assert contents == whole.old
-        elif name == 'record' and contents is not None:
-            assert contents == whole.new[:len(contents)] != []
-        else:
-            assert contents is None
-        assert ended.code == 0 or ended.errors.count('\n') == 1

@@ -107,14 +107,6 @@ def test_cut_trajectory_is_inspected(cut, capsys):
     assert anomaly['text'].startswith(f'{n_frames} whole frames; lost: ')
 
 
-def test_cut_trajectory_is_drawn(tmp_path, capsys):
-    path = tmp_path / 'cut.json'
-    path.write_bytes(CUTS['in a name'])
-    assert main(['render', str(path), str(tmp_path / 'out.html')]) == 0
-    check_warning(capsys.readouterr().err, path, N_FRAMES - 1)
-    assert (tmp_path / 'out.html').stat().st_size > 10_000
-
-
 def test_cut_trajectory_is_read_from_standard_input(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr('sys.stdin', io.TextIOWrapper(io.BytesIO(CUTS['in a character'])))
     assert main(['convert', '-', str(tmp_path / 'out.json')]) == 0

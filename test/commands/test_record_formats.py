@@ -136,6 +136,9 @@ def test_recorded_format_keeps_what_has_come_when_interrupted(peer, out, capsys,
     assert names(out.parent) == [out.name]
 
 
+@pytest.mark.parametrize('out', one_of(
+    ['bag', 'out.mcap', 'out.csv', *(name for name in OUTS if name not in (
+        'bag', 'out.mcap', 'out.csv'))], n_always=3), indirect=True)
 def test_recorded_format_has_no_name_when_killed(peer, out):
     """A later recording of that name begins beside what is left, and leaves it."""
     with start('record', out.name, '--port', str(peer.port), cwd=out.parent) as process:

@@ -647,11 +647,6 @@ def test_many_bags_by_one_truth(tmp_path, capsys, drive, stack):
     assert 'found stamps' in bad['error']
     assert captured.err.splitlines()[-1].startswith(
         'error: evaluate: 1 of 2 bags failed')
-    assert main(['evaluate', str(drive), str(tmp_path / 'runs' / 'good'), str(stack)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:4] == ['bag', 'mAP', 'NDS', 'HOTA']
-    # The last line is the mean.
-    assert len(lines) == 4
 
 
 def late(message, log_ns):

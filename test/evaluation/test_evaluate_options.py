@@ -284,7 +284,7 @@ def test_many_bags_have_a_row_of_means(tmp_path, drive, stack, capsys):
     assert main(['evaluate', str(drive), str(stack), str(half), '--topic', TRACKING,
                  '--jobs', '1']) == 0
     heading, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert heading[:3] == ['bag', 'mAP', 'NDS']
+    assert heading[:4] == ['bag', 'mAP', 'NDS', 'HOTA']
     assert [row[0] for row in rows][-1] == 'mean'
     for column in range(1, 6):
         numbers = [row[column] for row in rows]

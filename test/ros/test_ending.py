@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 
-from budgets import AWAIT_S, each_once, one_of, tries
+from budgets import AWAIT_S, one_of, tries
 from process_state import cpu_s, handles, wait_until_asleep
 from programs import PIPES, start_node
 import pytest
@@ -260,23 +260,13 @@ def is_idle(node):
 
 # A program with threads and work of its own.
 HEAD = """
-import os, sys, threading, time
+import os
 from state_sensor_ros.standard_streams import StandardStreams
 from state_sensor_ros.ros.program import Ending
 ending = Ending(StandardStreams(1, 2))
 """
-STUCK_THREAD = """
-threading.Thread(target=threading.Event().wait, daemon=True).start()
-"""
 READY = """
 print('ready', flush=True)
-"""
-UNTIL_WANTED = """
-while not ending.is_wanted():
-    time.sleep(0.01)
-"""
-LEAVE = """
-sys.exit(ending.leave(3))
 """
 FOR_EVER = """
 os.read(os.pipe()[0], 1)
@@ -305,15 +295,6 @@ def end(process, number):
     watch = Stopwatch(process)
     process.send_signal(number)
     return watch.wait(), watch.seconds
-
-
-@pytest.mark.parametrize(('number', 'thread'), each_once(SIGNALS, ['', STUCK_THREAD]))
-def test_ending_leaves_with_the_code_of_the_program(start, number, thread):
-    with start(thread, READY, UNTIL_WANTED, LEAVE) as process:
-        code, seconds = end(process, number)
-        assert code == 3
-        assert seconds < END_S
-        assert process.stderr.read() == ''
 
 
 @pytest.mark.parametrize('number', one_of(SIGNALS))

@@ -28,7 +28,7 @@ from rig import frame, framed, Managed, NodeProcess, Remote, state
 from wrong_values import other_value, SCHEMA, WRONG
 import yaml
 
-from state_sensor_ros.ros.node_parameters import _of_type, _plain, NodeParameters
+from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.settings import NAMES, rule_of
 
 START_S, PERIOD_S = 1.0, 0.05
@@ -93,18 +93,6 @@ def test_parameters_are_read_back_from_their_dump(domain, listener):
         assert node.is_alive
 
 
-@pytest.mark.parametrize(('text', 'code', 'value'), [
-    ('nan', ParameterType.PARAMETER_DOUBLE, math.nan),
-    ('1e-09', ParameterType.PARAMETER_DOUBLE, 1e-09),
-    ('[1.0, nan]', ParameterType.PARAMETER_DOUBLE_ARRAY, [1.0, math.nan]),
-    ("['1e-09', 'nan']", ParameterType.PARAMETER_DOUBLE_ARRAY, [1e-09, math.nan]),
-    ('fast', ParameterType.PARAMETER_DOUBLE, 'fast')])
-def test_parameters_that_yaml_takes_for_texts_are_numbers(text, code, value):
-    given = Parameter.from_parameter_msg(
-        ParameterMessage(name='x', value=get_parameter_value(text)))
-    assert repr(_plain(_of_type(given, code).value)) == repr(value)
-
-
 def test_parameters_of_two_names_have_one_value(domain, listener):
     with NodeProcess(domain, source='tcp', autostart=False, camera_fov=70.0):
         remote = Remote(listener)
@@ -149,19 +137,13 @@ def test_parameters_of_the_source_change_with_it(listener):
     node.destroy_node()
 
 
-def test_parameters_of_two_names_with_two_values_are_refused(domain):
-    with NodeProcess(domain, camera_fov=70.0, **{'carla.camera_fov': 80.0}) as node:
-        assert node.process.wait(AWAIT_S) == 1
-        assert 'carla.camera_fov' in node.log
-        assert 'expected one value' in node.log
-
-
 @pytest.mark.parametrize(('parameters', 'words'), [
     ({'port': 0}, 'port: found 0; expected 1 to 65535'),
     ({'osi.ego': 0, 'source': 'osi'}, '''found 0; expected text; quote it: -p "osi.ego:='0'"'''),
     ({'tf': 'sometimes'}, 'tf: found .sometimes.; expected one of all, ego, none'),
     ({'rate': 'fast'}, 'rate: found .fast.; expected a number'),
     ({'control_port': 8999}, 'desired_tags: found an empty list'),
+    ({'camera_fov': 70.0, 'carla.camera_fov': 80.0}, 'carla.camera_fov.*expected one value'),
     ({'config_file': '/nowhere/sensors.json'}, '/nowhere/sensors.json'),
     ({'source': 'file', 'trajectory_file': '/nowhere/drive.json'}, '/nowhere/drive.json'),
     ({'source': 'file', 'trajectory_file': str(SAMPLE), 'playback.seek': 5},
@@ -392,16 +374,3 @@ def test_parameters_that_another_source_does_not_use_are_logged_at_the_change(do
             ('osi', 'relay_port'), ('monodrive', 'relay_port'), ('monodrive', 'rate, relay_port'))]
         listener.until(lambda: node.log.count('does not use') >= len(unused), what='the lines')
         assert re.findall('source .* does not use .*', node.log) == unused
-
-
-def test_parameters_that_the_source_does_not_use_are_named_and_refused(domain, listener,
-                                                                       simulator):
-    with NodeProcess(domain, port=simulator.port, trajectory_file='drive.json', loop=True,
-                     rate=1.0, relay_port=3000) as node:
-        remote = Remote(listener)
-        line = 'source monodrive does not use the parameters trajectory_file, loop, relay_port'
-        listener.until(lambda: line in node.log, what='the line of the log')
-        assert node.log.count('does not use') == 1
-        result = remote.set('rate', 2.0)
-        assert not result.successful
-        assert 'source monodrive does not use it' in result.reason
