@@ -13,13 +13,18 @@ import importlib
 import itertools
 import json
 import math
+import os
+import subprocess
 
+from budgets import AWAIT_S
 import numpy as np
 from paths import ROOT
 import pytest
 import rclpy
 from rclpy.serialization import deserialize_message, serialize_message
+from rig import packet
 from silent_sink import SilentSink
+from visualization_msgs.msg import Marker
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.emulator.traffic.frame_generator import generate
@@ -165,3 +170,70 @@ def test_rival_publishes_the_same(kind, ours, theirs):
     assert topics
     for topic in topics:
         compare(ours[topic], theirs[topic], topic)
+
+
+def drawn(arrays):
+    """
+    Return the markers that a display receives, array by array.
+
+    The id of a marker is replaced by the order of its first appearance.
+    """
+    lists, shown, n_shown = [], {}, 0
+    for array in arrays:
+        markers = [plain(marker) for marker in array.markers]
+        for marker in markers:
+            key = marker['ns'], marker['id']
+            if marker['action'] == Marker.ADD:
+                if key not in shown:
+                    shown[key] = n_shown
+                    n_shown += 1
+                marker['id'] = shown[key]
+                continue
+            if marker['action'] == Marker.DELETE:
+                # None for a deletion that is repeated for displays that are slow.
+                marker['id'] = shown.pop(key, None)
+            # The pose of a deleted marker has no meaning.
+            del marker['pose']
+        markers = [marker for marker in markers if marker['id'] is not None]
+        lists.append(sorted(markers, key=lambda marker: (marker['action'], marker['id'])))
+    return lists
+
+
+def test_rival_draws_the_same(ours, theirs):
+    mine, yours = (drawn(received['~/markers']) for received in (ours, theirs))
+    assert list(differences(mine, yours)) == []
+    assert {marker['action'] for array in mine for marker in array} == {
+        Marker.ADD, Marker.DELETE, Marker.DELETEALL}
+
+
+@pytest.mark.parametrize('library', ['nlohmann_json', 'simdjson'])
+def test_rival_in_cpp_publishes_the_same(library, ours, domain, listener, simulator, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    program = importlib.import_module('cpp_rival').built().get(library)
+    if program is None:
+        pytest.skip(f'no rival with {library} is built: `make bench` does where rclcpp and '
+                    f'{library} are installed')
+    theirs = {topic: listener.subscribe(
+        topic.replace('~', '/rival'), type_name(messages[0]), latched=True)
+        for topic, messages in ours.items()}
+    with subprocess.Popen([program, '127.0.0.1', str(simulator.port), 'durable'],
+                          env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}) as process:
+        try:
+            simulator.accept()
+            simulator.send(*map(packet, traffic()))
+            listener.until(lambda: all(len(theirs[topic]) == len(messages)
+                                       for topic, messages in ours.items()))
+            topics = dict(listener.node.get_publisher_names_and_types_by_node('rival', '/'))
+            simulator.hang_up()
+            assert process.wait(AWAIT_S) == 0
+        finally:
+            process.kill()
+    assert topics.keys() - {'/rosout', '/parameter_events'} == {
+        topic.replace('~', '/rival') for topic in ours}
+    for topic in ours.keys() - {'~/markers'}:
+        compare(ours[topic], theirs[topic], topic)
+    assert list(differences(*(drawn(each['~/markers']) for each in (ours, theirs)))) == []
+
+
+def type_name(message):
+    return f'{type(message).__module__.partition(".")[0]}/{type(message).__name__}'
