@@ -41,14 +41,6 @@ def test_database_of_another_program_is_not_called_damaged(tmp_path, refusal):
         'of ROS 2')
 
 
-@pytest.mark.parametrize(('name', 'expected'), [
-    ('empty.json', 'a JSON array of frames'), ('empty.mcap', 'an MCAP file')])
-def test_empty_file_is_named(tmp_path, refusal, name, expected):
-    path = tmp_path / name
-    path.touch()
-    assert refusal('inspect', path) == f'error: {path}: found an empty file; expected {expected}'
-
-
 def test_folder_in_place_of_a_file_is_named(tmp_path, refusal):
     folder = tmp_path / 'drive.json'
     folder.mkdir()

@@ -233,20 +233,15 @@ def test_wrong_word_is_answered_with_the_nearest(capsys, words, text):
 
 
 @pytest.mark.parametrize('command', COMMANDS)
-def test_help_ends_with_examples(capsys, command):
-    with pytest.raises(SystemExit, match='0'):
-        main([command, '--help'])
-    examples = capsys.readouterr().out.partition('\nexamples:\n')[2].strip().splitlines()
-    assert 2 <= len(examples) <= 3
-    assert all(line.strip().startswith(f'state_sensor {command}') for line in examples)
-
-
-@pytest.mark.parametrize('command', COMMANDS)
-def test_help_is_a_page_and_names_what_sets_parameters(monkeypatch, capsys, command):
+def test_help_is_a_page_with_examples_and_names_what_sets_parameters(monkeypatch, capsys, command):
     monkeypatch.setenv('COLUMNS', '100')
     with pytest.raises(SystemExit, match='0'):
         main([command, '--help'])
-    lines = capsys.readouterr().out.splitlines()
+    text = capsys.readouterr().out
+    examples = text.partition('\nexamples:\n')[2].strip().splitlines()
+    assert 2 <= len(examples) <= 3
+    assert all(line.strip().startswith(f'state_sensor {command}') for line in examples)
+    lines = text.splitlines()
     assert len(lines) <= 45
     assert max(map(len, lines)) <= 100
     assert any(line.startswith('  -p NAME:=VALUE ') for line in lines)
