@@ -15,6 +15,8 @@ Nothing here is shared with the package: scalars and products of quaternions.
 from dataclasses import dataclass, field
 import math
 
+import numpy as np
+
 CAR = (4.6, 1.85, 1.5)
 PERSON = (0.6, 0.6, 1.75)
 
@@ -129,6 +131,11 @@ def conjugate(q):
 def turned(q, v):
     """Rotate v by q."""
     return product(product(q, (*v, 0.0)), conjugate(q))[:3]
+
+
+def matrix_of(q):
+    """Return the axes of a body as columns."""
+    return np.array([turned(q, axis) for axis in np.eye(3)]).T
 
 
 def into(q, v):

@@ -22,14 +22,12 @@ import numpy as np
 from paths import ROOT
 import programs
 import pytest
+from raw_actors import matrix_of
 
 from state_sensor_ros import open_recording
 from state_sensor_ros.emulator.carla9_server.road_map import NO_ROADS
 from state_sensor_ros.emulator.carla9_server.scenes import RecordedScene, TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_server import (
-    WorldOptions,
-    WorldServer,
-)
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.simulators import build_frame
 from state_sensor_ros.simulators.carla9.mock_server import KnownBodies
@@ -116,13 +114,6 @@ def test_client_has_the_numbers_of_the_source(n_vehicles, n_objects):
     assert roles.count('hero') == 1
 
 
-def matrix_of(x, y, z, w):
-    """Return the axes of a body as columns, by the definition of a quaternion."""
-    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
-
-
 def check_recorded(frame, found):
     """Compare what a client sees with a frame, whose y is to the left."""
     mirror = np.array([1.0, -1.0, 1.0])
@@ -136,8 +127,7 @@ def check_recorded(frame, found):
         np.testing.assert_allclose(
             np.radians(state[9:12]), np.nan_to_num(frame.angular_velocity_xyz[row]) * -mirror,
             atol=1e-5)
-        x, y, z, w = frame.orientation_xyzw[row]
-        axes = matrix_of(x, y, z, w).T * mirror * np.array([[1.0], [-1.0], [1.0]])
+        axes = matrix_of(frame.orientation_xyzw[row]).T * mirror * mirror[:, None]
         np.testing.assert_allclose(found['axes'][str(number)], axes, atol=2e-5)
         at, = np.flatnonzero(frame.boxes.actor == row)
         np.testing.assert_allclose(

@@ -21,6 +21,7 @@ from programs import run_python
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from raw_actors import matrix_of
 from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
@@ -281,19 +282,12 @@ def cubes_of(messages):
         for marker in array.markers:
             if (marker.type, marker.action) == (1, 0):
                 at, turn, size = marker.pose.position, marker.pose.orientation, marker.scale
-                axes = rotation_of(turn.x, turn.y, turn.z, turn.w) * [size.x, size.y, size.z] / 2
+                axes = matrix_of((turn.x, turn.y, turn.z, turn.w)) * [size.x, size.y, size.z] / 2
                 corners.append(sorted(
                     tuple((axes @ signs + [at.x, at.y, at.z]).round(4).tolist())
                     for signs in itertools.product((-1, 1), repeat=3)))
         arrays.append(corners)
     return arrays
-
-
-def rotation_of(x, y, z, w):
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
 
 
 def test_table_goes_back_into_the_same_markers(drive, tmp_path):

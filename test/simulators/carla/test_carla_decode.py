@@ -18,21 +18,17 @@ from carla_example import EXAMPLE
 import carla_wire as wire
 from carla_wire import join_messages
 from essentials import ESSENTIALS
-from google.protobuf import json_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
+from raw_actors import matrix_of
 
-from state_sensor_ros.emulator.carla_server.carla_schema import Measurements
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.simulators.carla.carla_data import NO_LIGHT
 from state_sensor_ros.simulators.carla.dataset_writer import format_measurement_file
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder, DatasetDecoder, GameClock
-
-MEASUREMENT_MEMBERS = ('frameNumber', 'gameTimestamp', 'platformTimestamp', 'nonPlayerAgents',
-                       'playerMeasurements')
 
 
 def dataset(document, **kwargs):
@@ -157,13 +153,6 @@ def test_carla_dataset_takes_both_spellings(spelling):
     decoded = DatasetDecoder().decode_dataset(text.replace(f'"{usual}"', f'"{spelling}"').encode())
     assert decoded.faults == ()
     check_example(decoded.frame)
-
-
-def test_carla_dataset_all_in_snake_case():
-    members = {name: EXAMPLE[name] for name in MEASUREMENT_MEMBERS}
-    message = json_format.ParseDict(members, Measurements())
-    document = json_format.MessageToDict(message, preserving_proto_field_name=True)
-    check_example(dataset(document).frame)
 
 
 def test_carla_dataset_of_zeros_has_almost_no_members():
@@ -378,13 +367,6 @@ def carla_axes(roll, pitch, yaw):
     return np.array((forward, right, np.cross(forward, right)))
 
 
-def rotation_matrix(q):
-    x, y, z, w = q
-    return np.array(((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
-                     (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
-                     (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))))
-
-
 @given(ANGLES, PITCHES, ANGLES, ANGLES, PITCHES, ANGLES)
 def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_roll, b_pitch,
                                                           b_yaw):
@@ -395,7 +377,7 @@ def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_ro
     frame = CarlaDecoder().decode_measurements(message).frame
     mirror = np.diag((1.0, -1.0, 1.0))
     axes = carla_axes(roll, pitch, yaw)
-    forward, left, up = rotation_matrix(frame.orientation_xyzw[0]).T
+    forward, left, up = matrix_of(frame.orientation_xyzw[0]).T
     np.testing.assert_allclose((forward, left, up),
                                (mirror @ axes[0], -mirror @ axes[1], mirror @ axes[2]), atol=1e-9)
     signs = np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
@@ -404,7 +386,7 @@ def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_ro
     boxes = frame.boxes
     # The mirror swaps left and right corners, so the sign of y changes.
     ours = boxes.position_xyz[0] + (signs * (1, -1, 1) * boxes.size_xyz[0] / 2) \
-        @ rotation_matrix(boxes.orientation_xyzw[0]).T
+        @ matrix_of(boxes.orientation_xyzw[0]).T
     np.testing.assert_allclose(ours, corners, atol=1e-9)
 
 

@@ -13,15 +13,13 @@ import random
 import struct
 
 from carla_wire import join_messages
+from framers import fed
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import DecodeError, FramingError, TransportError
-from state_sensor_ros.simulators.carla.frame_payload import (
-    MeasurementFramer,
-    split_frame,
-)
+from state_sensor_ros.simulators.carla.frame_payload import MeasurementFramer, split_frame
 
 
 def stream(*frames):
@@ -34,21 +32,6 @@ def stream(*frames):
 
 
 FRAMES = [[b'one measurement'], [b'm', b'image 1', b'image 22'], [b'x' * 300], [b'\0' * 4, b'\0']]
-
-
-def fed(framer, data, cut=lambda n: n):
-    """Feed ``data`` in pieces of at most ``cut(length of the framer's buffer)`` bytes."""
-    packets, at = [], 0
-    while at < len(data):
-        view = framer.buffer()
-        assert len(view)
-        n = min(max(cut(len(view)), 1), len(view), len(data) - at)
-        view[:n] = data[at:at + n]
-        at += n
-        packet = framer.advance(n)
-        if packet is not None:
-            packets.append(packet)
-    return packets
 
 
 def messages_of(packets):

@@ -75,12 +75,6 @@ def test_carla_segmentation_has_the_thirteen_classes():
     assert CLASS_NAMES[10] == 'Vehicles'
 
 
-def test_carla_rgb_with_an_alpha_channel_or_without_color():
-    rgba = np.array([[(1, 2, 3, 4), (5, 6, 7, 8)]])
-    assert list(decode_rgb(image(rgba)).data) == [1, 2, 3, 5, 6, 7]
-    assert list(decode_rgb(image([[9, 8]])).data) == [9, 9, 9, 8, 8, 8]
-
-
 def chunk(name, data):
     return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
 
@@ -97,20 +91,24 @@ def png_16_bits(values, color_type):
 VALUES = np.array([[(0, 255, 256), (258, 32768, 65535)]])
 
 
-@pytest.mark.parametrize(('data', 'expected'), [
-    (png_16_bits(VALUES, 2), [0, 0, 1, 1, 128, 255]),
-    (png_16_bits(VALUES[..., 1:2], 0), [0, 0, 0, 128, 128, 128])], ids=['color', 'grey'])
-def test_carla_rgb_of_16_bits_is_its_high_bytes(data, expected):
-    assert list(decode_rgb(EncodedImage('left', 'rgb', data)).data) == expected
-
-
-def test_carla_rgb_of_a_palette():
+def png_palette():
     file = io.BytesIO()
     picture = Image.frombytes('P', (3, 1), bytes([2, 0, 1]))
     picture.putpalette(bytes(range(10, 19)))
     picture.save(file, 'PNG')
-    assert list(decode_rgb(EncodedImage('left', 'rgb', file.getvalue())).data) == [
-        16, 17, 18, 10, 11, 12, 13, 14, 15]
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(('data', 'expected'), [
+    (png([[(1, 2, 3, 4), (5, 6, 7, 8)]]), [1, 2, 3, 5, 6, 7]),
+    (png([[9, 8]]), [9, 9, 9, 8, 8, 8]),
+    # The high bytes of 16 bits.
+    (png_16_bits(VALUES, 2), [0, 0, 1, 1, 128, 255]),
+    (png_16_bits(VALUES[..., 1:2], 0), [0, 0, 0, 128, 128, 128]),
+    (png_palette(), [16, 17, 18, 10, 11, 12, 13, 14, 15])],
+    ids=['alpha', 'grey', 'color of 16 bits', 'grey of 16 bits', 'palette'])
+def test_carla_rgb_of_every_kind_of_png(data, expected):
+    assert list(decode_rgb(EncodedImage('left', 'rgb', data)).data) == expected
 
 
 @pytest.mark.parametrize('mode', ['RGB', 'RGBA'])

@@ -15,16 +15,8 @@ import time
 
 from budgets import AWAIT_S
 import pytest
-from scripted_simulator import (
-    complete,
-    frame,
-    HANG_UP,
-    NEVER,
-    OLD_MAGIC,
-    reply,
-    ScriptedSimulator,
-)
-from stopwatch import Stopwatch
+from scripted_simulator import complete, frame, HANG_UP, NEVER, OLD_MAGIC, reply, ScriptedSimulator
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
@@ -172,17 +164,6 @@ def test_control_client_states(peer, new_client, reports):
     assert client.state is ClientState.CLOSED
 
 
-def test_control_client_stays_connected_after_a_refused_recovery(peer, connected, reports):
-    client, settings = connected
-    peer.drop_control()
-    peer.answer = lambda request: reply(request, 'failed')
-    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
-    peer.wait_for_requests(3)
-    reports.wait_for_text("found 'failed' in reply to REPLAY_Conf")
-    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
-    assert client.state is ClientState.CONNECTED
-
-
 def test_control_client_configures_the_sensor(peer, new_client):
     new_client(settings_for(peer, undesired_tags=['static'], debug_drawing=True)).configure()
     assert peer.types() == [CONFIGURE]
@@ -263,26 +244,26 @@ def test_control_client_reports_a_refused_change_once(peer, connected, reports):
     assert [kind for kind, _ in reports] == ['control']
 
 
-def test_control_client_reconnects_when_only_the_control_port_was_lost(peer, connected, reports):
-    client, settings = connected
-    peer.drop_control()
-    client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
-    peer.wait_for_requests(2)
-    assert peer.types() == [CONFIGURE, RECONFIGURE]
-    assert peer.messages(RECONFIGURE)[0]['desired_tags'] == ['cone']
-    assert 'control' in {kind for kind, _ in reports}
-
-
-def test_control_client_configures_when_the_sensor_does_not_exist(peer, connected):
+@pytest.mark.parametrize(('refused', 'types', 'text'), [
+    ((), [CONFIGURE, RECONFIGURE], ''),
+    # A sensor that does not exist is configured.
+    ((RECONFIGURE,), [CONFIGURE, RECONFIGURE, CONFIGURE], ''),
+    ((RECONFIGURE, CONFIGURE), [CONFIGURE, RECONFIGURE, CONFIGURE],
+     "found 'failed' in reply to REPLAY_Conf")])
+def test_control_client_whose_control_port_was_lost_stays_connected(
+        peer, connected, reports, refused, types, text):
     client, settings = connected
     peer.drop_control()
     peer.answer = lambda request: (
-        reply(request, 'no sensor on this port', success=False)
-        if request['type'] == RECONFIGURE else complete(request))
+        reply(request, 'failed', success=False) if request['type'] in refused
+        else complete(request))
     client.reconfigure(parse_settings({'desired_tags': ['cone']}, settings))
-    peer.wait_for_requests(3)
-    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
-    assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
+    peer.wait_for_requests(len(types))
+    reports.wait_for_text(text)
+    assert peer.types() == types
+    assert peer.messages(types[-1])[-1]['desired_tags'] == ['cone']
+    until(lambda: client.state is ClientState.CONNECTED)
+    assert 'control' in {kind for kind, _ in reports}
 
 
 def test_control_client_samples_only_while_connected(peer, new_client):

@@ -19,13 +19,7 @@ import time
 from budgets import AWAIT_S
 from ports import free_port
 import pytest
-from scripted_simulator import (
-    complete,
-    HANG_UP,
-    NEVER,
-    reply,
-    ScriptedSimulator,
-)
+from scripted_simulator import complete, HANG_UP, NEVER, reply, ScriptedSimulator
 from stopwatch import Stopwatch, until
 
 from state_sensor_ros.connections.connection import SILENCE_S

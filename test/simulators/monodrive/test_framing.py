@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from budgets import AWAIT_S
+from framers import fed
 from hypothesis import example, given
 from hypothesis import strategies as st
 import pytest
@@ -69,22 +70,10 @@ def packed(payload, header_bytes, *, time=7, game_time=1.5, sample_count=9):
     return head + (struct.pack('>I', sample_count) if header_bytes == 16 else b'') + payload
 
 
-def fed(stream, cuts, framer=None):
-    """Feed ``stream`` in pieces of the given sizes, the rest in one, and end it."""
-    framer = framer or PacketFramer(LIMIT)
-    packets, pieces, at = [], [], 0
-    for size in cuts:
-        pieces.append(stream[at:at + size])
-        at += size
-    for piece in [*pieces, stream[at:]]:
-        while piece:
-            room = framer.buffer()
-            n_bytes = min(len(room), len(piece))
-            room[:n_bytes] = piece[:n_bytes]
-            piece = piece[n_bytes:]
-            packet = framer.advance(n_bytes)
-            if packet is not None:
-                packets.append(packet)
+def packets_of(stream, cuts=()):
+    """Return the packets of a stream in pieces of the given sizes, the rest in one."""
+    framer, sizes = PacketFramer(LIMIT), iter(cuts)
+    packets = fed(framer, stream, lambda n_bytes: next(sizes, n_bytes))
     framer.end()
     return packets
 
@@ -94,7 +83,7 @@ def fed(stream, cuts, framer=None):
 @example(cuts=[1] * 3000)
 def test_framing_gives_the_same_packets_at_any_cut(header_bytes, cuts):
     stream = b''.join(packed(payload, header_bytes) for payload in PAYLOADS)
-    packets = fed(stream, cuts)
+    packets = packets_of(stream, cuts)
     assert [bytes(packet.payload) for packet in packets] == PAYLOADS
     assert {(packet.time, packet.game_time) for packet in packets} == {(7, 1.5)}
     assert {packet.sample_count for packet in packets} == {9 if header_bytes == 16 else 0}
@@ -105,17 +94,17 @@ def test_framing_end_of_stream_at_every_offset(header_bytes):
     stream = packed(b'{"a":1}', header_bytes) * 2
     for end in range(len(stream) + 1):
         if end % (len(stream) // 2) == 0:
-            assert len(fed(stream[:end], [])) == end // (len(stream) // 2)
+            assert len(packets_of(stream[:end])) == end // (len(stream) // 2)
         else:
             with pytest.raises(TransportError, match='end of the stream'):
-                fed(stream[:end], [])
+                packets_of(stream[:end])
 
 
 def test_framing_packet_without_payload_does_not_decide_the_header():
     # A first packet without payload may have either header.
-    packets = fed(packed(b'', 12) + packed(b'{}', 16), [])
+    packets = packets_of(packed(b'', 12) + packed(b'{}', 16))
     assert [bytes(packet.payload) for packet in packets] == [b'', b'{}']
-    packets = fed(packed(b'', 16) + packed(b'{"b":2}', 12), [])
+    packets = packets_of(packed(b'', 16) + packed(b'{"b":2}', 12))
     assert [bytes(packet.payload) for packet in packets] == [b'', b'{"b":2}']
 
 
@@ -123,17 +112,17 @@ def test_framing_packet_without_payload_does_not_decide_the_header():
 def test_framing_refuses_impossible_lengths(length):
     stream = struct.pack('>IIfI', length, 0, 0.0, 0)
     with pytest.raises(FramingError, match=f'packet length {length} at byte 0'):
-        fed(stream, [])
+        packets_of(stream)
 
 
 def test_framing_refuses_less_than_the_detected_header():
     stream = packed(b'{"a":1}', 16) + struct.pack('>IIfI', 13, 0, 0.0, 0)
     with pytest.raises(FramingError, match='packet length 13 at byte 23; expected at least 16'):
-        fed(stream, [])
+        packets_of(stream)
 
 
 def test_framing_accepts_a_packet_of_exactly_the_limit():
-    assert len(fed(packed(b'{' + b' ' * (LIMIT - 17), 16), [])[0].payload) == LIMIT - 16
+    assert len(packets_of(packed(b'{' + b' ' * (LIMIT - 17), 16))[0].payload) == LIMIT - 16
 
 
 @pytest.mark.skipif(not sys.platform.startswith('linux'), reason='reads /proc')

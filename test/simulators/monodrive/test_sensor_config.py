@@ -14,10 +14,7 @@ import pytest
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators.monodrive.sensor_config import (
-    read_sensor_config,
-    state_sensor,
-)
+from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config, state_sensor
 
 STATE = {'type': 'State', 'listen_port': 8701, 'packet_size': 1472, 'desired_tags': ['vehicle'],
          'undesired_tags': ['static', ''], 'debug_drawing': True, 'include_obb': False}

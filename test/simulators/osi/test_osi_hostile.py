@@ -15,6 +15,7 @@ import struct
 import tracemalloc
 
 from budgets import is_large, one_of, tries
+from carla_wire import sub
 import osi_traces
 import pytest
 
@@ -169,20 +170,6 @@ def test_osi_long_message_is_refused_before_it_is_read(tmp_path, capsys):
         capsys.readouterr().err
 
 
-def varint(number):
-    """Return the bytes of a number in protobuf."""
-    parts = []
-    while number > 0x7f:
-        parts.append(number & 0x7f | 0x80)
-        number >>= 7
-    return bytes((*parts, number))
-
-
-def member(number, content):
-    """Return a member of a message, in protobuf."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
 @pytest.mark.parametrize('is_view', one_of([False, True]))
 def test_osi_long_lists_of_every_kind_are_dropped_counted_and_named(
         tmp_path, monkeypatch, is_view):
@@ -195,16 +182,16 @@ def test_osi_long_lists_of_every_kind_are_dropped_counted_and_named(
     lists = {'lane': 10, 'traffic_light': 7, 'logical_lane': 19} if is_view else {
         'moving_object': 5, 'stationary_object': 4, 'member 99': 99, 'lane': 10,
         'lane_boundary': 9}
-    hostile = [member(number, b'') * (n_entries + 1) for number in lists.values()]
+    hostile = [sub(number, b'') * (n_entries + 1) for number in lists.values()]
     texts = [f'{name}: found more than {n_entries}; expected at most {n_entries} in a message'
              for name in lists]
     # A list within a lane; then as many lanes as are read.
-    hostile.append(member(10, member(4, b'') * (n_parts + 1)))
+    hostile.append(sub(10, sub(4, b'') * (n_parts + 1)))
     texts.append(f'message: found more than {n_parts} messages in it; expected at most {n_parts}')
-    largest = member(10, b'') * n_entries
+    largest = sub(10, b'') * n_entries
     messages = [osi_traces.ground_truth(0.0).SerializeToString(), *hostile, largest]
     if is_view:
-        messages = [member(7, message) for message in messages]
+        messages = [sub(7, message) for message in messages]
     path = osi_traces.write_plain(tmp_path / ('a_sv_.osi' if is_view else 'a_gt_.osi'), messages)
     frames, faults = frames_and_faults(path)
     assert [frame.n_actors for frame in frames] == [3, 0]

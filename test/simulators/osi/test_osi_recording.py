@@ -149,18 +149,6 @@ def test_osi_actors_that_come_and_go(tmp_path, capsys):
     assert len(seen) == 20
 
 
-@pytest.mark.thorough
-def test_osi_many_at_once(tmp_path):
-    folder = tmp_path / 'in'
-    folder.mkdir()
-    names = ('plain.osi', 'drive_sv_.osi', 'view.osi.mcap')
-    for name in names:
-        osi_traces.WRITERS[name](folder / name)
-    assert main(['convert', str(folder), str(tmp_path / 'out'), '--to', 'mcap',
-                 '--jobs', '1']) == 0
-    assert len(list((tmp_path / 'out').glob('[a-z]*'))) == len(names)
-
-
 def test_osi_ego_of_a_trace_without_a_host(tmp_path):
     path = osi_traces.write_plain(tmp_path / 'a.osi',
                                   [osi_traces.ground_truth(i / 20) for i in range(3)])
