@@ -42,10 +42,7 @@ def packet(header, in_json):
     ((0.0, 1600000000), {'game_time': 12.5, 'time': 1600000000}, True)])
 def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
     reports = []
-    settings = Settings()
-    pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
-                        SilentSink(NOTHING),
-                        report=lambda kind, text: reports.append((kind, text)))
+    pipeline = pipeline_into(SilentSink(NOTHING), report=lambda *report: reports.append(report))
     for i in range(3):
         later = {key: value + i for key, value in in_json.items()}
         pipeline.process(packet([number + i if number else 0 for number in header], later), 0)
@@ -57,10 +54,8 @@ def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
 
 def test_tags_that_select_nothing_are_reported_once():
     reports = []
-    settings = Settings(desired_tags=('vehicel',))
-    pipeline = Pipeline(settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())),
-                        SilentSink(NOTHING),
-                        report=lambda kind, text: reports.append((kind, text)))
+    pipeline = pipeline_into(SilentSink(NOTHING), Settings(desired_tags=('vehicel',)),
+                             report=lambda *report: reports.append(report))
     # A frame without actors, as SUMO begins, says nothing of tags.
     for time_s, frame in enumerate(({'frame': []}, {}, {})):
         pipeline.process(packet((time_s, 0), frame), 0)
@@ -142,16 +137,20 @@ class ListSink(SilentSink):
         self.sent.append([topic.name for topic, _ in messages])
 
 
-def frames_at(*times, names=('car',)):
-    return [Packet(json.dumps({'frame': [
-        {'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': ['vehicle']}
-        for name in names], 'game_time': time, 'sample_count': i}).encode(), math.nan, 0, 0)
-        for i, time in enumerate(times, 1)]
+def crowd(number, *names):
+    """Return the frame of a sample, with some actors at its number as the time, s."""
+    actors = [{'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}
+              for name in names]
+    payload = {'frame': actors, 'game_time': float(number), 'sample_count': number}
+    return Packet(json.dumps(payload).encode(), math.nan, 0, 0)
 
 
 def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noqa: B008
-    return Pipeline(settings, lambda _: Codec(Decoder(), encoder(settings, definitions())), sink,
-                    **{'report': lambda kind, text: None, **options})
+    sink.pipeline = Pipeline(
+        settings, lambda _: Codec(Decoder(), encoder(settings, definitions())), sink,
+        **{'report': lambda kind, text: None, **options})
+    sink.pipeline.begin()
+    return sink.pipeline
 
 
 class FailingEncoder(Encoder):
@@ -168,8 +167,8 @@ def test_pipeline_contains_an_unexpected_exception():
     sink, defects = ListSink(), []
     pipeline = pipeline_into(sink, Settings(debug_drawing=True), FailingEncoder,
                              on_defect=defects.append)
-    for number, packet in enumerate(frames_at(1.0, 2.0, 3.0, 4.0, 5.0)):
-        assert pipeline.process(packet, 0, number)
+    for number in range(5):
+        assert pipeline.process(crowd(number + 1, 'car'), 0, number)
     counters = pipeline.counters
     assert (counters.n_published, counters.n_skipped, counters.n_defects) == (3, 2, 2)
     assert counters.last_error.text == 'internal error: ZeroDivisionError: a defect'
@@ -184,14 +183,17 @@ def test_pipeline_contains_an_unexpected_exception():
 def test_pipeline_without_a_handler_raises_an_unexpected_exception():
     pipeline = pipeline_into(ListSink(), encoder=FailingEncoder)
     with pytest.raises(ZeroDivisionError):
-        pipeline.process(frames_at(2.0)[0], 0)
+        pipeline.process(crowd(2, 'car'), 0)
+    pipeline.contain(lambda: True)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.contain(lambda: 1 // 0)
 
 
 def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
     sink, defects = ListSink(), []
     pipeline = pipeline_into(sink, on_defect=defects.append)
     monkeypatch.setattr(pipeline.consistency, 'add', None)
-    assert pipeline.process(frames_at(1.0)[0], 0)
+    assert pipeline.process(crowd(1, 'car'), 0)
     assert len(sink.sent) == 1
     assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (1, 0)
     assert [type(defect) for defect in defects] == [TypeError]
@@ -200,36 +202,26 @@ def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monk
 def test_pipeline_publishes_nothing_after_it_was_cancelled():
     sink = ListSink()
     pipeline = pipeline_into(sink, Settings(debug_drawing=True))
-    first, second, third = frames_at(1.0, 2.0, 3.0)
-    assert pipeline.process(first, 0)
+    assert pipeline.process(crowd(1, 'car'), 0)
     pipeline.cancel()
     assert sink.sent[1:] == [['~/markers']]
-    assert not pipeline.process(second, 0)
+    assert not pipeline.process(crowd(2, 'car'), 0)
     assert (pipeline.counters.n_published, len(sink.sent)) == (1, 2)
     pipeline.begin()
-    assert pipeline.process(third, 0)
+    assert pipeline.process(crowd(3, 'car'), 0)
 
 
 def test_pipeline_does_not_miss_what_was_dropped_or_skipped():
     pipeline = pipeline_into(ListSink())
-    packets = frames_at(*(0.1 * i for i in range(12)))
-    bad = Packet(b'{}', math.nan, 0, 0)
     # Samples 1 to 12 by number: 3 and 4 were dropped, 6 is skipped, 8 never arrived.
-    for number, packet in ((0, packets[0]), (1, packets[1]), (4, packets[4]), (5, bad),
-                           (6, packets[6]), (7, packets[8]), (8, packets[9])):
-        pipeline.process(packet, 0, number)
+    for number, sample in ((0, 1), (1, 2), (4, 5), (5, None), (6, 7), (7, 9), (8, 10)):
+        bad = Packet(b'{}', math.nan, 0, 0)
+        pipeline.process(crowd(sample, 'car') if sample else bad, 0, number)
     assert pipeline.stamper.n_missed == 1
     # After a pause of the node, what the simulator did meanwhile is not missed either.
     pipeline.begin()
-    pipeline.process(packets[11], 0, 9)
+    pipeline.process(crowd(12, 'car'), 0, 9)
     assert pipeline.stamper.n_missed == 1
-
-
-def crowd(number, *names, tags=()):
-    actors = [{'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
-               'tags': list(tags)} for name in names]
-    payload = {'frame': actors, 'game_time': float(number), 'sample_count': number}
-    return Packet(json.dumps(payload).encode(), math.nan, 0, 0)
 
 
 class Topics(SilentSink):
@@ -250,18 +242,9 @@ class Topics(SilentSink):
         self.messages += [data for topic, data in messages if topic.name == self._name]
 
 
-def pipeline_behind(sink, settings=None, **options):
-    settings = settings or Settings()
-    sink.pipeline = Pipeline(
-        settings, lambda _: Codec(Decoder(), Encoder(settings, definitions())), sink,
-        report=lambda kind, text: None, **options)
-    sink.pipeline.begin()
-    return sink.pipeline
-
-
 def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_one():
     sink = Topics('~/actors', NOTHING)
-    pipeline = pipeline_behind(sink)
+    pipeline = pipeline_into(sink)
     assert pipeline.process(crowd(1, 'a'), 0)
     assert not pipeline.process(crowd(2, 'a', 'cancelling'), 0)
     assert len(sink.messages) == 1
@@ -274,7 +257,7 @@ def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_o
 
 def test_pipeline_publishes_actors_of_a_restart_without_any():
     sink = Topics('~/actors', NOTHING)
-    pipeline = pipeline_behind(sink)
+    pipeline = pipeline_into(sink)
     for i, (number, names, n_messages) in enumerate([
             (1, (), 1), (2, (), 1), (3, 'ab', 2), (4, 'ab', 2), (1, (), 3), (2, (), 3), (1, (), 4),
             (2, 'a', 5), (3, (), 6)]):
@@ -283,7 +266,7 @@ def test_pipeline_publishes_actors_of_a_restart_without_any():
 
 
 def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
-    pipeline = pipeline_behind(Topics('~/actors', NOTHING), Settings(max_actor_topics=1))
+    pipeline = pipeline_into(Topics('~/actors', NOTHING), Settings(max_actor_topics=1))
     for number, names, n_without in [(1, 'abc', 2), (2, 'bc', 1), (1, (), 0), (2, 'abcd', 3),
                                      (2, 'xyz', 3), (3, 'd', 0), (1, 'ab', 1), (1, 'ab', 1)]:
         pipeline.process(crowd(number, *names), 0)
@@ -293,7 +276,7 @@ def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
 def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
     sink = Topics('~/markers', EVERYTHING)
     settings = Settings(debug_drawing=True)
-    pipeline = pipeline_behind(sink, settings)
+    pipeline = pipeline_into(sink, settings)
     pipeline.process(crowd(1, 'a'), 0)
     n_before = len(sink.messages)
     assert not pipeline.process(crowd(2, 'cancelling'), 0)
@@ -306,7 +289,7 @@ def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
 
 
 def test_pipeline_does_not_call_frames_missed_that_a_seek_dropped():
-    pipeline = pipeline_behind(Topics('~/actors', NOTHING))
+    pipeline = pipeline_into(Topics('~/actors', NOTHING))
     pipeline.process(crowd(1, 'a'), 0, 0)
     behind_gap = crowd(50, 'a')
     pipeline.process(Packet(behind_gap.payload, math.nan, 0, 0, is_behind_gap=True), 0, 1)
@@ -344,17 +327,10 @@ def test_pipeline_goes_on_when_no_new_codec_can_be_made():
     assert len(sink.messages) == 3
 
 
-def test_pipeline_raises_what_it_does_not_expect_where_no_defects_are_counted():
-    pipeline = pipeline_behind(Topics('~/actors', NOTHING))
-    pipeline.contain(lambda: True)
-    with pytest.raises(ZeroDivisionError):
-        pipeline.contain(lambda: 1 // 0)
-
-
 def test_pipeline_applies_settings_without_a_frame():
     sink = Topics('~/markers', EVERYTHING)
     on, off = Settings(debug_drawing=True), Settings()
-    pipeline = pipeline_behind(sink, on)
+    pipeline = pipeline_into(sink, on)
     pipeline.process(crowd(1, 'a'), 0)
     n_before = len(sink.messages)
     pipeline.reconfigure(off)
@@ -373,7 +349,7 @@ def test_pipeline_applies_settings_without_a_frame():
 
 def test_pipeline_counts_a_defect_while_settings_are_applied(monkeypatch):
     defects = []
-    pipeline = pipeline_behind(Topics('~/actors', NOTHING), on_defect=defects.append)
+    pipeline = pipeline_into(Topics('~/actors', NOTHING), on_defect=defects.append)
     monkeypatch.setattr(pipeline._actor_topics, 'reconfigure', None)
     pipeline.reconfigure(Settings(odometry=False))
     pipeline.apply_settings()
