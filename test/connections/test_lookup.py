@@ -55,14 +55,6 @@ def test_lookup_of_an_address_starts_no_thread(monkeypatch):
 
 
 @pytest.mark.parametrize('host', NO_NAMES)
-def test_lookup_of_an_invalid_name_is_an_error(host):
-    with pytest.raises(OSError, match=r'.+'):
-        look_up(host, 8700, never)
-    with pytest.raises(TransportError, match='8700: '):
-        ControlSession(host, 8700).connect()
-
-
-@pytest.mark.parametrize('host', NO_NAMES)
 @pytest.mark.parametrize('make', [
     lambda host: TcpSource(host, 8700, PacketFramer, Settings(reconnect_min=0.01)),
     lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,

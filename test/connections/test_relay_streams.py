@@ -27,6 +27,7 @@ from ports import free_ports
 from process_state import cpu_s, wait_until_asleep
 import pytest
 from relay_rig import echo_server, process_of_relay, relayed
+from simulator_peer import receive_exactly as exactly
 from stopwatch import until
 
 from state_sensor_ros.connections import relay_process
@@ -66,15 +67,6 @@ def connect(port, receive_buffer=0):
     client.settimeout(AWAIT_S)
     client.connect(('127.0.0.1', port))
     return client
-
-
-def exactly(connection, n_bytes):
-    data = bytearray()
-    while len(data) < n_bytes:
-        part = connection.recv(n_bytes - len(data))
-        assert part
-        data += part
-    return bytes(data)
 
 
 def read_to_end(connection, pause_s=0.0, size=2 ** 16):

@@ -122,11 +122,6 @@ def test_driven_ego_stays_on_the_ground_and_begins_where_it_was():
     assert np.abs(track(frames)[0][2] - track(undriven)[0][2]).max() < 0.02
 
 
-def test_equal_commands_give_equal_frames():
-    pedals = [Pedals(0.02, 0.6, 0.1 * (i % 3)) for i in range(12)]
-    assert drive(pedals, n_vehicles=3) == drive(pedals, n_vehicles=3)
-
-
 def test_ego_leaves_the_road_and_turns_in_place():
     """Newton's method ends at every place, also in the center of a curve."""
     position, velocity, _ = track(drive(

@@ -147,16 +147,6 @@ def test_wheels_integrate_their_speeds_and_the_outer_ones_are_faster(table):
     assert (left_minus_right[outer_right] < 0).all()
 
 
-def test_wheel_positions_are_those_of_a_car(table):
-    x, y, z = np.moveaxis(table.wheel_place, -1, 0)
-    assert (y[..., [0, 2]] < -70).all()
-    assert (y[..., [1, 3]] > 70).all()
-    assert (x[..., :2] > 110).all()
-    assert (x[..., 2:] < -110).all()
-    assert ((z > 25) & (z < 45)).all()
-    assert (np.ptp(table.wheel_place, axis=0) == 0).all()
-
-
 def test_boxes_have_permuted_axes_and_stand_on_the_road(table):
     def box_axis(axis):
         world = rotate(table.box_turn, np.broadcast_to(axis, table.box.shape))

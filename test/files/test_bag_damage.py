@@ -274,10 +274,6 @@ def test_sqlite_with_a_message_of_an_unknown_topic_is_an_error(bags, tmp_path):
         frames_of(tmp_path / 'bag')
 
 
-def test_sqlite_file_that_does_not_exist_is_named(refusal):
-    assert refusal('inspect', 'gone.db3') == 'error: gone.db3: no such file or directory'
-
-
 def test_sqlite_whose_index_lacks_rows_is_an_error(bags, tmp_path):
     shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
     database = sqlite3.connect(tmp_path / 'bag' / 'sqlite3_0.db3')

@@ -171,18 +171,6 @@ def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, name):
     assert contents(whole) == NEW
 
 
-def test_whole_folder_reports_the_rest_of_the_old_one(path, monkeypatch):
-    made(path)
-    folder, whole = begun(path)
-    failing_from(monkeypatch, os, 'unlink', 0)
-    commit(folder)
-    assert contents(path) == NEW
-    left = whole.with_name('out.old')
-    assert folder.remains \
-        == f'what is left of the old one is in {left}: operation not permitted'
-    assert contents(left) == OLD
-
-
 def test_whole_folder_replaces_the_target_of_a_link(path):
     made(path.with_name('target'))
     path.symlink_to('target')
@@ -331,15 +319,6 @@ def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, refused):
     assert main(['convert', str(carla_bag), str(new)]) == 0
     assert {path.relative_to(out) for path in out.rglob('*')} == {
         path.relative_to(new) for path in new.rglob('*')}
-
-
-def test_convert_replaces_no_dataset_with_other_files(carla_bag, tmp_path, refused):
-    out = tmp_path / 'out'
-    assert main(['convert', str(carla_bag), str(out)]) == 0
-    (out / 'weights.bin').write_text('years of work')
-    assert refused(carla_bag, out).startswith('weights.bin in it, which is not part of')
-    (out / 'weights.bin').unlink()
-    assert main(['convert', str(carla_bag), str(out), '--force']) == 0
 
 
 def test_convert_reports_the_rest_of_the_old_bag(bag, tmp_path, capsys, monkeypatch):

@@ -132,17 +132,12 @@ def test_stream_of_carla_that_requests_the_episode():
     with LateServer(free_ports(3), (0.0, 0.2)) as server:
         with sensor.open_stream('127.0.0.1', server.world_port + 1, source='carla',
                                 control_port=server.world_port) as stream:
-            frames = list(itertools.islice(stream, 5))
+            frames = iter(stream)
+            first = next(frames)
+            # The first command may take some frames on a busy machine.
+            assert any(frame.position_xyz[0, 0] > first.position_xyz[0, 0]
+                       for frame in itertools.islice(frames, 500))
         assert len(server.episodes) == 1
-    assert frames[-1].position_xyz[0, 0] > frames[0].position_xyz[0, 0]
-
-
-def test_stream_of_carla_beside_its_client():
-    port = free_ports(3)
-    with LateServer(free_ports(3)) as server, InBackground(
-            lambda: drive(port, 6)), sensor.open_stream(
-            '127.0.0.1', server.world_port + 1, source='carla', relay_port=port) as stream:
-        assert len(list(stream)) >= 6
 
 
 def test_stream_of_carla_beside_a_client_of_several_episodes():
