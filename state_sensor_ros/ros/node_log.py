@@ -40,6 +40,7 @@ _RATE_S = 1.0
 _SILENCE_S = 3.0
 # Advice for a source without more specific advice.
 _SILENCE = 'is the simulation running?'
+_READING = 'its first frame is still being read'
 # States in which the stream can be described.
 _VERBS = {SourceState.CONNECTED: 'connected to', SourceState.PLAYING: 'playing',
           SourceState.PAUSED: 'playing', SourceState.ENDED: 'played'}
@@ -206,8 +207,9 @@ class StreamLog:
                 lines['limit'] = Line(False, f'max_actor_topics is {self._max_actor_topics}: '
                                       f'{n_without} without topics of their own')
         elif self._connected_s is not None and now_s - self._connected_s >= _SILENCE_S:
+            advice = _READING if health.state is SourceState.PLAYING else _SILENCE
             lines['silence'] = Line(True, f'no frame from {self._source} in {_SILENCE_S:g} s: '
-                                    f'{health.silence or _SILENCE}')
+                                    f'{health.silence or advice}')
         if has_ended:
             # A live stream has a reason for its end.
             what = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'

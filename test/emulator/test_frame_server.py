@@ -234,6 +234,30 @@ def test_samples_of_several_control_connections_never_mix_packets():
         frame['game_time'] for frame in frames]
 
 
+def test_time_never_goes_back_if_a_client_samples_a_stream_that_the_timer_sends():
+    class Late(MonodriveServer):
+        """Sends a sample after the timer has sent two frames more."""
+
+        def _send(self, frame, ports=None, **sample):
+            if sample:
+                sampled.set()
+                assert sent.wait(AWAIT_S)
+            super()._send(frame, ports, **sample)
+            if sampled.is_set() and self.n_sent > first + 1:
+                sent.set()
+
+    sampled, sent = threading.Event(), threading.Event()
+    options = MonodriveOptions(control_port=0)
+    with Late(traffic(60), options) as simulator, \
+            Reader(simulator.port) as reader:
+        reader.frame()
+        first = simulator.n_sent
+        with Controller(simulator.control_port) as control:
+            assert control.request('SampleSensorsCommand_ID')['success']
+        times = [reader.frame()['game_time'] for _ in range(8)]
+    assert times == sorted(times)
+
+
 def test_closing_without_starting_and_twice_has_no_effect():
     simulator = MonodriveServer(None, MonodriveOptions(control_port=0))
     assert simulator.control_port > 0

@@ -123,12 +123,15 @@ class MonodriveServer(ThreadedServer):
             self._wake()
             # After the reply: the frame must not block a client that reads the reply first.
             if result.frame is not None:
-                self._send(result.frame, result.ports)
+                self._send(result.frame, result.ports, is_sample=True)
 
-    def _send(self, frame: TimedFrame, ports: tuple[int, ...] | None = None) -> None:
+    def _send(self, frame: TimedFrame, ports: tuple[int, ...] | None = None, *,
+              is_sample: bool = False) -> None:
         with self._send_lock:
             if self._finished.is_set() or self._closing.is_set():
                 return
+            if is_sample:
+                frame = self._state.newest(frame)
             self._suite.send_frame(frame, ports)
             self.n_sent += 1
             if self.n_sent == self._options.n_frames:

@@ -179,6 +179,12 @@ class SimulationState:
                 return self._step_source(1)
             return self._show(self._current)
 
+    def newest(self, sampled: TimedFrame) -> TimedFrame:
+        """Return the frame to send for a sample: the timer may have gone on since then."""
+        with self._lock:
+            is_timed = self._driver is ClockDriver.TIMER
+            return (self._show(self._current) if is_timed else None) or sampled
+
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego; the first command creates one that the scenario lacks."""
         with self._lock:
