@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 import math
 from pathlib import Path
@@ -51,6 +52,7 @@ _MAX_PIXELS = 1e8
 # Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
 _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
 _PAPER = 'paper'
+_N_NAMES = 5
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -69,9 +71,13 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         scene = _scene(args)
         write = {ANIMATION: _write_animation, FILM: _write_film}.get(output, _write_picture)
         with clock_shown('draw', is_quiet=args.quiet):
-            write(scene, args, file)
+            unnamed = write(scene, args, file)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
-    show_result(args.output, [*facts, '; '.join([*size_of(args.output), opening(args.output)])],
+    texts = size_of(args.output)
+    if unnamed:
+        more = f' and {len(unnamed) - _N_NAMES} more' if len(unnamed) > _N_NAMES else ''
+        texts.append(f'curves without room for a name: {", ".join(unnamed[:_N_NAMES])}{more}')
+    show_result(args.output, [*facts, '; '.join([*texts, opening(args.output)])],
                 is_quiet=args.quiet)
 
 
@@ -126,21 +132,23 @@ def _check_pixels(size: PageSize, suffix: str) -> None:
                           f'at most {_MAX_ROW[suffix]} in a row or a column of {suffix}')
 
 
-# Each function imports its own plotting library only.
-def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
+# Each function imports its own plotting library only, and returns the names of unnamed curves.
+def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> Sequence[str]:
     from state_sensor_ros.drawing.picture import write_picture
     style = _style(args, PAPER if args.style == _PAPER else ORDINARY)
-    write_picture(scene, file.handle, style, at_s=args.at,
-                  format_=Path(args.output).suffix.lower()[1:])
+    return write_picture(scene, file.handle, style, at_s=args.at,
+                         format_=Path(args.output).suffix.lower()[1:])
 
 
-def _write_animation(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
+def _write_animation(scene: Scene, args: argparse.Namespace, file: WholeFile) -> Sequence[str]:
     from state_sensor_ros.drawing.animation import write_animation
     write_animation(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at,
                     names=args.names)
+    return ()
 
 
-def _write_film(scene: Scene, args: argparse.Namespace, file: WholeFile) -> None:
+def _write_film(scene: Scene, args: argparse.Namespace, file: WholeFile) -> Sequence[str]:
     from state_sensor_ros.drawing.film import write_gif, write_mp4
     write = write_gif if args.output.lower().endswith('.gif') else write_mp4
     write(scene, file.handle, _style(args, FILM_SIZE))
+    return ()

@@ -209,13 +209,15 @@ _TICK, _NARROW = 0.06, 6.5
 
 
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
-                  at_s: float | None = None) -> None:
-    """Write ``scene`` as a picture."""
-    with rc_context(style_of(Fonts([style.title, *scene.names]), style.size)):
-        figure = scene_figure(scene, style, at_s)
+                  at_s: float | None = None) -> Sequence[str]:
+    """Write ``scene`` as a picture; return the names of curves that have no room and no key."""
+    fonts = Fonts([style.title, *scene.names])
+    with rc_context(style_of(fonts, style.size)):
+        page = draw_page(scene, style, scene.instant_at(at_s), fonts)
         # The same bytes for the same recording.
         metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
-        figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
+        page.figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
+    return page.unnamed
 
 
 def scene_figure(scene: Scene, style: PictureStyle, at_s: float | None = None) -> Figure:
@@ -232,6 +234,7 @@ class Page:
     whole: Axes  # the map of the whole recording
     view: Map
     strip: Axes | None = None  # the speeds, None if they are not drawn: set by :func:`draw_page`
+    unnamed: Sequence[str] = ()  # actors whose curves have neither a name nor a key, likewise
 
     def __init__(self, size: PageSize, height: float) -> None:
         self.size = size
@@ -317,8 +320,10 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     if strip:
         over_strip.draw(page.figure, size.left, strip_top - over_strip.height - space / 2)
         page.strip = page.axes(size.left, strip_top, width, strip)
-        draw_strip(page.strip, scene, -1 if is_ground else instant, coloring, band,
-                   fonts=fonts if style.names else None, size=size)
+        omitted = draw_strip(page.strip, scene, -1 if is_ground else instant, coloring, band,
+                             fonts=fonts if style.names else None, size=size)
+        listed = {text for _, text in actor_key(scene)} if key.height else set()
+        page.unnamed = [name for name in omitted if abbreviated(name) not in listed]
     if coloring == BY_SPEED:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
                                   0.14 * size.text_scale, layout.whole.height), scene, size)

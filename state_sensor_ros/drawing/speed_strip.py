@@ -56,9 +56,11 @@ _MAX_COVERED = 2
 
 
 def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: SpeedBand, *,
-               fonts: Fonts | None, size: PageSize) -> None:
+               fonts: Fonts | None, size: PageSize) -> list[str]:
     """Draw the speeds, the ego's on top, and a line at one instant."""
     # coloring: ``speed`` or ``actor``.
+    # fonts: None for no names.
+    # Returns the names without room.
     low, high = speed_range(scene)
     # The end of the color scale would leave a blank band above the curves.
     fastest = float(np.nanmax(scene.tracks.speed, initial=low))
@@ -86,8 +88,8 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
                      clip_on=False, zorder=4)
         axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=DARK,
                   transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
-    if fonts is not None:
-        _draw_names(axes, scene, colors, fonts, band.has_line, size.name_pt)
+    return [] if fonts is None else _draw_names(
+        axes, scene, colors, fonts, band.has_line, size.name_pt)
 
 
 def _draw_lines(axes: Axes, scene: Scene, coloring: str, has_line: Bools) -> Floats:
@@ -113,8 +115,8 @@ def _draw_lines(axes: Axes, scene: Scene, coloring: str, has_line: Bools) -> Flo
 
 
 def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line: Bools,
-                size_pt: float) -> None:
-    """Write the names of lines that cover nothing, the ego's first."""
+                size_pt: float) -> list[str]:
+    """Write the names of lines that cover nothing, the ego's first; return those without room."""
     drawn = scene.tracks
     begin, end = tracks.segments(drawn, has_line & np.isin(
         np.arange(len(scene.names)), drawn.actor[np.isfinite(drawn.speed)]))
@@ -125,6 +127,7 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line
     view = np.array(axes.get_window_extent().extents)
     gap = _GAP_PT * axes.figure.dpi / 72.0
     taken: Floats = np.zeros((0, 4))
+    omitted = []
     order = np.argsort(~scene.is_ego, kind='stable')
     for actor in order[np.isin(order, drawn.actor[begin])].tolist():
         rows = np.flatnonzero((drawn.actor == actor) & np.isfinite(drawn.speed))
@@ -136,9 +139,11 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line
                      len(points) if scene.is_ego[actor] else _MAX_COVERED)
         if box is None:
             text.remove()
+            omitted.append(scene.names[actor])
             continue
         taken = np.vstack((taken, box))
         text.set_position(axes.transData.inverted().transform(box[:2]).tolist())
+    return omitted
 
 
 def _place(time_s: Floats, line: Floats, size: Floats, view: Floats, gap: float, points: Floats,

@@ -395,12 +395,23 @@ def test_picture_names_of_lines_do_not_overlap(name):
 
 
 def test_picture_names_the_line_of_the_ego_among_close_ones():
-    figure = page_of(scene_of(*(frame(float(i), *(
-        Agent(f'a_name_as_wide_as_the_page_{k}', (10.0 + 0.2 * k) * i, 5.0 * k,
-              speed=10.0 + 0.2 * k, tags=('ego',) if k == 5 else ())
-        for k in range(11))) for i in range(5))), size=PageSize(3.5, is_paper=True))
+    def close_ones(n_cars):
+        return scene_of(*(frame(float(i), *(
+            Agent(f'a_name_as_wide_as_the_page_{k}', (10.0 + 0.2 * k) * i, 5.0 * k,
+                  speed=10.0 + 0.2 * k, tags=('ego',) if k == 5 else ())
+            for k in range(n_cars))) for i in range(5)))
+
+    size = PageSize(3.5, is_paper=True)
+    figure = page_of(close_ones(11), size=size)
     assert [text for axes in figure.axes for text, _ in extents(axes, LINE_NAME_GID)] == [
         'a_name_as_wide_as_the_page_5']
+    # The others are returned, unless a key of colors has their names.
+    for n_cars, coloring, is_listed in ((11, BY_SPEED, False), (11, BY_ACTOR, False),
+                                        (9, BY_SPEED, False), (9, BY_ACTOR, True)):
+        unnamed = write_picture(close_ones(n_cars), io.BytesIO(),
+                                PictureStyle('', coloring, size=size))
+        assert unnamed == ([] if is_listed else [
+            f'a_name_as_wide_as_the_page_{k}' for k in range(n_cars) if k != 5])
 
 
 def test_picture_marks_of_lane_changes_cover_no_vehicle():

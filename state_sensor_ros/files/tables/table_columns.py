@@ -17,6 +17,7 @@ import json
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.parameters import nearest
 from state_sensor_ros.version import __version__
 
 if TYPE_CHECKING:
@@ -106,8 +107,10 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
     chosen = {names} if isinstance(names, str) else set(names)
     unknown = sorted(chosen - set(BY_NAME))
     if unknown or not chosen:
+        near = list(filter(None, (nearest(str(name), BY_NAME) for name in unknown)))
         raise ConfigError(where, ', '.join(map(repr, unknown)) or 'none',
-                          f'some of {", ".join(BY_NAME)}')
+                          f'columns; did you mean {" or ".join(near)}?' if near
+                          else f'some of {", ".join(BY_NAME)}')
     return tuple(column for column in BY_NAME.values() if column.name in chosen)
 
 
