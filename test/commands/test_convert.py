@@ -256,20 +256,13 @@ def test_bag_of_windows_is_read(tmp_path, bag, source):
     assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
 
 
-@pytest.mark.parametrize('suffix', ['.db3', '.mcap'])
-def test_compressed_file_of_a_bag_is_read_alone(bag, tmp_path, source, suffix):
-    live_bag(tmp_path / 'live', bag)
-    [plain] = [path for folder in ('live', 'made') for path in (tmp_path / folder).iterdir()
-               if path.suffix == suffix]
-    alone = tmp_path / f'alone{suffix}.zstd'
-    alone.write_bytes(zstd.compress(plain.read_bytes()))
-    assert main(['convert', str(alone), str(tmp_path / 'out.json')]) == 0
-    assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
-
-
-@pytest.mark.parametrize('name', ['made/made_0.mcap', 'live', 'live/live.db3'])
+@pytest.mark.parametrize('name', ['made/made_0.mcap', 'live', 'live/live.db3',
+                                  'made/made_0.mcap.zstd', 'live/live.db3.zstd'])
 def test_convert_reads_a_bag_and_its_file(bag, tmp_path, source, name):
     live_bag(tmp_path / 'live', bag)
+    if name.endswith('.zstd'):
+        plain = tmp_path / name.removesuffix('.zstd')
+        (tmp_path / name).write_bytes(zstd.compress(plain.read_bytes()))
     assert main(['convert', str(tmp_path / name), str(tmp_path / 'out.json')]) == 0
     assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
 

@@ -9,7 +9,6 @@
 """The end of the node by a signal, in the middle of anything: exit 0 within 2 s, no traceback."""
 
 from itertools import count
-import json
 import os
 import shutil
 import signal
@@ -21,7 +20,7 @@ from budgets import AWAIT_S, one_of, tries
 from process_state import cpu_s, handles, wait_until_asleep
 from programs import PIPES, start_node
 import pytest
-from rig import END_S, framed, NodeProcess, packet, ScriptedSimulator, state, statuses
+from rig import arrayed, END_S, framed, NodeProcess, ScriptedSimulator, state, statuses
 from slow_names import HOST, SlowNames
 from stopwatch import Stopwatch, until
 from test_lifecycle import Managed, streaming  # noqa: F401
@@ -195,23 +194,22 @@ def test_ending_with_thousands_of_publishers(domain, listener, signum):
 
 @pytest.fixture(scope='module')
 def frames_60000():
-    return b'[%s]' % b','.join(json.dumps(small_frame(i)).encode() for i in range(60_000))
+    return arrayed(*({
+        'frame': [{'name': 'ego', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
+                   'tags': ['vehicle']}], 'game_time': 2.0 + i / 100, 'time': 1600000000,
+        'sample_count': i + 2} for i in range(60_000)))
 
 
 @pytest.mark.thorough
 @each_signal
 @pytest.mark.parametrize('work_s', [0.5, 0.0, 1.0])
 def test_ending_in_an_array_of_60000_frames(domain, frames_60000, signum, work_s):
-    end_while_working(domain, signum, work_s, frames_60000)
-
-
-def end_while_working(domain, signum, work_s, payload):
-    """End a node that has worked on ``payload`` for ``work_s``, or is done with it before that."""
+    """The node has worked on it for ``work_s``, or is done with it before that."""
     with ScriptedSimulator() as simulator, NodeProcess(
             domain, port=simulator.port, debug_drawing=True) as node:
         simulator.accept()
         simulator.send(framed(0))
-        with Sending(simulator, packet(payload)) as sending:
+        with Sending(simulator, frames_60000) as sending:
             sending.wait()
             pid = node.process.pid
             end_s = cpu_s(pid) + work_s
@@ -241,14 +239,6 @@ class Sending:
 
     def __exit__(self, *_):
         self._thread.join(AWAIT_S)
-
-
-def small_frame(number, *names):
-    """Make a frame of the oldest generation with little in it."""
-    actors = [{'name': name, 'position': [i, 0, 0], 'orientation': [0, 0, 0, 1],
-               'tags': ['vehicle']} for i, name in enumerate(names or ('ego',))]
-    return {'frame': actors, 'game_time': 2.0 + number / 100, 'time': 1600000000,
-            'sample_count': number + 2}
 
 
 def is_idle(node):

@@ -202,9 +202,8 @@ def held_by(file):
 class SlowBench:
     """A node whose next frame takes longer than a stop waits for it."""
 
-    def __init__(self, rig, make_slow, is_processing, hold=None):
-        self.rig, self._make_slow, self._is_processing = rig, make_slow, is_processing
-        self._hold = hold
+    def __init__(self, rig, hold):
+        self.rig, self._hold, self._n_slow = rig, hold, 0
         subscribe = rig.listener.subscribe
         self.markers = subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
         self.actors = subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
@@ -236,13 +235,13 @@ class SlowBench:
     def begin_slow_frame(self):
         """Send it, and frames behind it; return its stamp."""
         rig = self.rig
-        if self._hold is not None:
-            self._hold.touch()
+        self._hold.touch()
+        self._n_slow += 1
         stamp_ns = NS_PER_S + rig.n_sent * NS_PER_S // 20
-        rig.send_packet(packet(self._make_slow(rig.n_sent)))
-        rig.n_sent += 1
+        rig.send_packet(packet(rig.content(state('ego_car', tags=('ego',)), state('slow'))))
         rig.send(3)
-        rig.listener.until(lambda: self._is_processing(rig), what='the slow frame to begin')
+        rig.listener.until(lambda: rig.node.log.count('<begins>') >= self._n_slow,
+                           what='the slow frame to begin')
         # What a stop finds in the socket is not counted.
         rig.listener.until(lambda: int(statuses(rig.diagnostics)[-1]['frames received'])
                            == rig.n_frames, what='the receipt of the frames behind it')
@@ -275,17 +274,7 @@ def slow_bench(bench, tmp_path):
     hold = tmp_path / 'hold'
     rig = bench(program=changed_program(tmp_path / 'slow.py', held_by(hold)), debug_drawing=True,
                 overflow='block')
-    n_begun = iter(range(1, 100))
-
-    def is_processing(rig, waiting=[None]):  # noqa: B006
-        waiting[0] = waiting[0] or next(n_begun)
-        is_begun = rig.node.log.count('<begins>') >= waiting[0]
-        if is_begun:
-            waiting[0] = None
-        return is_begun
-
-    return SlowBench(rig, lambda number: frame(
-        number, state('ego_car', tags=('ego',)), state('slow')), is_processing, hold)
+    return SlowBench(rig, hold)
 
 
 def test_stop_and_start_again_while_a_frame_is_processed(slow_bench):
