@@ -150,48 +150,27 @@ def test_sum_holds_in_every_fault_of_content(bench):
     rig.finish()
 
 
-def hang_up_between(simulator):
-    simulator.hang_up()
+def cut(data):
+    """Return what sends a part of a packet and hangs up."""
+    return lambda simulator: (simulator.send(data), simulator.hang_up())
 
 
-def reset(simulator):
-    simulator.reset()
+def wrong_length(number):
+    """Return what sends the header of a packet of a length, and waits for the node to leave."""
+    def send(simulator):
+        simulator.send(struct.pack('>IIfI', number, 0, 0.0, 0))
+        with suppress(ConnectionResetError):
+            assert simulator.connection.recv(1) == b''
+        simulator.hang_up()
+    return send
 
 
-def hang_up_in_header(simulator):
-    simulator.send(framed(0)[:7])
-    simulator.hang_up()
-
-
-def hang_up_in_payload(simulator):
-    simulator.send(framed(0)[:-1])
-    simulator.hang_up()
-
-
-def hang_up_in_array(simulator):
-    simulator.send(arrayed(*[frame(i) for i in range(5)])[:-100])
-    simulator.hang_up()
-
-
-def short_length(simulator):
-    simulator.send(struct.pack('>IIfI', 3, 0, 0.0, 0))
-    await_end(simulator)
-
-
-def long_length(simulator):
-    simulator.send(struct.pack('>IIfI', 0xFFFFFFFF, 0, 0.0, 0))
-    await_end(simulator)
-
-
-def length_beyond_the_limit(simulator):
-    simulator.send(struct.pack('>IIfI', MAX_FRAME_BYTES + 1, 0, 0.0, 0))
-    await_end(simulator)
-
-
-def await_end(simulator):
-    with suppress(ConnectionResetError):
-        assert simulator.connection.recv(1) == b''
-    simulator.hang_up()
+CUT_PACKET, SHORT_LENGTH = cut(framed(0)[:-1]), wrong_length(3)
+CONNECTION_FAULTS = {
+    'between packets': ScriptedSimulator.hang_up, 'reset': ScriptedSimulator.reset,
+    'in a header': cut(framed(0)[:7]), 'in a payload': CUT_PACKET,
+    'in an array': cut(arrayed(*[frame(i) for i in range(5)])[:-100]), 'short': SHORT_LENGTH,
+    'long': wrong_length(0xFFFFFFFF), 'beyond the limit': wrong_length(MAX_FRAME_BYTES + 1)}
 
 
 def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
@@ -205,19 +184,17 @@ def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
     with rig.simulator:
         rig.connect()
         before = rig.wait_until_counted()
-        for i, fault in enumerate((hang_up_between, reset, hang_up_in_header, hang_up_in_payload,
-                                   hang_up_in_array, short_length, long_length,
-                                   length_beyond_the_limit)):
+        for i, (name, fault) in enumerate(CONNECTION_FAULTS.items()):
             rig.send(3)
             rig.send_packet(arrayed(*[rig.content() for _ in range(4)]), 4)
-            if fault is reset:
+            if name == 'reset':
                 rig.wait_until_counted()  # a reset discards what the node has not read yet
             fault(rig.simulator)
             rig.connect(warm=False)
             rig.publishes_again()
             rig.send()
             values = rig.wait_until_counted()
-            assert difference(before, values) == counted(9), fault.__name__
+            assert difference(before, values) == counted(9), name
             assert int(values['reconnects']) == i + 1
             before = values
         assert (before['protocol errors'], before['cut packets']) == ('3', '3')
@@ -364,13 +341,13 @@ def test_last_error_is_the_last_whatever_its_kind(bench):
             'the peer closed the connection') >= n, what='a line of the log for each loss')
         rig.send_packet(packet(b'{"frame": 3}'))
         last_error('frame: found 3')
-        hang_up_in_payload(rig.simulator)
+        CUT_PACKET(rig.simulator)
         rig.connect(warm=False)
         last_error('bytes into a packet')
         bad = vehicles(rig.content(state('bad'), state('good')), lambda own: own.update(tags=7))
         rig.send_packet(arrayed(rig.content(), bad), 2)
         last_error('frame.vehicles[0].state.tags')
-        short_length(rig.simulator)
+        SHORT_LENGTH(rig.simulator)
         rig.connect(warm=False)
         last_error('packet length 3')
         rig.send_packet(arrayed(rig.content(), rig.content(game_time=-1.0)), 2)
