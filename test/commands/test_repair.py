@@ -647,7 +647,7 @@ def test_repair_of_sqlite_passes_over_malformed_pages(source, sqlite, tmp_path, 
     assert n_errors < len(n_lost)
 
 
-# Programs that are killed
+# Programs that end early
 
 def test_repair_that_is_interrupted_leaves_nothing(source, tmp_path, monkeypatch):
     def interrupted(self):

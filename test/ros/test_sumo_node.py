@@ -33,7 +33,6 @@ ROUTES = """<routes><vType id="car"/><route id="over" edges="up down turn"/>
 <flow id="car" type="car" route="over" begin="0" end="60" period="3"/></routes>"""
 
 
-
 @pytest.fixture(scope='module')
 def network():
     sumolib_net = pytest.importorskip('sumolib.net')
