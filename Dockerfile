@@ -16,7 +16,7 @@ RUN apt-get update \
 USER 1000
 WORKDIR /home/developer/state_sensor_ros
 COPY --chown=1000 . .
-RUN make setup
+RUN make setup STACKS=1
 
 ENTRYPOINT ["sh", "-c", ". ./scripts/env.sh && exec \"$@\"", "--"]
 CMD ["bash"]
