@@ -25,7 +25,7 @@ import re
 
 import numpy as np
 
-from state_sensor_ros.classes import cached_class_of, CLASSES
+from state_sensor_ros.classes import cached_class_of, CLASSES, PERSON
 from state_sensor_ros.frame import (
     Bools,
     DERIVED_VELOCITY,
@@ -48,6 +48,9 @@ from state_sensor_ros.texts import counted
 _MIN_SPEED = 1.0  # m/s
 _MIN_YAW_RATE = 0.1  # rad/s
 _MAX_GAP_S, _MAX_TURN_GAP_S = 0.5, 2.0
+# People turn at once: between frames that are farther apart, such as those of a recording with
+# every other frame, they turn without rates.
+_MAX_PERSON_TURN_GAP_S = 0.06
 # A slower velocity or rate is 0.
 _ZERO = 1e-3
 # Pairs of frames whose ratios are the recent ones; fewer than the second give no result.
@@ -313,9 +316,11 @@ class ConsistencyCheck:
         turned = rotation_vectors(last.orientation_xyzw[rows], frame.orientation_xyzw[rows])[:, 2:]
         now, before = (elapsed * each.angular_velocity_xyz[rows, 2:] for each in (frame, last))
         predicted = 0.5 * (now + before)
-        # People turn within one step: their rates are those since the last frame.
+        # In SUMO, rates are those since the last frame.
         predicted = np.where(np.abs(turned - now) < np.abs(turned - predicted), now, predicted)
         turns = np.maximum(_norm(turned), _norm(predicted)) > _MIN_YAW_RATE * elapsed
+        if elapsed > _MAX_PERSON_TURN_GAP_S:
+            turns &= classes != PERSON
         for class_ in set(classes[turns].tolist()):
             chosen = turns & (classes == class_)
             self._classes[class_].angular.add(turned[chosen], predicted[chosen], _ZERO * elapsed)

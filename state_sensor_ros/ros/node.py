@@ -423,7 +423,7 @@ class StateSensorNode(ManagedNode):
             name, wanted = 'ego_tag', self.settings.ego_tag
             known = set(chain.from_iterable(snapshot.frame.tags))
         if wanted:
-            self._fault_log.warn('ego', f'{name}:={wanted}: no frame so far has this ego'
+            self._fault_log.warn('ego', f'{name}:={wanted}: the latest frames do not have this ego'
                                  + near_names([wanted], known))
 
     def _log_stream(self) -> None:

@@ -214,9 +214,22 @@ def test_people_who_turn_in_one_step_have_the_rates_since_the_last_one(rate, com
     for i in range(30):
         yaw = 1.5 * (i % 2)
         check.add(build_frame(
-            'toy', 0.1 * i, ('w',), [(0.2 * i, 0.0, 0.0)], velocity_xyz=[(2.0, 0.0, 0.0)],
+            'toy', 0.05 * i, ('w',), [(0.1 * i, 0.0, 0.0)], velocity_xyz=[(2.0, 0.0, 0.0)],
             orientation_xyzw=[(0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))],
-            angular_velocity_xyz=[(0.0, 0.0, rate * (yaw - before) / 0.1)],
+            angular_velocity_xyz=[(0.0, 0.0, rate * (yaw - before) / 0.05)],
             is_vehicle=[False], tags=[('pedestrian',)]))
         before = yaw
     assert len(check.result().complaints) == complaints
+
+
+@pytest.mark.parametrize('check_of', [ConsistencyCheck, SampledConsistencyCheck])
+def test_people_who_turn_between_the_frames_of_a_thinned_recording_are_no_fault(check_of):
+    check = check_of()
+    for i in range(100):
+        yaw = 1.5 * (i % 2)
+        check.add(build_frame(
+            'toy', 0.1 * i, ('w',), [(0.2 * i, 0.0, 0.0)], velocity_xyz=[(2.0, 0.0, 0.0)],
+            orientation_xyzw=[(0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))],
+            angular_velocity_xyz=[(0.0, 0.0, 0.0)], is_vehicle=[False], tags=[('pedestrian',)]))
+    assert not check.new_complaints()
+    assert check.result().n_pairs > 5

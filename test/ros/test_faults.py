@@ -192,7 +192,8 @@ def test_fault_ego_that_no_frame_has_is_named_with_the_nearest(bench):
         rig.n_sent += 1
         rig.simulator.send(packet(json.dumps(content).encode()))
         rig.listener.spin(0.1)
-        return 'ego_tag:=eog: no frame so far has this ego; did you mean ego?' in rig.node.log
+        return ('ego_tag:=eog: the latest frames do not have this ego; did you mean ego?'
+                in rig.node.log)
 
     rig.listener.until(named)
     rig.finish()
