@@ -296,6 +296,20 @@ def reading(where: str) -> Iterator[None]:
 
 
 @contextmanager
+def restated(kind: type[StateSensorError], where: str) -> Iterator[None]:
+    """
+    Let a DecodeError in the block be an error of another class, with the place of the payload.
+
+    :param kind: that class, such as :class:`TrajectoryFormatError`.
+    :param where: place of the payload, such as the name of its file.
+    """
+    try:
+        yield
+    except DecodeError as error:
+        raise kind(f'{where}: {error.where}', error.found, error.expected) from error
+
+
+@contextmanager
 def importing(where: str) -> Iterator[None]:
     """
     Replace an ImportError in the block by one line that names the library.

@@ -52,7 +52,7 @@ from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, open_any
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.small_files import read_limited
 
 # More than the areas of a map.
 _MAX_BYTES = 1 << 26
@@ -213,15 +213,9 @@ def _rings(value: Any) -> Iterator[Floats]:  # noqa: ANN401
 def read_areas(path: str) -> tuple[Floats, ...]:
     """Read polygons: those of GeoJSON in meters, or a list of lists of x and y."""
     try:
-        with open(path, 'rb') as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise TrajectoryFormatError(path, f'more than {_MAX_BYTES} bytes', _POLYGONS)
-        areas = tuple(_rings(json.loads(data)))
-    except TrajectoryFormatError:
+        areas = tuple(_rings(json.loads(read_limited(path, _MAX_BYTES, _POLYGONS))))
+    except ConfigError:
         raise
-    except OSError as error:
-        raise TrajectoryFormatError(path, one_line(str(error.strerror)), _POLYGONS) from error
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise TrajectoryFormatError(path, 'no polygons', _POLYGONS) from error
     if not areas or any(len(area) < 3 or not np.isfinite(area).all() for area in areas):

@@ -28,6 +28,7 @@ from state_sensor_ros.errors import (
     reading,
     reason_of,
     RefusalError,
+    restated,
     StateError,
     StateSensorError,
     TrajectoryFormatError,
@@ -116,6 +117,7 @@ from state_sensor_ros.simulators.simulator import (
     SimulatorTopics,
     SOURCE_PARAMETERS,
 )
+from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.source import Health, Source, SourceState
 from state_sensor_ros.texts import counted, one_line
 
@@ -137,5 +139,5 @@ __all__ = [
     'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length',
     'build_frame', 'counted', 'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore',
     'importing', 'lane_states', 'no_frames', 'one_line', 'parameter', 'parse_settings',
-    'reading', 'reason_of', 'refuse_unused',
+    'read_limited', 'reading', 'reason_of', 'refuse_unused', 'restated',
 ]

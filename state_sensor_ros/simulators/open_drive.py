@@ -23,13 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 import math
-import os
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.simulators import ConfigError, MapLine, reason_of, StateError
+from state_sensor_ros.simulators import ConfigError, MapLine, read_limited, StateError
 from state_sensor_ros.simulators.frame_arrays import Floats
 
 if TYPE_CHECKING:
@@ -59,13 +58,9 @@ def read_lanes(path: str) -> Sequence[MapLine]:
     :param path: `NAME.xodr`.
     :raises ConfigError: if it cannot be read.
     """
+    text = read_limited(path, _MAX_BYTES, 'an OpenDRIVE map')
     try:
-        if os.path.getsize(path) > _MAX_BYTES:
-            raise ValueError(f'more than {_MAX_BYTES} bytes')
-        with open(path, 'rb') as file:
-            return parse_lanes(file.read())
-    except OSError as error:
-        raise ConfigError(path, reason_of(error)) from error
+        return parse_lanes(text)
     except ValueError as error:
         raise ConfigError(path, str(error), 'an OpenDRIVE map') from error
 

@@ -205,7 +205,7 @@ def test_wrong_map_is_refused(text, found, tmp_path):
 
 def test_map_that_is_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / 'town.osm')
-    with pytest.raises(ConfigError, match='found no file'):
+    with pytest.raises(ConfigError, match='found a pipe'):
         Rig(lanelet2_map=str(tmp_path / 'town.osm'))
 
 

@@ -31,6 +31,7 @@ from state_sensor_ros.simulators import (
     Packet,
     reading,
     RecordedFrame,
+    restated,
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.carla.decoder import GameClock
@@ -360,11 +361,8 @@ def _metadata_in(folder: Path) -> Metadata:
     file = folder / METADATA
     if not file.is_file():
         return NO_METADATA
-    try:
+    with restated(TrajectoryFormatError, str(file)):
         return metadata_of(_read(file))
-    except DecodeError as error:
-        raise TrajectoryFormatError(f'{file}: {error.where}', error.found,
-                                    error.expected) from error
 
 
 def _episode_folders(path: Path) -> list[Path]:

@@ -29,6 +29,7 @@ from state_sensor_ros.simulators import (
     PayloadDecoder,
     ReadOptions,
     RecordedFrame,
+    restated,
     SingleFrameDecoder,
     TrajectoryFormatError,
 )
@@ -358,12 +359,9 @@ class CarlaBagRecording(BagRecording):
         self._topics = topics_with_sensors(counts)
         self.sensors = sensors_of_topics(counts)
         if self.sensors:
-            try:
+            with restated(TrajectoryFormatError, bag.name):
                 self.sensors = with_recorded_poses(self.sensors, bag.messages_of(
                     STATIC_TF_TOPIC.name, STATIC_TF_TOPIC.type_name))
-            except DecodeError as error:
-                raise TrajectoryFormatError(f'{bag.name}: {error.where}', error.found,
-                                            error.expected) from error
         self.sensor_counts: Mapping[tuple[str, str], int] = {
             (sensor.name, sensor.kind): counts[key] for key in sorted(counts)
             if (sensor := sensor_of_topic(*key)) is not None}

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import (
     ConfigError,
-    DecodeError,
     EVERY_PART,
     Format,
     Frame,
@@ -27,6 +26,7 @@ from state_sensor_ros.simulators import (
     RecordingReader,
     refuse_unused,
     Report,
+    restated,
     SensorReader,
     Settings,
     Simulator,
@@ -135,11 +135,8 @@ class CarlaSimulator(Simulator):
             frames_of_messages,
         )
         assert isinstance(recording, CarlaBagRecording)
-        try:
+        with restated(TrajectoryFormatError, recording.name):
             yield from frames_of_messages(recording.messages())
-        except DecodeError as error:
-            raise TrajectoryFormatError(f'{recording.name}: {error.where}', error.found,
-                                        error.expected) from error
 
     def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the settings of an episode."""

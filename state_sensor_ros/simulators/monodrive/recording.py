@@ -24,11 +24,11 @@ import msgspec
 
 from state_sensor_ros.simulators import (
     decode_packet,
-    DecodeError,
     Packet,
     ReadOptions,
     RecordedFrame,
     RecordingReader,
+    restated,
     TrajectoryFormatError,
     TruncatedError,
     Units,
@@ -234,11 +234,8 @@ class JsonRecording:
                     recorded.packet.sample_count))
 
     def _payloads(self, recorded: RecordedFrame) -> Iterator[bytes]:
-        try:
+        with restated(TrajectoryFormatError, f'{self.name}: {recorded.place}'):
             decoded = decode_packet(self.decoder, recorded.packet)
-        except DecodeError as error:
-            raise TrajectoryFormatError(f'{self.name}: {recorded.place}: {error.where}',
-                                        error.found, error.expected) from error
         for frame in (payload.frame for payload in decoded):
             generation = None
             if frame.generation not in GENERATIONS:

@@ -38,7 +38,6 @@ import msgspec
 
 from state_sensor_ros.simulators import (
     ConfigError,
-    DecodeError,
     EGO_TAG,
     failed_stream,
     has_ego_tag,
@@ -48,6 +47,7 @@ from state_sensor_ros.simulators import (
     parse_settings,
     Reading,
     RecordedFrame,
+    restated,
     TrajectoryFormatError,
     TransportError,
 )
@@ -113,11 +113,8 @@ def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
 def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: str) -> list[str]:
     """Return the tags of a frame; refuse one that :mod:`inspection` reports as not replayable."""
     where = f'{name}: {recorded.place}: frame {recorded.index}'
-    try:
+    with restated(TrajectoryFormatError, where):
         frames = [decoded.frame for decoded in decoder.decode(payload)]
-    except DecodeError as error:
-        raise TrajectoryFormatError(f'{where}: {error.where}', error.found,
-                                    error.expected) from error
     if not is_strict_json(payload):
         raise TrajectoryFormatError(where, 'JSON that only lenient readers accept',
                                     'strict JSON, which has no NaN or Infinity')

@@ -17,7 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from state_sensor_ros.simulators import ConfigError, DecodeError, reason_of, Settings
+from state_sensor_ros.simulators import (
+    ConfigError,
+    DecodeError,
+    read_limited,
+    restated,
+    Settings,
+)
 from state_sensor_ros.simulators.json_values import (
     Json,
     located,
@@ -105,18 +111,8 @@ def _parameters(entry: Mapping[str, Json], where: str) -> dict[str, object]:
 
 def read_json(path: str | Path) -> object:
     """Read a configuration file of the simulator, of any content."""
-    where = str(path)
-    try:
-        with Path(path).open('rb') as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(where, reason_of(error)) from error
-    if len(data) > _MAX_BYTES:
-        raise ConfigError(where, f'more than {_MAX_BYTES} bytes', 'a sensor configuration')
-    try:
-        return parse_payload(data)
-    except DecodeError as error:
-        raise ConfigError(f'{where}: {error.where}', error.found, error.expected) from error
+    with restated(ConfigError, str(path)):
+        return parse_payload(read_limited(path, _MAX_BYTES, 'a sensor configuration'))
 
 
 def _sensors(value: Json, where: str, depth: int = 0) -> Iterator[Mapping[str, Json]]:

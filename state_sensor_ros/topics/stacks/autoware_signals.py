@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot
-from state_sensor_ros.errors import ConfigError, reason_of
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import (
     Floats,
     Frame,
@@ -30,6 +30,7 @@ from state_sensor_ros.frame import (
     LIGHT_YELLOW,
 )
 from state_sensor_ros.settings import Autoware, Settings
+from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted, one_line, shortened
 from state_sensor_ros.topics.stacks.lanelet2 import LaneletMap, read_lanelet_map
 from state_sensor_ros.topics.tables import STAMP
@@ -260,13 +261,7 @@ def _read_table(path: str) -> dict[str, tuple[int, ...]]:
     """Return the ids of groups by the name or the id of a light."""
     expected = 'a mapping of names or ids of lights to an id of a group, or a list of ids'
     try:
-        with open(path, encoding='utf-8') as file:
-            text = file.read(_MAX_TABLE + 1)
-        if len(text) > _MAX_TABLE:
-            raise ConfigError(path, f'more than {_MAX_TABLE} characters', expected)
-        table = YAML(typ='safe').load(text)
-    except OSError as error:
-        raise ConfigError(path, reason_of(error)) from error
+        table = YAML(typ='safe').load(read_limited(path, _MAX_TABLE, expected).decode())
     except (UnicodeDecodeError, YAMLError) as error:
         raise ConfigError(path, one_line(str(error)), expected) from error
     if not isinstance(table, dict):

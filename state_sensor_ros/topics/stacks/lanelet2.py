@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-import os
 from typing import NamedTuple, TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError, importing, reason_of
+from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.frame import Floats, MapLine
+from state_sensor_ros.small_files import read_limited
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -85,18 +85,12 @@ def read_lanelets(path: str) -> Sequence[MapLine]:
 
 
 def read_lanelet_map(path: str) -> LaneletMap:
+    text = read_limited(path, _MAX_BYTES, 'a Lanelet2 map')
     try:
-        if os.path.getsize(path) > _MAX_BYTES:
-            raise ValueError(f'more than {_MAX_BYTES} bytes')
-        # A pipe or a device has the size 0, and may have no end.
-        if not os.path.isfile(path):
-            raise ValueError('no file')
-        root = ElementTree.parse(path).getroot()
+        root = ElementTree.fromstring(text)
         if root.tag != 'osm':
             raise ValueError(f'an element <{root.tag}>')
         return _parse(root)
-    except OSError as error:
-        raise ConfigError(path, reason_of(error)) from error
     # An encoding that Python does not have is a LookupError.
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise ConfigError(path, str(error), 'a Lanelet2 map') from error
