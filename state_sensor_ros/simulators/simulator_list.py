@@ -23,8 +23,6 @@ from importlib import import_module
 from importlib.metadata import distributions
 from importlib.util import find_spec
 import os
-import signal
-import subprocess
 import sys
 from typing import cast, TYPE_CHECKING
 import warnings
@@ -43,20 +41,6 @@ if TYPE_CHECKING:
 ENTRY_POINTS = 'state_sensor_ros.simulators'
 # Prefix of the parameters of commands to the ego.
 CONTROL = 'control'
-# Loads an added simulator; other errors are reported by the program that loads it, too.
-_INTERRUPTED, _PROBE_S = 77, 20.0
-_PROBE = f"""
-import os, sys
-from importlib.metadata import EntryPoint
-try:
-    simulator = EntryPoint(*sys.argv[1:]).load()()
-    tuple(simulator.formats), dict(simulator.aliases), dict(simulator.map_files)
-except KeyboardInterrupt:
-    os._exit({_INTERRUPTED})
-except BaseException:
-    pass
-os._exit(0)
-"""
 # Names of parameters that mean the source's own if it declares such.
 _GENERAL = ('host', 'port')
 
@@ -104,7 +88,7 @@ def simulators() -> dict[str, Simulator]:
     """Return all simulators by name; of one that cannot be loaded, a SimulatorWarning is made."""
     found = {name: _built_in(name) for name in SIMULATORS}
     for name, entry in _entries().items():
-        loaded = _fatal(entry) or _loaded(name)
+        loaded = _loaded(name)
         if isinstance(loaded, Simulator):
             found[name] = loaded
         else:
@@ -132,25 +116,6 @@ def find_simulator(name: str) -> Simulator:
         raise ConfigError('source', f'{name}, an added simulator that cannot be used: {loaded}',
                           f'a subclass of Simulator in {entry.value}')
     return loaded
-
-
-def _fatal(entry: EntryPoint) -> str:
-    """Return what loading an added simulator does to a program, '' if it survives."""
-    # A program that may not use the simulator must not end with it: another one loads it first.
-    try:
-        done = subprocess.run(
-            [sys.executable, '-c', _PROBE, entry.name, entry.value, entry.group],
-            check=False, timeout=_PROBE_S,
-            env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        return f'it does not load within {_PROBE_S:g} s'
-    except OSError as error:
-        return f'no process to load it in: {error.strerror}'
-    if done.returncode == _INTERRUPTED:
-        return 'KeyboardInterrupt'
-    return f'loading it ends the process ({signal.Signals(-done.returncode).name})' \
-        if done.returncode < 0 else ''
 
 
 @cache

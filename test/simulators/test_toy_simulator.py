@@ -184,11 +184,6 @@ BROKEN = {
         'FileNotFoundError')
         for name in ('formats', 'aliases', 'map_files')},
 }
-# What ends a program that loads it.
-FATAL = {'abort': ('import os; os.abort()', 'loading it ends the process (SIGABRT)'),
-         'interrupt': ('raise KeyboardInterrupt', 'KeyboardInterrupt')}
-
-
 @pytest.fixture
 def one_frame(tmp_path):
     path = tmp_path / 'one.json'
@@ -211,15 +206,6 @@ def test_simulator_that_cannot_be_loaded_is_dropped(tmp_path, one_frame, name):
     assert ended.stderr.splitlines()[-1].startswith(
         'error: source: found toy, an added simulator that cannot be used: ')
     assert not (tmp_path / 'x.json').exists()
-
-
-@pytest.mark.parametrize('name', FATAL)
-def test_simulator_that_ends_programs_ends_none_that_does_not_use_it(tmp_path, one_frame, name):
-    content, why = FATAL[name]
-    site = installed_toy(tmp_path / 'site', 'toy_simulator:Toy', content)
-    ended = state_sensor(site, 'convert', one_frame, tmp_path / 'bag', '-p', 'tf:=ego')
-    assert ended.returncode == 0
-    assert ended.stderr == f'warning: the simulator toy (toy_simulator:Toy) is skipped: {why}\n'
 
 
 def test_entry_points_of_a_broken_package_are_skipped(site, one_frame, recording):

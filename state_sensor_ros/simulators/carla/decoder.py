@@ -82,7 +82,7 @@ from state_sensor_ros.simulators.frame_arrays import (
     to_rep103_rotator,
 )
 from state_sensor_ros.simulators.json_values import as_rows
-from state_sensor_ros.simulators.protobuf_lists import NotFieldsError, parse_message
+from state_sensor_ros.simulators.protobuf_messages import NotFieldsError, parse_message
 
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),

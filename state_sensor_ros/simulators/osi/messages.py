@@ -18,12 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import DecodeError
-from state_sensor_ros.simulators.protobuf_lists import (
-    fields_of,
-    NotFieldsError,
-    parse_message,
-    TooManyError,
-)
+from state_sensor_ros.simulators.protobuf_messages import fields_of, NotFieldsError, parse_message
 
 if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth
@@ -112,8 +107,6 @@ def _score(data: bytes, kind: MessageKind) -> int:
     """Return -1 if the data cannot be parsed, more than 1 if the message has objects."""
     try:
         truth = parse_truth(data, kind).truth
-    except TooManyError:
-        return 0
     except DecodeError:
         return -1
     return 2 * n_placed(truth) + bool(truth.HasField('timestamp'))
@@ -129,7 +122,7 @@ def _sensed(data: bytes) -> int:
     from osi3.osi_sensordata_pb2 import SensorData
     try:
         sensed = parse_message(SensorData, data, _USED_OF_SENSED)
-    except (NotFieldsError, TooManyError):
+    except NotFieldsError:
         return -1
     views = [view.global_ground_truth for view in sensed.sensor_view]
     return 2 * (n_placed(sensed) + sum(map(n_placed, views))) + bool(sensed.HasField('timestamp'))

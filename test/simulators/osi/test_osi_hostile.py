@@ -14,14 +14,12 @@ import random
 import struct
 import tracemalloc
 
-from budgets import is_large, one_of, tries
-from carla_wire import sub
+from budgets import tries
 import osi_traces
 import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.simulators import protobuf_lists
 
 
 def frames_and_faults(path):
@@ -168,41 +166,6 @@ def test_osi_long_message_is_refused_before_it_is_read(tmp_path, capsys):
     assert main(['inspect', str(path)]) == 1
     assert 'message 2: found 1073741824 bytes; expected at most 67108864' in \
         capsys.readouterr().err
-
-
-@pytest.mark.parametrize('is_view', one_of([False, True]))
-def test_osi_long_lists_of_every_kind_are_dropped_counted_and_named(
-        tmp_path, monkeypatch, is_view):
-    """40 MB of empty lanes were parsed, in 30 s and 1.3 GB."""
-    n_entries, n_parts = protobuf_lists._MAX_ENTRIES, protobuf_lists._MAX_PARTS
-    if not is_large():
-        n_entries, n_parts = 1000, 10_000
-        monkeypatch.setattr(protobuf_lists, '_MAX_ENTRIES', n_entries)
-        monkeypatch.setattr(protobuf_lists, '_MAX_PARTS', n_parts)
-    lists = {'lane': 10, 'traffic_light': 7, 'logical_lane': 19} if is_view else {
-        'moving_object': 5, 'stationary_object': 4, 'member 99': 99, 'lane': 10,
-        'lane_boundary': 9}
-    hostile = [sub(number, b'') * (n_entries + 1) for number in lists.values()]
-    texts = [f'{name}: found more than {n_entries}; expected at most {n_entries} in a message'
-             for name in lists]
-    # A list within a lane; then as many lanes as are read.
-    hostile.append(sub(10, sub(4, b'') * (n_parts + 1)))
-    texts.append(f'message: found more than {n_parts} messages in it; expected at most {n_parts}')
-    largest = sub(10, b'') * n_entries
-    messages = [osi_traces.ground_truth(0.0).SerializeToString(), *hostile, largest]
-    if is_view:
-        messages = [sub(7, message) for message in messages]
-    path = osi_traces.write_plain(tmp_path / ('a_sv_.osi' if is_view else 'a_gt_.osi'), messages)
-    frames, faults = frames_and_faults(path)
-    assert [frame.n_actors for frame in frames] == [3, 0]
-    assert [str(fault) for fault in faults] == [
-        f'message {i}: payload: {text}' for i, text in enumerate(texts, 2)]
-    # As the first message; the name does not say the type of one of the two.
-    first = osi_traces.write_plain(tmp_path / ('a_sv_1.osi' if is_view else 'a.osi'),
-                                   messages[1:2])
-    with pytest.raises(sensor.TrajectoryFormatError,
-                       match=f'message 1: found more than {n_entries}'):
-        sensor.open_recording(first)
 
 
 def test_osi_sections_of_a_long_road_are_numbered_by_their_places(tmp_path):
