@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Literal, TypeVar
 
 from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.texts import counted
 
 JOIN_S = 5.0
 # Pause of the accepting thread: without free file descriptors a listener stays readable, and the
@@ -29,8 +30,6 @@ JOIN_S = 5.0
 ACCEPT_PAUSE_S = 0.005
 BACKLOG = 64
 CHUNK_BYTES = 2**16
-# Most connections, which have a thread each; further ones are closed.
-MAX_SESSIONS = 256
 # After a longer delay by a slow reader, late frames are not sent in a burst.
 MAX_LAG_S = 1.0
 
@@ -169,14 +168,7 @@ class ThreadedServer(ABC):
         if (session := accept_connection(listener)) is None:
             return
         self._sessions.add(session)
-        try:
-            if len(self._sessions) > MAX_SESSIONS:
-                raise RuntimeError('too many connections')
-            self._begin(self._run_session, session, serve)
-        except RuntimeError:
-            # There is no thread for it: the other connections go on, and the ports stay open.
-            self._sessions.discard(session)
-            close_connection(session)
+        self._begin(self._run_session, session, serve)
 
     def _run_session(self, session: socket.socket,
                      serve: Callable[[socket.socket], None]) -> None:
@@ -238,13 +230,15 @@ def accept_connection(listener: socket.socket) -> socket.socket | None:
     return connection
 
 
-def receive(connection: socket.socket, size: int) -> bytes:
-    parts = []
-    n_left = size
-    while n_left and (part := connection.recv(min(n_left, CHUNK_BYTES))):
-        parts.append(part)
-        n_left -= len(part)
-    return b''.join(parts)
+def receive(connection: socket.socket, size: int, what: str, *, may_end: bool = False) -> bytes:
+    """Receive bytes of a message; with ``may_end`` none if the peer has closed before them."""
+    data = bytearray()
+    while len(data) < size and (part := connection.recv(min(size - len(data), CHUNK_BYTES))):
+        data += part
+    if len(data) < size and (data or not may_end):
+        raise FramingError(what, f'{counted(len(data), "byte")}, then the end',
+                           counted(size, 'byte'))
+    return bytes(data)
 
 
 def close_connection(connection: socket.socket) -> None:

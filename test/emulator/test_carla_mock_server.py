@@ -177,9 +177,6 @@ def test_mock_server_lidar():
 @pytest.mark.parametrize(('setting', 'line'), [
     ('SensorType=RADAR', 'sensor Front: found SensorType=RADAR; expected CAMERA or'),
     ('PostProcessing=Normals', 'sensor Front: found PostProcessing=Normals; expected one of None'),
-    ('ImageSizeX=100000\nImageSizeY=100000', 'sensor Front: found 100000 x 100000 pixels'),
-    ('PostProcessing=Depth\nFOV=0', 'sensor Front: found FOV=0; expected more than 0'),
-    ('SensorType=LIDAR_RAY_CAST\nChannels=100000', 'sensor Front: found 100000 channels'),
     ('[CARLA/LevelSettings]\nPlayerVehicle=/Game/Mini', 'PlayerVehicle: found /Game/Mini')])
 def test_mock_server_names_what_it_cannot_do(caplog, setting, line):
     ini = '[CARLA/Sensor]\nSensors=Front,Back\n[CARLA/Sensor/Front]\nImageSizeX=4\n' + setting \
@@ -194,10 +191,8 @@ def test_mock_server_names_what_it_cannot_do(caplog, setting, line):
 
 @pytest.mark.parametrize('ini', [
     'no section', '[CARLA/Server]\nSynchronousMode=perhaps\n',
-    '[CARLA/LevelSettings]\nNumberOfVehicles=-1\n',
-    '[CARLA/LevelSettings]\nNumberOfVehicles=10001\n',
-    '[CARLA/Sensor]\nSensors=A\nFOV=1e300\n', '[CARLA/Sensor]\nSensors=A\nPositionZ=nan\n',
-    '[CARLA/Sensor]\nSensors=A\nSensorType=LIDAR_RAY_CAST\nRange=inf\n'])
+    '[CARLA/LevelSettings]\nNumberOfVehicles=many\n',
+    '[CARLA/Sensor]\nSensors=A\nSensorType=LIDAR_RAY_CAST\nRange=far\n'])
 def test_mock_server_refuses_settings_that_it_cannot_read(caplog, ini):
     with caplog.at_level(logging.WARNING), town() as server:
         with socket.create_connection(('127.0.0.1', server.world_port), AWAIT_S) as world:

@@ -329,15 +329,3 @@ def test_pacer_waits_no_longer_than_the_system_can(clock):
     before_s = clock.now_s
     pacer.wait(0.1)
     assert clock.now_s - before_s == pytest.approx(threading.TIMEOUT_MAX)
-
-
-def test_readers_beyond_the_limit_are_closed():
-    with contextlib.ExitStack() as stack:
-        simulator = stack.enter_context(MonodriveServer(
-            IteratorSource(generate(3, 3, 20.0, 1, 'v2'))))
-        readers = [stack.enter_context(socket.create_connection(('127.0.0.1', simulator.port)))
-                   for _ in range(threaded_server.MAX_SESSIONS + 1)]
-        for reader in readers:
-            reader.settimeout(AWAIT_S)
-        assert all(reader.recv(1) for reader in readers[:-1])
-        assert readers[-1].recv(1) == b''

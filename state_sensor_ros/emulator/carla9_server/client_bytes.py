@@ -31,6 +31,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.errors import FramingError
+
 # Longest request: a thousand actors are spawned with half of it.
 MAX_REQUEST = 2**22
 _REQUEST = 0
@@ -76,10 +78,6 @@ ACTIVE = 1
 ActorRows = npt.NDArray[np.void]
 
 
-class RequestError(Exception):
-    """Bytes that are not a request; the connection ends."""
-
-
 class CallError(Exception):
     """A call that fails; the text is the reply."""
 
@@ -107,24 +105,21 @@ class RequestCutter:
         """Begin at the front: position of the next header, and number of objects to come."""
         self._at, self._n_left = 0, 1
 
-    def feed(self, received: bytes) -> None:
-        """Take the next bytes of the stream, ``received``."""
+    def requests(self, received: bytes) -> Iterator[Request]:
+        """Take the next bytes of the stream, and yield the requests that are complete."""
         self._data += received
-
-    def requests(self) -> Iterator[Request]:
-        """Yield the requests that are complete; those that are not taken come the next time."""
         while self._is_complete():
             try:
                 request = self._decoder.decode(memoryview(self._data)[:self._at])
             except (ValueError, RecursionError) as error:
-                raise RequestError(str(error)) from error
+                raise _no_request(str(error)) from error
             if request.kind != _REQUEST:
-                raise RequestError(f'a message of kind {request.kind}')
+                raise _no_request(f'a message of kind {request.kind}')
             del self._data[:self._at]
             self._restart()
             yield request
         if len(self._data) > MAX_REQUEST:
-            raise RequestError(f'a request of more than {MAX_REQUEST} bytes')
+            raise _no_request(f'more than {MAX_REQUEST} bytes')
 
     def _is_complete(self) -> bool:
         """Go on to the end of the request, as far as it has arrived."""
@@ -150,13 +145,17 @@ class RequestCutter:
                 else:
                     size += count + factor
             elif first == 0xc1:
-                raise RequestError('a byte that MessagePack does not use')
+                raise _no_request('a byte that MessagePack does not use')
             at += size
             n_left += n_elements - 1
             if max(at, n_left) > MAX_REQUEST:
-                raise RequestError(f'a request of more than {MAX_REQUEST} bytes')
+                raise _no_request(f'more than {MAX_REQUEST} bytes')
         self._at, self._n_left = at, n_left
         return not n_left and at <= n_bytes
+
+
+def _no_request(found: str) -> FramingError:
+    return FramingError('request', found, 'a request of rpclib')
 
 
 def encode_reply(number: int, result: object = None, error: str | None = None) -> bytes:

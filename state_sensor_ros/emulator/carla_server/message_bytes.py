@@ -40,7 +40,6 @@ from state_sensor_ros.emulator.carla_server.town import (
 )
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
-from state_sensor_ros.texts import counted
 
 SKY, ROAD = 0, 7
 FAR_M = 1000.0
@@ -150,21 +149,14 @@ def frame_message(body: bytes) -> bytes:
 # Protobuf makes message classes at run time; they have no static type.
 def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa: ANN401
     """Read one message: the message, or None if the peer has closed between two messages."""
-    head = receive(connection, 4)
+    head = receive(connection, 4, 'message length', may_end=True)
     if not head:
         return None
     size = int.from_bytes(head, 'little')
-    if len(head) < 4:
-        raise FramingError('message length', f'{counted(len(head), "byte")}, then the end',
-                           '4 bytes')
     if size > MAX_MESSAGE_BYTES:
         raise FramingError('message', f'{size} bytes', f'at most {MAX_MESSAGE_BYTES}')
-    body = receive(connection, size)
-    if len(body) < size:
-        raise FramingError('message', f'{counted(len(body), "byte")}, then the end',
-                           counted(size, 'byte'))
     try:
-        return message_class.FromString(body)
+        return message_class.FromString(receive(connection, size, 'message'))
     except ProtobufError as error:
         raise FramingError('message', str(error), 'a message of the schema') from error
 

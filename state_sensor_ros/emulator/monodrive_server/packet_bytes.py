@@ -18,7 +18,6 @@ import struct
 
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
-from state_sensor_ros.texts import counted
 
 SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
 CONTROL_HEADER = struct.Struct('>II')
@@ -66,12 +65,9 @@ def reply_bytes(reply: dict[str, object], magic: int) -> bytes:
 def read_request(connection: socket.socket) -> bytes | None:
     """Read one message of a control connection."""
     # Returns the JSON text, or None if the peer has closed between two messages.
-    head = receive(connection, CONTROL_HEADER.size)
+    head = receive(connection, CONTROL_HEADER.size, 'control header', may_end=True)
     if not head:
         return None
-    if len(head) < CONTROL_HEADER.size:
-        raise FramingError('control header', f'{counted(len(head), "byte")}, then the end',
-                           '8 bytes')
     magic, length = CONTROL_HEADER.unpack(head)
     if magic != REQUEST_MAGIC:
         raise FramingError('control header', f'magic {magic:#010x}', f'{REQUEST_MAGIC:#010x}')
@@ -79,8 +75,4 @@ def read_request(connection: socket.socket) -> bytes | None:
     if not 0 <= size <= MAX_REQUEST_BYTES:
         raise FramingError('control header', f'length {length}',
                            f'8 to {MAX_REQUEST_BYTES + CONTROL_HEADER.size}')
-    body = receive(connection, size)
-    if len(body) < size:
-        raise FramingError('control body', f'{counted(len(body), "byte")}, then the end',
-                           counted(size, 'byte'))
-    return body
+    return receive(connection, size, 'control body')

@@ -20,12 +20,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TimedFrame,
 )
 from state_sensor_ros.emulator.monodrive_server.packet_bytes import send_parts, sensor_header
-from state_sensor_ros.emulator.threaded_server import (
-    accept_connection,
-    close_connection,
-    listen,
-    MAX_SESSIONS,
-)
+from state_sensor_ros.emulator.threaded_server import accept_connection, close_connection, listen
 
 
 class SensorPort:
@@ -45,9 +40,6 @@ class SensorPort:
         """Accept all connections that wait, so that they receive the next frame."""
         with self._lock:
             while not self._is_closed and (reader := accept_connection(self.listener)):
-                if len(self._readers) >= MAX_SESSIONS:
-                    close_connection(reader)
-                    continue
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._readers.append(reader)
             return len(self._readers)
