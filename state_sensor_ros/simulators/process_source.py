@@ -41,8 +41,8 @@ from state_sensor_ros.payloads import Decoded, FrameLike, LateFrame, Packet
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import SourceState
 
-__all__ = ['ProcessEnd', 'ProcessSource', 'Restart', 'StepClock', 'StepControl', 'StepPace',
-           'StepSource', 'process_pipes']
+__all__ = ['Indicate', 'ProcessEnd', 'ProcessSource', 'Restart', 'StepClock', 'StepControl',
+           'StepPace', 'StepSource', 'process_pipes']
 
 # Time for the process to release what it holds after its requests have ended, s.
 _END_S = 1.0
@@ -78,6 +78,13 @@ class StepPace:
 @dataclass(frozen=True, slots=True)
 class Restart:
     """A request to such a process: begin again, with a first step even in a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indicate:
+    """A request to such a process: set the turn signals of the ego."""
+
+    indicators: int
 
 
 class StepClock:

@@ -39,7 +39,6 @@ import state_sensor_ros.ros.commanding as commanding_module
 from state_sensor_ros.simulators import Needs, Packet
 import state_sensor_ros.simulators.carla.commands as carla_commands_module
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
-import state_sensor_ros.simulators.carla9.commands as carla9_commands_module
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
 import state_sensor_ros.simulators.monodrive.commands as monodrive_commands_module
@@ -56,8 +55,8 @@ CONTROL_PORT = 8999
 MODULES = (
     connection_module, live_source_module, ego_commands_module, ego_driver_module,
     ego_watch_module, late_calls_module, commanding_module, carla_commands_module,
-    carla_process_module, carla9_commands_module, carla9_source_module, monodrive_commands_module,
-    control_session_module, process_source_module)
+    carla_process_module, carla9_source_module, monodrive_commands_module, control_session_module,
+    process_source_module)
 
 
 @dataclass
@@ -301,7 +300,7 @@ class Carla9(Helped):
                   else carla9_source_module.Carla9Source)(
             world.settings, world.report, (), reconnect=True)
         super().__init__(world, source)
-        self.commands = carla9_commands_module.Carla9Commands(source)
+        self.commands = carla9_source_module.Carla9Commands(source)
         self.answers = True
         world.network.listeners[own.port] = self.take
         self.frame = 0

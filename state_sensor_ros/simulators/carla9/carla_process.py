@@ -45,22 +45,22 @@ from state_sensor_ros.simulators.carla9.actors import WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
     indicators_of,
     LEFT_BLINKER,
+    read_town,
     RIGHT_BLINKER,
     StepActors,
 )
-from state_sensor_ros.simulators.carla9.map import read_town
 from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
 from state_sensor_ros.simulators.carla9.source import (
     ClientRun,
     EpisodeBegun,
     FAULT,
-    Indicate,
     SILENCE,
     StepSettings,
     UNANSWERED,
     WorldNote,
 )
 from state_sensor_ros.simulators.process_source import (
+    Indicate,
     process_pipes,
     ProcessEnd,
     Restart,

@@ -42,10 +42,6 @@ from state_sensor_ros.simulators.frame_arrays import (
 )
 
 _CM = 100.0
-# They are part of every frame, also of one without records.
-_MAX_FIXED = 10_000
-# Faults of a frame that are told one by one; the rest is one more.
-_MAX_FAULTS = 100
 # Longest time between frames, and largest speed, m/s, that a difference of positions stands for:
 # beyond it the actor was put somewhere else.
 _MAX_STEP_S = 1.0
@@ -112,7 +108,7 @@ class LogDecoder:
             yield _completed(last, now, None)
 
     def _moment(self, logged: LoggedFrame) -> _Moment:
-        faults = _Faults()
+        faults: list[Fault] = []
         self._take_events(logged, faults)
         numbers, poses = self._places(logged, faults)
         n_actors = len(numbers)
@@ -137,9 +133,9 @@ class LogDecoder:
             inputs=to_inputs(controls),
             lights=shown_lights(table, kinematics, of_actor, lights['state'][of_light]),
             indicators=indicators_of(numbers, vehicles['id'].astype(np.int64), vehicles['state']))
-        return _Moment(Decoded(frame, faults.listed()), table.serials, kinematics)
+        return _Moment(Decoded(frame, tuple(faults)), table.serials, kinematics)
 
-    def _take_events(self, logged: LoggedFrame, faults: _Faults) -> None:
+    def _take_events(self, logged: LoggedFrame, faults: list[Fault]) -> None:
         """Add and remove actors, and set their boxes."""
         if logged.added or len(logged.removed):
             self._layout = None
@@ -149,14 +145,10 @@ class LogDecoder:
                 replaced.add(added.number)
                 self._fixed.pop(added.number, None)
             if not self._table.add(added.number, added.type_id, added.attributes):
-                faults.add(added.number, f'more than {MAX_ACTORS} actors', 'fewer')
+                faults.append(_fault(added.number, f'more than {MAX_ACTORS} actors', 'fewer'))
                 continue
             actor = self._table.get(added.number)
             if actor is not None and actor.is_fixed:
-                if len(self._fixed) >= _MAX_FIXED:
-                    self._table.remove(added.number)
-                    faults.add(added.number, f'more than {_MAX_FIXED} lights and signs', 'fewer')
-                    continue
                 self._fixed[added.number] = added.pose
         for number in logged.removed.tolist():
             # Additions are written first, so that the removal of an id that is used again in the
@@ -164,26 +156,26 @@ class LogDecoder:
             if number in replaced:
                 replaced.discard(number)
             elif number not in self._table:
-                faults.add(number, 'a removal', 'an actor that was added')
+                faults.append(_fault(number, 'a removal', 'an actor that was added'))
             else:
                 self._table.remove(number)
                 self._fixed.pop(number, None)
         for record in logged.of(packets.BOXES):
             if int(record['id']) not in self._table:
-                faults.add(int(record['id']), 'a box', 'an actor that was added')
+                faults.append(_fault(int(record['id']), 'a box', 'an actor that was added'))
             with np.errstate(invalid='ignore'):
                 self._table.set_box(int(record['id']), box_of(
                     (record['first'].astype(float) / _CM).tolist(),
                     (record['second'].astype(float) / _CM).tolist()))
 
-    def _places(self, logged: LoggedFrame, faults: _Faults) -> tuple[Rows, Floats]:
+    def _places(self, logged: LoggedFrame, faults: list[Fault]) -> tuple[Rows, Floats]:
         """Return ids, ascending, and poses (N, 6) in m and degrees, of the actors of the frame."""
         records = logged.of(packets.POSITIONS)
         layout = self._layout
         if layout is None or layout.key != records['id'].tobytes():
             layout = self._layout = self._laid_out(records['id'])
         for number in layout.unknown:
-            faults.add(number, 'a position', 'an actor that was added')
+            faults.append(_fault(number, 'a position', 'an actor that was added'))
         poses = np.empty((len(layout.numbers), 6))
         poses[layout.rows, 0:3] = records['first'][layout.records]
         poses[layout.rows, 3:6] = records['second'][layout.records]
@@ -191,7 +183,7 @@ class LogDecoder:
         poses[:, :3] /= _CM
         return layout.numbers, poses
 
-    def _count_unused(self, logged: LoggedFrame, numbers: Rows, faults: _Faults) -> None:
+    def _count_unused(self, logged: LoggedFrame, numbers: Rows, faults: list[Fault]) -> None:
         """Add a fault for each record of an actor that the frame does not have."""
         for packet, what in ((packets.KINEMATICS, 'a velocity'), (packets.LIGHTS, 'a light'),
                              (packets.CONTROLS, 'controls'),
@@ -200,18 +192,19 @@ class LogDecoder:
             for number in np.setdiff1d(ids, numbers).tolist():
                 # Sensors and the spectator are known, and no actors of frames.
                 if number not in self._table or self._table.get(number) is not None:
-                    faults.add(number, what, 'an actor with a position')
+                    faults.append(_fault(number, what, 'an actor with a position'))
         for number in logged.steering.keys() - set(numbers.tolist()):
-            faults.add(number, 'wheels', 'an actor with a position')
+            faults.append(_fault(number, 'wheels', 'an actor with a position'))
 
-    def _name_rivals(self, added: set[int], numbers: Rows, faults: _Faults) -> None:
+    def _name_rivals(self, added: set[int], numbers: Rows, faults: list[Fault]) -> None:
         """Add a fault for each new vehicle that has the role of the ego and is not the ego."""
         egos = self._table.egos_of(numbers.tolist())
         for number in egos[1:] if not added.isdisjoint(egos) else ():
             actor = self._table.get(number)
             assert actor is not None
-            faults.add(number, f'role name {actor.role!r} as actor {egos[0]}, which is the ego',
-                       f'one; -p carla9.ego:={number} selects it', RIVAL)
+            faults.append(_fault(
+                number, f'role name {actor.role!r} as actor {egos[0]}, which is the ego',
+                f'one; -p carla9.ego:={number} selects it', RIVAL))
 
     def _laid_out(self, ids: npt.NDArray[np.uint32]) -> _PlaceTable:
         # Some versions write an actor that is neither vehicle nor person twice.
@@ -238,24 +231,8 @@ class LogDecoder:
         return velocities, rates
 
 
-class _Faults:
-    """Actors of one frame that were dropped; of many, the first ones and their number."""
-
-    def __init__(self) -> None:
-        self._faults: list[Fault] = []
-        self._n_more = 0
-
-    def add(self, number: int, found: str, expected: str, kind: str = DROPPED) -> None:
-        if len(self._faults) < _MAX_FAULTS:
-            self._faults.append(Fault(kind, DecodeError(f'actor {number}', found, expected)))
-        else:
-            self._n_more += 1
-
-    def listed(self) -> tuple[Fault, ...]:
-        if self._n_more:
-            return (*self._faults, Fault(DROPPED, DecodeError(
-                'actors', f'{self._n_more} more faults', 'none'), self._n_more))
-        return tuple(self._faults)
+def _fault(number: int, found: str, expected: str, kind: str = DROPPED) -> Fault:
+    return Fault(kind, DecodeError(f'actor {number}', found, expected))
 
 
 def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Decoded:

@@ -15,6 +15,7 @@ axial vector of these axes (doc/protocol/carla9.md#units-and-axes).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -36,11 +37,11 @@ from state_sensor_ros.simulators import (
     LIGHT_GREEN,
     LIGHT_RED,
     LIGHT_YELLOW,
+    MapLine,
     Needs,
     TrafficLights,
 )
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
-from state_sensor_ros.simulators.carla9.map import TownMap
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     global_from_unit,
@@ -51,6 +52,30 @@ from state_sensor_ros.simulators.frame_arrays import (
     Rows,
     to_rep103_rotator,
 )
+from state_sensor_ros.simulators.open_drive import parse_lanes
+
+
+class TownMap(NamedTuple):
+    """A map: the middles of its lanes, and its OpenDRIVE document."""
+
+    lines: tuple[MapLine, ...] = ()
+    open_drive: str = ''
+
+
+def read_town(text: str) -> tuple[TownMap, str]:
+    """
+    Return a map, and why it has no lanes.
+
+    CARLA mirrors y of OpenDRIVE, as REP 103 does that of CARLA: the axes are those of the file.
+    """
+    lines: Sequence[MapLine] = ()
+    problem = ''
+    try:
+        lines = parse_lanes(text)
+    except ValueError as error:
+        problem = f'the map is not shown: {error}'
+    return TownMap(tuple(lines), text), problem
+
 
 # Numbers of an actor in a step.
 N_NUMBERS: Final = 15

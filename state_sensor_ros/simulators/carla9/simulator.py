@@ -97,8 +97,7 @@ class Carla9Simulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process with the client library."""
-        from state_sensor_ros.simulators.carla9.commands import Carla9Commands
-        from state_sensor_ros.simulators.carla9.source import Carla9Source
+        from state_sensor_ros.simulators.carla9.source import Carla9Commands, Carla9Source
         assert isinstance(source, Carla9Source)
         return Carla9Commands(source)
 

@@ -38,13 +38,13 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.carla9.client_python import client_command
 from state_sensor_ros.simulators.carla9.frames import (
     StepActors,
+    TownMap,
     WorldFrames,
     WorldStep,
 )
-from state_sensor_ros.simulators.carla9.map import TownMap
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
 from state_sensor_ros.simulators.connections import Connection
-from state_sensor_ros.simulators.process_source import StepControl, StepSource
+from state_sensor_ros.simulators.process_source import Indicate, StepControl, StepSource
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
 _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'
@@ -59,6 +59,8 @@ _NEEDED_STEPS = 4
 _RESTORED = 0
 # Time after which a process that reads no commands is stuck, s.
 _STUCK_S = 0.4
+# Time after which the process notes that commands have no effect, s.
+_NOTED_S = 1.0
 # Kind of the notes about a world without steps.
 SILENCE = 'silence'
 # Those of a world that moves although it is paused, and of commands without an effect.
@@ -86,13 +88,6 @@ class ClientRun:
     # Settings to restore at the end, which an earlier process found, None if there was none.
     found: StepSettings | None = None
     is_restore: bool = False  # whether to restore them and end
-
-
-@dataclass(frozen=True, slots=True)
-class Indicate:
-    """A request to set the turn signals of the ego."""
-
-    indicators: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,3 +306,35 @@ class Carla9Source(StepSource):
 
 class TickingSource(StepControl, Carla9Source):
     """A world that this source ticks, which it can therefore pause, step and begin again."""
+
+
+class Carla9Commands:
+    """
+    Send commands to the process, whose thread for requests applies them at once.
+
+    If it cannot take them, the ego is braked without it.
+    """
+
+    def __init__(self, source: Carla9Source) -> None:
+        self._source = source
+
+    def send(self, command: EgoCommand) -> None:
+        if not self._source.has_frame:
+            raise TransportError(self._source.address, 'not connected, or no frame yet')
+        self._source.drive(command)
+
+    def indicate(self, indicators: int) -> None:
+        """Set the turn signals of the ego."""
+        self._source.send(Indicate(indicators))
+
+    def unanswered_s(self) -> float:
+        """Return for how long the server has shown other pedals than those sent, s."""
+        since_s = self._source.unanswered_since_s
+        return time.monotonic() - since_s + _NOTED_S if math.isfinite(since_s) else 0.0
+
+    def brake(self) -> None:
+        """Have the server brake the ego without the process."""
+        self._source.brake()
+
+    def close(self) -> None:
+        """Do nothing: the process sends the last command before its end."""

@@ -27,6 +27,7 @@ from state_sensor_ros.simulators import (
     Settings,
 )
 from state_sensor_ros.simulators.process_source import (
+    Indicate,
     ProcessEnd,
     Restart,
     StepControl,
@@ -61,11 +62,6 @@ class Stepped:
     frame: Frame
     lights: Mapping[str, str] | None  # states of traffic lights by id, None if no light changed
     is_first: bool = False  # whether it is the first one after a restart
-
-
-@dataclass(frozen=True, slots=True)
-class Indicate:
-    indicators: int  # turn signals of the ego from now on
 
 
 Request: TypeAlias = StepPace | Restart | EgoCommand | Indicate

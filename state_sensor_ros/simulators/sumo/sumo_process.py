@@ -26,6 +26,7 @@ import numpy as np
 from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
 from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.process_source import (
+    Indicate,
     process_pipes,
     ProcessEnd,
     Restart,
@@ -34,7 +35,7 @@ from state_sensor_ros.simulators.process_source import (
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
-from state_sensor_ros.simulators.sumo.source import Indicate, Request, Run, Started, Stepped
+from state_sensor_ros.simulators.sumo.source import Request, Run, Started, Stepped
 from state_sensor_ros.simulators.sumo.step_frames import ActorType, N_COLUMNS, StepFrames
 
 _END_S = 1

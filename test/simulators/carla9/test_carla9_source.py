@@ -47,8 +47,12 @@ from state_sensor_ros.simulators import (
     process_source,
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
-from state_sensor_ros.simulators.carla9.frames import StepActors, WorldFrames, WorldStep
-from state_sensor_ros.simulators.carla9.map import TownMap
+from state_sensor_ros.simulators.carla9.frames import (
+    StepActors,
+    TownMap,
+    WorldFrames,
+    WorldStep,
+)
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 from state_sensor_ros.simulators.simulator_list import checked_settings
@@ -62,7 +66,7 @@ OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
 DRIVER = """
 import sys
 from state_sensor_ros.simulators import EgoCommand
-from state_sensor_ros.simulators.carla9.map import TownMap
+from state_sensor_ros.simulators.carla9.frames import TownMap
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings
 settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
