@@ -41,6 +41,7 @@ STEP = 'REPLAY_StepSimulationCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
+WRONG = 'message: found another type or value: Expected'
 EGO_POSE = {'orientation': {'w': 1.0, 'x': 0.0, 'y': 0.0, 'z': 0.0},
             'position': {'x': 1400, 'y': 600, 'z': 13.5}}
 EGO = {'name': 'EgoVehicle', 'tags': ['vehicle', 'dynamic', 'car', 'ego'],
@@ -528,9 +529,9 @@ def test_simulator_configuration_replies_its_mode_and_starts_over(served):
 @pytest.mark.parametrize(('message', 'text'), [
     ({'map': '', 'simulation_mode': 0}, 'invalid map specified'),
     ({'map': 5}, 'invalid map specified'),
-    ({'simulation_mode': 7}, 'simulation_mode: found 7; expected 0, 1, 2 or 3'),
-    ({'simulation_mode': 'x'}, 'simulation_mode: found a string; expected a number'),
-    (None, 'message: found null; expected an object'),
+    ({'simulation_mode': 7}, f'{WRONG} `float` <= 3.0 - at `$.simulation_mode`'),
+    ({'simulation_mode': 'x'}, f'{WRONG} `float`, got `str` - at `$.simulation_mode`'),
+    (None, f'{WRONG} `object`, got `null`'),
 ])
 def test_a_wrong_simulator_configuration_is_refused(served, message, text):
     reply = served[1].request('SimulatorConfig_ID', message)
@@ -637,6 +638,6 @@ def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
                 (float('nan'), float('inf'))):
             reply = control.request('EgoControl_ID', {key: value})
             assert not reply['success']
-            assert reply['message'] == f'{key}: found {value}; expected a number'
+            assert f'at `$.{key}`' in reply['message']
         for _ in range(3):
             assert reader.frame()['frame']['vehicles'][0]['state']['odometry']

@@ -17,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 import json
-import math
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
 
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
@@ -103,35 +106,26 @@ class CommandTable:
             return CommandResult(str(error), False)
 
     def _configure_simulator(self, message: object) -> CommandResult:
-        config = as_object(message)
-        name = config.get('map', 'default')
-        if not isinstance(name, str) or not name:
+        config = typed(message, SimulatorConfig)
+        if not isinstance(config.map, str) or not config.map:
             return CommandResult('invalid map specified', False)
-        mode = integer(config, 'simulation_mode', 0)
-        if mode not in (0, 1, 2, 3):
-            raise RejectedError(f'simulation_mode: found {mode}; expected 0, 1, 2 or 3')
+        mode = int(config.simulation_mode)
         self._state.begin(mode)
         self._suite.reset_counts()
         return CommandResult(f'simulator configuration mode = {mode}')
 
     def _configure_scenario(self, message: object) -> CommandResult:
-        vehicles = as_object(message).get('vehicles')
+        vehicles = typed(message, dict[str, Any]).get('vehicles')
         if not isinstance(vehicles, list) or not vehicles:
             return CommandResult('Failed to configure scenario. No actors spawned.', False)
         self._state.ego = Ego.PRESENT if any(map(_is_ego, vehicles)) else Ego.PENDING
         return CommandResult('Successfully configured scenario.')
 
     def _configure_trajectory(self, message: object) -> CommandResult:
-        if not isinstance(message, list) or not message:
-            raise RejectedError(
-                f'trajectory: found {json_type(message)}; expected an array of frames')
-        for i, members in enumerate(message):
-            if not isinstance(members, dict):
-                raise RejectedError(
-                    f'trajectory[{i}]: found {json_type(members)}; expected a frame')
-        if not has_ego(message[0]):
+        frames = typed(message, list[dict[str, Any]])
+        if not frames or not has_ego(frames[0]):
             raise RejectedError('trajectory[0]: found no ego; expected an actor tagged ego')
-        self._state.load([EmulatedFrame(members) for members in message])
+        self._state.load([EmulatedFrame(members) for members in frames])
         return CommandResult()
 
     def _configure_sensors(self, message: object) -> CommandResult:
@@ -154,18 +148,13 @@ class CommandTable:
 
     def _sample(self, message: object) -> CommandResult:
         if message is not None and message != '':
-            as_object(message)
+            typed(message, dict[str, Any])
         return self._sampled(None)
 
     def _sample_list(self, message: object) -> CommandResult:
-        ports = as_object(message).get('ports')
-        if not isinstance(ports, list):
-            raise RejectedError(f'ports: found {json_type(ports)}; expected an array of ports')
-        known = tuple(self._suite.sensors)
-        for port in ports:
-            if isinstance(port, bool) or port not in known:
-                raise RejectedError(
-                    f'ports: found {as_text(port)}; expected ports of State sensors')
+        ports = typed(message, SensorList).ports
+        if not set(ports) <= self._suite.sensors.keys():
+            raise RejectedError(f'ports: found {as_text(ports)}; expected ports of State sensors')
         return self._sampled(tuple(dict.fromkeys(ports)))
 
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
@@ -175,8 +164,8 @@ class CommandTable:
         return CommandResult(frame=frame, ports=ports)
 
     def _step(self, message: object) -> CommandResult:
-        amount = integer(as_object(message), 'amount')
-        frame = self._state.step(max(-MAX_STEP, min(amount, MAX_STEP)))
+        amount = typed(message, Step).amount
+        frame = self._state.step(int(max(-MAX_STEP, min(amount, MAX_STEP))))
         if frame is None:
             raise RejectedError('trajectory: found none; expected '
                                 'REPLAY_ConfigureTrajectoryCommand_ID before')
@@ -196,16 +185,15 @@ class CommandTable:
         return self._state.place(members)
 
     def _closed_loop_step(self, message: object) -> CommandResult:
-        if not (step_s := number(as_object(message), 'time_step')) > 0:
-            raise RejectedError(f'time_step: found {step_s}; expected seconds above 0')
+        typed(message, TimeStep)
         self._state.tick()
         return CommandResult(True)
 
     def _control_ego(self, message: object) -> CommandResult:
-        control = as_object(message)
-        # A whole number of JSON may be too large for a float.
-        forward, right, brake, mode = (float(min(max(number(control, key, 0), -1), 1)) for key in (
-            'forward_amount', 'right_amount', 'brake_amount', 'drive_mode'))
+        control = typed(message, Control)
+        forward, right, brake, mode = (min(max(amount, -1.0), 1.0) for amount in (
+            control.forward_amount, control.right_amount, control.brake_amount,
+            control.drive_mode))
         if self._state.ego is Ego.ABSENT:
             return CommandResult(NO_EGO_FOR_CONTROL, False)
         # Assumed: the sign of forward_amount is a direction, as is drive_mode.
@@ -214,7 +202,7 @@ class CommandTable:
         return CommandResult()
 
     def _spawn(self, message: object) -> CommandResult:
-        vehicle = as_object(message)
+        vehicle = typed(message, dict[str, Any])
         if not vehicle:
             return CommandResult('Failed to spawn vehicle: empty configuration.', False)
         if _is_ego(vehicle):
@@ -234,83 +222,87 @@ class RejectedError(Exception):
     """A command cannot be executed; its text is the reply."""
 
 
-def json_type(value: object) -> str:
-    names = {dict: 'an object', list: 'an array', str: 'a string', bool: 'a bool',
-             int: 'a number', float: 'a number', type(None): 'null'}
-    return names.get(type(value), 'something else')
+# Numbers of JSON: neither NaN nor Infinity, which Python's parser takes; 8700 or 8700.0.
+Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
+Whole = Annotated[float, Meta(multiple_of=1)]
+Port = Annotated[float, Meta(multiple_of=1, ge=1, le=65535)]
+Kind = TypeVar('Kind')
+
+
+class Envelope(Struct):
+    type: object
+    reference: object = 0
+    message: object = None
+
+
+class SimulatorConfig(Struct):
+    map: object = 'default'
+    simulation_mode: Annotated[float, Meta(multiple_of=1, ge=0, le=3)] = 0
+
+
+class SensorList(Struct):
+    ports: list[int]
+
+
+class Step(Struct):
+    amount: Whole
+
+
+class TimeStep(Struct):
+    time_step: Annotated[float, Meta(gt=0)]
+
+
+class Control(Struct):
+    forward_amount: Number = 0
+    right_amount: Number = 0
+    brake_amount: Number = 0
+    drive_mode: Number = 0
+
+
+class SensorConfig(Struct):
+    """A State sensor; members of other sensors are ignored."""
+
+    type: Literal['State']
+    listen_port: Port
+    desired_tags: list[str] = []
+    undesired_tags: list[str] = []
+    include_obb: bool = False
+    enable_streaming: bool = True
+
+
+class StateText(Struct):
+    state_data_as_string: str
+
+
+def typed(message: object, kind: type[Kind]) -> Kind:
+    """Check that plain JSON data has the members of a type."""
+    try:
+        return msgspec.convert(message, kind)
+    except msgspec.ValidationError as error:
+        raise RejectedError(f'message: found another type or value: {error}') from error
 
 
 def as_text(value: object) -> str:
-    """
-    Return a wrong value as text for a reply.
-
-    :param value: plain JSON data.
-    :returns: at most 80 characters.
-    """
+    """Return a wrong value, plain JSON data, as text of at most 80 characters for a reply."""
     return repr(value)[:SHOWN_CHARACTERS]
 
 
-def parse_envelope(body: bytes) -> tuple[object, object, object]:
+def parse_json(text: bytes | str, where: str) -> object:
     try:
-        request = json.loads(body)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RejectedError(f'request: found {error}; expected JSON') from error
-    if not isinstance(request, dict) or 'type' not in request:
-        raise RejectedError(
-            f'request: found {json_type(request)}; expected an object with a type')
-    return request['type'], request.get('reference', 0), request.get('message')
+        raise RejectedError(f'{where}: found {error}; expected JSON') from error
 
 
-def as_object(message: object) -> dict[str, object]:
-    """Check that a body is an object."""
-    if not isinstance(message, dict):
-        raise RejectedError(f'message: found {json_type(message)}; expected an object')
-    return message
-
-
-def number(message: dict[str, object], key: str, default: float | None = None) -> float:
-    """Return a member that is a number; NaN and Infinity, which are not JSON, are none."""
-    value = message.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise RejectedError(f'{key}: found {json_type(value)}; expected a number')
-    if not abs(value) < math.inf:
-        raise RejectedError(f'{key}: found {value}; expected a number')
-    return value
-
-
-def integer(message: dict[str, object], key: str, default: int | None = None) -> int:
-    """Return a member that is a whole number, such as 8700 or 8700.0."""
-    value = number(message, key, default)
-    if isinstance(value, float) and not value.is_integer():
-        raise RejectedError(f'{key}: found {value}; expected a whole number')
-    return int(value)
-
-
-def _flag(message: dict[str, object], key: str, default: bool) -> bool:
-    value = message.get(key, default)
-    if not isinstance(value, bool):
-        raise RejectedError(f'{key}: found {json_type(value)}; expected a bool')
-    return value
-
-
-def _tags(config: dict[str, object], key: str) -> frozenset[str]:
-    tags = config.get(key, [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise RejectedError(f'{key}: found {json_type(tags)}; expected an array of strings')
-    return lower_tags(tags)
+def parse_envelope(body: bytes) -> Envelope:
+    return typed(parse_json(body, 'request'), Envelope)
 
 
 def parse_sensor(message: object) -> tuple[int, SensorFilter, bool]:
-    """Parse the configuration of one State sensor; members of other sensors are ignored."""
-    config = as_object(message)
-    if config.get('type') != 'State':
-        raise RejectedError(f"type: found {as_text(config.get('type'))}; expected 'State'")
-    port = integer(config, 'listen_port')
-    if not 1 <= port <= 65535:
-        raise RejectedError(f'listen_port: found {port}; expected 1 to 65535')
-    sensor_filter = SensorFilter(_tags(config, 'desired_tags'), _tags(config, 'undesired_tags'),
-                                 _flag(config, 'include_obb', False))
-    return port, sensor_filter, _flag(config, 'enable_streaming', True)
+    config = typed(message, SensorConfig)
+    sensor_filter = SensorFilter(lower_tags(config.desired_tags),
+                                 lower_tags(config.undesired_tags), config.include_obb)
+    return int(config.listen_port), sensor_filter, config.enable_streaming
 
 
 def parse_state_frame(message: object) -> dict[str, object]:
@@ -318,12 +310,6 @@ def parse_state_frame(message: object) -> dict[str, object]:
     if isinstance(message, list) and len(message) == 1:
         message = message[0]
     if isinstance(message, dict) and 'state_data_as_string' in message:
-        text = message['state_data_as_string']
-        if not isinstance(text, str):
-            raise RejectedError(
-                f'state_data_as_string: found {json_type(text)}; expected a string')
-        try:
-            return as_object(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            raise RejectedError(f'state_data_as_string: found {error}; expected JSON') from error
-    return as_object(message)
+        message = parse_json(typed(message, StateText).state_data_as_string,
+                             'state_data_as_string')
+    return typed(message, dict[str, Any])

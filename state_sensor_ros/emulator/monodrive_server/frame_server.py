@@ -18,6 +18,7 @@ import threading
 from state_sensor_ros.emulator.monodrive_server.command_table import (
     CommandResult,
     CommandTable,
+    Envelope,
     parse_envelope,
     RejectedError,
 )
@@ -108,14 +109,14 @@ class MonodriveServer(ThreadedServer):
     def _serve(self, session: socket.socket) -> None:
         """Reply to the requests of one control connection, in order."""
         while (body := read_request(session)) is not None:
-            command: object = ''
-            reference: object = 0
+            request = Envelope('')
             try:
-                command, reference, message = parse_envelope(body)
-                result = self._commands.execute(command, message)
+                request = parse_envelope(body)
+                result = self._commands.execute(request.type, request.message)
             except RejectedError as error:
                 result = CommandResult(str(error), success=False)
-            reply = {'message': result.message, 'reference': reference, 'type': command}
+            reply = {'message': result.message, 'reference': request.reference,
+                     'type': request.type}
             if self._options.with_success:
                 reply['success'] = result.success
             session.sendall(reply_bytes(reply, REPLY_MAGICS[self._options.reply_magic]))
