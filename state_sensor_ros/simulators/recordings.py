@@ -30,6 +30,7 @@ from state_sensor_ros.files.storage.input_file import (
     check_regular,
     closed_on_failure,
     compression_of,
+    copy_beginning,
     decompressed,
     DecompressedFile,
     open_positioned,
@@ -52,7 +53,7 @@ __all__ = [
     'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'WHEELS', 'BagError', 'BagLimits',
     'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'ResumableFile', 'TagRule',
     'TimedRecording', 'WholeFile', 'WholeFolder', 'can_repair', 'check_regular',
-    'closed_on_failure', 'compression_of', 'decompressed', 'format_of_name', 'open_any',
-    'open_positioned', 'opened_beside', 'parts_of', 'profile_of', 'read_range', 'reopened',
-    'share_file', 'sink_error',
+    'closed_on_failure', 'compression_of', 'copy_beginning', 'decompressed', 'format_of_name',
+    'open_any', 'open_positioned', 'opened_beside', 'parts_of', 'profile_of', 'read_range',
+    'reopened', 'share_file', 'sink_error',
 ]

@@ -140,6 +140,14 @@ def read_range(file: BinaryIO, name: str, byte_range: tuple[int, int]) -> bytes:
     return data
 
 
+def copy_beginning(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
+    """Copy the first ``n_bytes`` of a file, which may have fewer."""
+    source.seek(0)
+    while n_bytes and (block := source.read(min(n_bytes, _BLOCK_BYTES))):
+        target.write(block)
+        n_bytes -= len(block)
+
+
 @contextmanager
 def closed_on_failure(file: _Closable) -> Iterator[None]:
     """

@@ -51,7 +51,6 @@ from state_sensor_ros.simulators.carla.topic_names import (
 from state_sensor_ros.simulators.own_topics import (
     Definitions,
     ENCAPSULATION,
-    EncodeError,
     FrameToSend,
     Given,
     given_header,
@@ -89,8 +88,6 @@ class ImageEncoder(TopicEncoder):
         self._fov_deg = settings.of(CarlaParameters).camera_fov
         self.topics = sensor_topics(
             [sensor for sensor in sensors or () if sensor.kind != POINTS])
-        if definitions[IMAGE][-1].name != 'data':
-            raise EncodeError(IMAGE, f'{definitions[IMAGE][-1].name} as the last field', 'data')
         # The pixels are the last field, so the head is laid out once and the pixels are appended.
         self.image = self.message(IMAGE, {
             'header': given_header(Given('frame')),
@@ -241,7 +238,6 @@ _FLOAT_BYTES = 4
 # What follows the count of the points: none of them, and whether all are finite.
 _END = struct.Struct('<I?')
 _N_POINTS = struct.Struct('<I')
-_LAST_FIELDS = ('data', 'is_dense')
 
 
 class PointEncoder(TopicEncoder):
@@ -255,10 +251,6 @@ class PointEncoder(TopicEncoder):
         self._has_all_topics = sensors is None
         self.topics = sensor_topics(
             [sensor for sensor in sensors or () if sensor.kind == POINTS])
-        last = tuple(field.name for field in definitions[POINT_CLOUD][-2:])
-        if last != _LAST_FIELDS:
-            raise EncodeError(POINT_CLOUD, f'{", ".join(last)} as the last fields',
-                              ', '.join(_LAST_FIELDS))
         self.points = self.message(POINT_CLOUD, {
             'header': given_header(Given('frame')), 'height': 1, 'width': Given('width'),
             'fields': [{'name': name, 'offset': _FLOAT_BYTES * i, 'datatype': _FLOAT32, 'count': 1}

@@ -29,12 +29,12 @@ from state_sensor_ros.simulators.carla9.packets import LogFile, LoggedFrame, MAG
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 from state_sensor_ros.simulators.recordings import (
     closed_on_failure,
+    copy_beginning,
     open_positioned,
     ResumableFile,
 )
 
 _VERSION_BYTES = 2
-_COPIED_BYTES = 1 << 20
 
 
 class _LogFrames(FrameDecoder):
@@ -106,9 +106,5 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
             n_frames, end = n_frames + 1, item.end
     if not n_frames:
         raise TrajectoryFormatError(name, 'no complete frame', 'at least one')
-    cut.seek(0)
-    left = end
-    while left and (piece := cut.read(min(left, _COPIED_BYTES))):
-        target.write(piece)
-        left -= len(piece)
+    copy_beginning(cut, target, end)
     return n_frames, lost

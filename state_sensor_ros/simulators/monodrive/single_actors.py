@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 import re
 from typing import Any, TypeAlias
 
-import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 from msgspec.json import encode
@@ -54,8 +53,6 @@ from state_sensor_ros.simulators.monodrive.wire import (
 
 STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = ('game_time', 'time', 'sample_count')
-# Frames of one payload. Each element of `[{},{},…]`, three bytes, takes many times its memory.
-MAX_FRAMES = 1 << 18
 # Errors kept of one frame: enough to find the cause, too few to matter in memory.
 _MAX_ERRORS = 100
 
@@ -63,12 +60,7 @@ Actor: TypeAlias = State | Vehicle | FlatActor
 Text: TypeAlias = bytes | bytearray | memoryview | Raw
 
 
-class _AnyObject(msgspec.Struct, gc=False):
-    """Any object, whose members are skipped."""
-
-
-_OBJECTS, _ITEMS = JsonDecoder(list[_AnyObject]), JsonDecoder(list[Raw])
-_NO_OBJECT = re.compile(r'Expected `object`, got `(.*)` - at `\$\[(\d+)\]`')
+_ITEMS = JsonDecoder(list[Raw])
 
 
 @dataclass(slots=True)
@@ -138,19 +130,15 @@ def begins_with(text: Text, bracket: bytes) -> bool:
 def _elements(text: bytes, where: str) -> list[Raw]:
     name = where or 'payload'
     try:
-        # What is no object is refused first: the texts of `[0,0,…]` would fill the memory.
-        n_frames = len(_OBJECTS.decode(text))
-    except NOT_TYPED as error:
-        other = _NO_OBJECT.fullmatch(str(error))
-        if other is None:
-            raise DecodeError(name, 'brackets nested too deep', 'JSON') from None
-        raise DecodeError(f'{where}[{other[2]}]', _WORDS.get(other[1], other[1]),
-                          'an object: a frame') from None
-    if not n_frames:
+        elements = _ITEMS.decode(text)
+    except NOT_TYPED:
+        raise DecodeError(name, 'brackets nested too deep', 'JSON') from None
+    if not elements:
         raise DecodeError(name, 'an empty array', 'a frame')
-    if n_frames > MAX_FRAMES:
-        raise DecodeError(name, f'an array of {n_frames}', f'at most {MAX_FRAMES} frames')
-    return _ITEMS.decode(text)
+    for i, element in enumerate(elements):
+        if not begins_with(element, b'{'):
+            raise wrong(f'{where}[{i}]', parse_finite(element), 'an object: a frame')
+    return elements
 
 
 def _members(text: bytes | Raw, where: str) -> dict[str, Raw]:

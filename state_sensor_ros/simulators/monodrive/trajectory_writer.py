@@ -61,7 +61,12 @@ from state_sensor_ros.simulators.monodrive.trajectory import (
     TrajectoryWriter,
 )
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS, V2
-from state_sensor_ros.simulators.recordings import FrameSelector, TagRule, WholeFile
+from state_sensor_ros.simulators.recordings import (
+    copy_beginning,
+    FrameSelector,
+    TagRule,
+    WholeFile,
+)
 
 
 class _Tagged(msgspec.Struct):
@@ -269,12 +274,11 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
     except TrajectoryFormatError as caught:
         error = caught
     else:
-        n_bytes = source.seek(0, 2)
-        _copy(source, target, n_bytes)
+        copy_beginning(source, target, source.seek(0, 2))
         return n_frames, ''
     if not n_frames or not _is_array(source):
         raise error
-    _copy(source, target, end)
+    copy_beginning(source, target, end)
     if isinstance(error, TruncatedError):
         lost = error.lost
     else:
@@ -293,14 +297,6 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
 def _is_array(source: BinaryIO) -> bool:
     source.seek(0)
     return source.read(_BLOCK_BYTES).lstrip(b'\xef\xbb\xbf \t\r\n').startswith(b'[')
-
-
-def _copy(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
-    """Copy the first ``n_bytes``."""
-    source.seek(0)
-    while n_bytes and (block := source.read(min(n_bytes, _BLOCK_BYTES))):
-        target.write(block)
-        n_bytes -= len(block)
 
 
 def _frames_on_lines(source: BinaryIO) -> Iterator[bytes]:
