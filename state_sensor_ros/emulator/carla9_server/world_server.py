@@ -34,6 +34,7 @@ from state_sensor_ros.emulator.threaded_server import (
     receive,
     ThreadedServer,
 )
+from state_sensor_ros.errors import TrajectoryFormatError
 
 # A client connects to its stream in a thread of its own: a step that it asks for right after it
 # was given the stream's token waits this long for it, s. A step of a real server takes longer.
@@ -117,8 +118,14 @@ class WorldServer(ThreadedServer):
         while received := session.recv(CHUNK_BYTES):
             for request in cutter.requests(received):
                 with self._changed:
+                    try:
+                        reply = self._dispatcher.answer(request)
+                    except TrajectoryFormatError as error:
+                        # A new episode begins the recording again.
+                        self._fail(error)
+                        return
                     # Before the step that the call asks for.
-                    session.sendall(self._dispatcher.answer(request))
+                    session.sendall(reply)
                     if self.world.n_tokens != self._n_tokens:
                         self._n_tokens = self.world.n_tokens
                         self._token_until_s = time.monotonic() + TOKEN_S
@@ -167,10 +174,13 @@ class WorldServer(ThreadedServer):
                     self._changed.wait(left_s)
         except Exception as error:  # noqa: BLE001
             # Of a recording that cannot be read on, or a defect: the program ends with it.
-            self._failure = error
-            for session in tuple(self._sessions):
-                close_connection(session)
-            self._finished.set()
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        for session in tuple(self._sessions):
+            close_connection(session)
+        self._finished.set()
 
     def _is_at_end(self) -> bool:
         return self.world.is_over or self._n_steps == self._options.n_frames

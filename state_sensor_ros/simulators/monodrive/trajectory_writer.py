@@ -60,7 +60,7 @@ from state_sensor_ros.simulators.monodrive.trajectory import (
     read_payloads,
     TrajectoryWriter,
 )
-from state_sensor_ros.simulators.monodrive.wire import GENERATIONS, V2
+from state_sensor_ros.simulators.monodrive.wire import GENERATIONS, MEMBERS, V2
 from state_sensor_ros.simulators.recordings import (
     copy_beginning,
     FrameSelector,
@@ -85,7 +85,6 @@ class _Actor(msgspec.Struct):
     position: msgspec.Raw = msgspec.Raw()
 
 
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _ACTOR = msgspec.json.Decoder(_Actor)
 _TEXT = msgspec.json.Decoder(str)
@@ -119,7 +118,7 @@ class TagFilter:
     def _frame(self, payload: bytes) -> bytes:
         if self._rule.passes_all and not self._names:
             return payload
-        members = _MEMBERS.decode(payload)
+        members = MEMBERS.decode(payload)
         if 'frame' in members:
             kept = members | {'frame': self._actors(members['frame'])}
         elif STRING_KEY in members:
@@ -133,7 +132,7 @@ class TagFilter:
         """Filter the member ``frame``: an array of actors, or an object of such arrays."""
         if bytes(frame)[:1] != b'{':
             return self._group(frame)
-        groups = _MEMBERS.decode(frame)
+        groups = MEMBERS.decode(frame)
         kept = {key: self._group(group) for key, group in groups.items()}
         return frame if kept == groups else msgspec.Raw(msgspec.json.encode(kept))
 
