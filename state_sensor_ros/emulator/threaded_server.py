@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 import errno
 import os
 import selectors
@@ -36,6 +37,17 @@ MAX_LAG_S = 1.0
 Self = TypeVar('Self', bound='ThreadedServer')
 # `real`: by simulated time; `max`: as fast as the readers read; a number: frames per second.
 Rate = float | Literal['real', 'max']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """What all mock servers have in common."""
+
+    port: int = 0  # port of the frames, 0 picks a free one
+    bind: str = '127.0.0.1'  # address of all ports
+    # `real` (by simulated time), `max` (as fast as the readers) or frames per second.
+    rate: Rate = 'real'
+    n_frames: int | None = None  # number of frames to send, None for no limit
 
 
 class Pacer:

@@ -30,8 +30,8 @@ from state_sensor_ros.emulator.threaded_server import (
     close_connection,
     listen,
     MAX_LAG_S,
-    Rate,
     receive,
+    ServerOptions,
     ThreadedServer,
 )
 from state_sensor_ros.errors import TrajectoryFormatError
@@ -43,14 +43,11 @@ TOKEN_S = 0.25
 MAX_WAITING = 100
 
 
-@dataclass(frozen=True, slots=True)
-class WorldOptions:
-    port: int = 0  # port of calls, 0 picks one; the streams have the one after it, or pick one
-    bind: str = '127.0.0.1'  # address of both
-    # `real` (by simulated time), `max` or steps per second, in asynchronous mode.
-    rate: Rate = 'real'
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldOptions(ServerOptions):
+    """``port`` is that of calls; streams have the next one. ``rate`` of asynchronous mode."""
+
     period_s: float = 0.05  # simulated time of a step, unless a client sets another, s
-    n_frames: int | None = None  # number of steps after which the server ends, None for no limit
     version: str = VERSION  # reply to clients that ask for the version
 
 

@@ -57,8 +57,8 @@ from state_sensor_ros.emulator.threaded_server import (
     BACKLOG,
     listen,
     Pacer,
-    Rate,
     reserve,
+    ServerOptions,
     shut_down_connection,
     ThreadedServer,
 )
@@ -75,15 +75,11 @@ MAX_TRIES = 50
 RESERVE_PAUSE_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class CarlaOptions:
-    # Measurements port, 0 picks one; the world port is one below, the control port one above.
-    port: int = 0
-    bind: str = '127.0.0.1'  # address of all ports
-    # `real` (by game time), `max` (as fast as the readers) or frames per second.
-    rate: Rate = 'real'
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarlaOptions(ServerOptions):
+    """The world port is one below ``port``, the control port one above."""
+
     period_s: float = 0.1  # simulated time between frames, s
-    n_frames: int | None = None  # number of frames to send, None for no limit
     # Settings of the first episode, and defaults of those that clients request.
     episode: EpisodeSettings = DEFAULT_EPISODE
     episode_frames: int | None = None  # begin a new episode after so many frames, None for never

@@ -37,17 +37,17 @@ from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
 )
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.emulator.monodrive_server.simulation_state import SimulationState
-from state_sensor_ros.emulator.threaded_server import listen, Pacer, Rate, ThreadedServer
+from state_sensor_ros.emulator.threaded_server import (
+    listen,
+    Pacer,
+    ServerOptions,
+    ThreadedServer,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class MonodriveOptions:
-    port: int = 0  # first sensor port, 0 picks a free one
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonodriveOptions(ServerOptions):
     control_port: int | None = None  # None for none, 0 picks a free one
-    bind: str = '127.0.0.1'  # address of all ports
-    # `real` (by game_time), `max` (as fast as the readers) or frames per second.
-    rate: Rate = 'real'
-    n_frames: int | None = None  # number of frames to send, None for no limit
     header_size: int = 16  # 16, or 12 for the older generation
     on_sample: bool = False  # send frames by sample and step commands instead of at the rate
     reply_magic: str = 'new'  # `new` or `old`
