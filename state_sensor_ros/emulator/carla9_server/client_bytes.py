@@ -24,6 +24,7 @@ each actor, whose last 54 depend on its kind. All is little endian and packed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+import re
 import struct
 import time
 
@@ -37,16 +38,8 @@ from state_sensor_ros.errors import FramingError
 MAX_REQUEST = 2**22
 _REQUEST = 0
 _REPLY = 1
-# Bytes of a header and of what follows it, by first byte: numbers, nil, booleans, floats, and the
-# extensions of fixed length.
-_FIXED = {
-    0xc0: 1, 0xc2: 1, 0xc3: 1, 0xca: 5, 0xcb: 9, 0xcc: 2, 0xcd: 3, 0xce: 5, 0xcf: 9, 0xd0: 2,
-    0xd1: 3, 0xd2: 5, 0xd3: 9, 0xd4: 3, 0xd5: 4, 0xd6: 6, 0xd7: 10, 0xd8: 18}
-# Bytes of the length in the header, and bytes between the header and the content.
-_LENGTHS = {0xc4: (1, 0), 0xc5: (2, 0), 0xc6: (4, 0), 0xc7: (1, 1), 0xc8: (2, 1), 0xc9: (4, 1),
-            0xd9: (1, 0), 0xda: (2, 0), 0xdb: (4, 0)}
-# Bytes of the count in the header, and elements for each.
-_COUNTS = {0xdc: (2, 1), 0xdd: (4, 1), 0xde: (2, 2), 0xdf: (4, 2)}
+# Errors of msgspec for a request whose end has not arrived, and for what follows a request.
+_CUT, _MORE = 'Input data was truncated', re.compile(r'trailing characters \(byte (\d+)\)')
 # Place of the world's observer in the client's list of sensors.
 _OBSERVER = 17
 _HEADER = struct.Struct('<IQQd6fQdf3iI')
@@ -90,68 +83,36 @@ class Request(msgspec.Struct, array_like=True, frozen=True):
 
 
 class RequestCutter:
-    """
-    Cuts a stream of bytes into requests.
-
-    It scans each byte once, and keeps at most one incomplete request of MAX_REQUEST bytes.
-    """
+    """Cuts a stream of bytes into requests, which have no length in front."""
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._decoder = msgspec.msgpack.Decoder(Request)
-        self._restart()
-
-    def _restart(self) -> None:
-        """Begin at the front: position of the next header, and number of objects to come."""
-        self._at, self._n_left = 0, 1
 
     def requests(self, received: bytes) -> Iterator[Request]:
         """Take the next bytes of the stream, and yield the requests that are complete."""
         self._data += received
-        while self._is_complete():
-            try:
-                request = self._decoder.decode(memoryview(self._data)[:self._at])
-            except (ValueError, RecursionError) as error:
-                raise _no_request(str(error)) from error
+        while (request := self._next()) is not None:
             if request.kind != _REQUEST:
                 raise _no_request(f'a message of kind {request.kind}')
-            del self._data[:self._at]
-            self._restart()
             yield request
         if len(self._data) > MAX_REQUEST:
             raise _no_request(f'more than {MAX_REQUEST} bytes')
 
-    def _is_complete(self) -> bool:
-        """Go on to the end of the request, as far as it has arrived."""
-        data, n_bytes = self._data, len(self._data)
-        at, n_left = self._at, self._n_left
-        while n_left and at < n_bytes:
-            first = data[at]
-            size, n_elements = 1, 0
-            if 0x80 <= first < 0xa0:  # short maps and arrays
-                n_elements = (first & 0x0f) * (2 if first < 0x90 else 1)
-            elif 0xa0 <= first < 0xc0:  # short texts
-                size += first & 0x1f
-            elif fixed := _FIXED.get(first):
-                size = fixed
-            elif counted := _COUNTS.get(first) or _LENGTHS.get(first):
-                width, factor = counted
-                size += width
-                if at + size > n_bytes:
-                    break
-                count = int.from_bytes(data[at + 1:at + size], 'big')
-                if first in _COUNTS:
-                    n_elements = count * factor
-                else:
-                    size += count + factor
-            elif first == 0xc1:
-                raise _no_request('a byte that MessagePack does not use')
-            at += size
-            n_left += n_elements - 1
-            if max(at, n_left) > MAX_REQUEST:
-                raise _no_request(f'more than {MAX_REQUEST} bytes')
-        self._at, self._n_left = at, n_left
-        return not n_left and at <= n_bytes
+    def _next(self) -> Request | None:
+        n_bytes = len(self._data)
+        while n_bytes:
+            try:
+                request = self._decoder.decode(memoryview(self._data)[:n_bytes])
+            except (ValueError, RecursionError) as error:
+                more = _MORE.search(str(error))
+                if more is None and str(error) != _CUT:
+                    raise _no_request(str(error)) from error
+                n_bytes = int(more[1]) if more else 0
+            else:
+                del self._data[:n_bytes]
+                return request
+        return None
 
 
 def _no_request(found: str) -> FramingError:
