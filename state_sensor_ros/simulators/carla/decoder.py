@@ -21,6 +21,7 @@ from dataclasses import replace
 import math
 from typing import Any, Final
 
+from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 import numpy.typing as npt
 
@@ -82,7 +83,6 @@ from state_sensor_ros.simulators.frame_arrays import (
     to_rep103_rotator,
 )
 from state_sensor_ros.simulators.json_values import as_rows
-from state_sensor_ros.simulators.protobuf_messages import NotFieldsError, parse_message
 
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in AGENT_CLASSES[1:]))
 _KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),
@@ -227,9 +227,10 @@ class CarlaDecoder(_MeasurementDecoder):
     def decode_measurements(self, payload: bytes | memoryview,
                             sensor_data: SensorData = NO_SENSOR_DATA) -> Decoded:
         """Decode a measurement of a server; ``payload``: a protobuf ``Measurements``."""
+        message = Measurements()
         try:
-            message = parse_message(Measurements, payload)
-        except NotFieldsError as error:
+            message.ParseFromString(payload)
+        except ProtobufError as error:
             raise DecodeError('payload', f'{counted(len(payload), "byte")} ({error})',
                               'a protobuf Measurements') from error
         player = message.player_measurements if message.HasField('player_measurements') else None

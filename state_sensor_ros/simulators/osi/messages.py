@@ -18,7 +18,6 @@ import re
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import DecodeError
-from state_sensor_ros.simulators.protobuf_messages import fields_of, NotFieldsError, parse_message
 
 if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
     from osi3.osi_sensorview_pb2 import SensorView
 
 NS_PER_S = 1_000_000_000
-# Members of a GroundTruth that frames are made of.
-_USED = frozenset(('timestamp', 'host_vehicle_id', 'stationary_object', 'moving_object', 'lane',
-                   'logical_lane', 'traffic_light'))
-TIME = frozenset(('timestamp',))
-_USED_OF_VIEW = frozenset(('timestamp', 'host_vehicle_id'))
-_USED_OF_SENSED = frozenset(('timestamp', 'sensor_view', 'moving_object', 'stationary_object'))
-_TRUTH_OF_VIEW = 'global_ground_truth'
 
 
 class MessageKind(str, Enum):
@@ -121,34 +113,35 @@ def _sensed(data: bytes) -> int:
     """Return the score of a message as SensorData."""
     from osi3.osi_sensordata_pb2 import SensorData
     try:
-        sensed = parse_message(SensorData, data, _USED_OF_SENSED)
-    except NotFieldsError:
+        sensed = SensorData.FromString(data)
+    except _protobuf_error():
         return -1
     views = [view.global_ground_truth for view in sensed.sensor_view]
     return 2 * (n_placed(sensed) + sum(map(n_placed, views))) + bool(sensed.HasField('timestamp'))
 
 
-def parse_truth(data: bytes, kind: MessageKind,
-                members: frozenset[str] = _USED) -> TimedGroundTruth:
+def parse_truth(data: bytes, kind: MessageKind) -> TimedGroundTruth:
     # Imported here: other recordings need no library of OSI.
     from osi3.osi_groundtruth_pb2 import GroundTruth
     from osi3.osi_sensorview_pb2 import SensorView
     try:
         if kind is MessageKind.GROUND_TRUTH:
-            truth = parse_message(GroundTruth, data, members)
+            truth = GroundTruth.FromString(data)
             return TimedGroundTruth(truth, _time_of(truth), _host_of(truth))
-        view = parse_message(SensorView, data, _USED_OF_VIEW)
-        member = SensorView.DESCRIPTOR.fields_by_name[_TRUTH_OF_VIEW].number
-        # Members of a message that occurs again are merged, as protobuf does.
-        truth = parse_message(GroundTruth, b''.join(
-            [data[begin:end] for number, _, begin, end in fields_of(data)
-             if number == member]), members)
-    except NotFieldsError as error:
+        view = SensorView.FromString(data)
+    except _protobuf_error() as error:
         raise DecodeError('message', f'{len(data)} bytes that cannot be parsed',
                           f'an {kind.value}') from error
+    truth = view.global_ground_truth
     time_s, host = _time_of(truth), _host_of(truth)
     return TimedGroundTruth(truth, _time_of(view) if math.isnan(time_s) else time_s,
                             _host_of(view) if host is None else host)
+
+
+def _protobuf_error() -> type[Exception]:
+    # Imported when it is raised: who lacks OSI's messages reads their name, not that of protobuf.
+    from google.protobuf.message import DecodeError
+    return DecodeError
 
 
 def _time_of(message: GroundTruth | SensorView) -> float:

@@ -40,7 +40,6 @@ from state_sensor_ros.simulators.osi.messages import (
     MessageKind,
     n_placed,
     parse_truth,
-    TIME,
 )
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.recordings import (
@@ -63,7 +62,6 @@ _PROTOBUF = 'protobuf'
 _N_TRIED = 50
 # Most messages that are searched for a position.
 _N_SEARCHED = 10_000
-_OBJECTS = frozenset(('moving_object', 'stationary_object'))
 _FORMAT = 'a trace of ASAM OSI'
 
 
@@ -287,7 +285,7 @@ class OsiRecording(TimedRecording):
         n_objects = 0
         with suppress(TruncatedError, DecodeError):
             for stored in islice(self._file.messages(), _N_SEARCHED):
-                truth = parse_truth(stored.data, self._file.kind, _OBJECTS).truth
+                truth = parse_truth(stored.data, self._file.kind).truth
                 if n_placed(truth):
                     return
                 n_objects += len(truth.moving_object) + len(truth.stationary_object)
@@ -306,7 +304,7 @@ class OsiRecording(TimedRecording):
     def entries(self) -> Iterator[RecordedFrame]:
         for index, stored in enumerate(self._file.messages()):
             try:
-                clock_s = parse_truth(stored.data, self._file.kind, TIME).game_time
+                clock_s = parse_truth(stored.data, self._file.kind).game_time
             except DecodeError:
                 # The decoder reports it.
                 clock_s = math.nan
