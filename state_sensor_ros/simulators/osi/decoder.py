@@ -15,9 +15,9 @@ actor's origin here is the middle of its footprint. Velocities and accelerations
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 import math
-from typing import TYPE_CHECKING
+from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
@@ -70,21 +70,11 @@ _CENTRE, _ANGLES, _SIZE = slice(0, 3), slice(3, 6), slice(6, 9)
 _VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
 
 
-@dataclass(slots=True)
-class _Actors:
-    names: list[str] = field(default_factory=list)
-    tags: list[tuple[str, ...]] = field(default_factory=list)
-    are_vehicles: list[bool] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-
-    def add(self, known: KnownObject, id_: int, row: tuple[float, ...], *,
-            is_ego: bool = False) -> None:
-        self.ids.append(id_)
-        self.names.append(known.name)
-        self.tags.append((*known.tags, EGO_TAG) if is_ego else known.tags)
-        self.are_vehicles.append(known.is_vehicle)
-        self.rows.append(row)
+class _Actor(NamedTuple):
+    known: KnownObject
+    id: int
+    row: tuple[float, ...]  # in the order of the columns
+    is_ego: bool = False
 
 
 class OsiDecoder(SingleFrameDecoder):
@@ -104,7 +94,7 @@ class OsiDecoder(SingleFrameDecoder):
         self._missing_host: int | None = None
         self._lanes = LaneTable()
         self._names = ObjectNames()
-        self._stationary = _Actors()
+        self._stationary: list[_Actor] = []
         # Names of the actors of the last message whose ids are not kept.
         self._without_id: frozenset[str] = frozenset()
         if first and kind is not None:
@@ -131,25 +121,27 @@ class OsiDecoder(SingleFrameDecoder):
         faults: list[Fault] = []
         if not truth.stationary_object:
             return faults
-        if self._stationary.rows and not all(
+        if self._stationary and not all(
                 still.base.HasField('position') for still in truth.stationary_object):
             return [Fault(DROPPED, DecodeError(
                 'stationary_object', 'an object without a position',
                 'a position for each; the objects of the previous message are kept'))]
-        self._stationary = _Actors()
+        self._stationary = []
         names = ObjectNames()
         for still in truth.stationary_object:
             known = names.of_stationary(still)
             if known is None:
                 faults.append(_duplicate('stationary_object', still))
             else:
-                self._stationary.add(known, still.id.value, (*_pose_of(still), *_AT_REST))
+                self._stationary.append(
+                    _Actor(known, still.id.value, (*_pose_of(still), *_AT_REST)))
         return faults
 
     def _decoded(self, timed: TimedGroundTruth) -> Decoded:
         needs = self.needs
         faults = self._take_static(timed)
-        actors, wheels, lanes = _Actors(), AxleWheels(), LaneStates(self._lanes)
+        actors: list[_Actor] = []
+        wheels, lanes = AxleWheels(), LaneStates(self._lanes)
         indicators: list[int] = []
         self._names.begin()
         for moving in timed.truth.moving_object:
@@ -157,15 +149,15 @@ class OsiDecoder(SingleFrameDecoder):
             if known is None:
                 faults.append(_duplicate('moving_object', moving))
                 continue
-            row = len(actors.names)
-            actors.add(known, moving.id.value, (*_pose_of(moving), *_motion_of(moving)),
-                       is_ego=self._is_ego(moving.id.value, known.name))
+            row = len(actors)
+            actors.append(_Actor(known, moving.id.value, (*_pose_of(moving), *_motion_of(moving)),
+                                 self._is_ego(moving.id.value, known.name)))
             lanes.add(row, moving)
             indicators.append(indicators_of(moving))
             if needs.wheels and moving.HasField('vehicle_attributes'):
                 wheels.add(row, moving)
         faults += self._host_fault()
-        n_moving = len(actors.names)
+        n_moving = len(actors)
         self._add_stationary(actors, faults)
         frame = _frame_of(timed.game_time, actors, lanes.states(),
                           self._kept_ids(actors, n_moving, faults))
@@ -190,46 +182,39 @@ class OsiDecoder(SingleFrameDecoder):
         return [Fault(DROPPED, DecodeError(
             'host_vehicle_id', f'{host}, the id of no moving object', 'that of a moving object'))]
 
-    def _add_stationary(self, actors: _Actors, faults: list[Fault]) -> None:
-        still = self._stationary
-        if self._names.taken.isdisjoint(still.names):
-            actors.names += still.names
-            actors.tags += still.tags
-            actors.are_vehicles += still.are_vehicles
-            actors.ids += still.ids
-            actors.rows += still.rows
-            return
-        for name, tags, id_, row in zip(still.names, still.tags, still.ids, still.rows,
-                                        strict=True):
-            if name in self._names.taken:
+    def _add_stationary(self, actors: list[_Actor], faults: list[Fault]) -> None:
+        for still in self._stationary:
+            if still.known.name in self._names.taken:
                 faults.append(Fault(DUPLICATE, DecodeError(
-                    f'stationary_object {name}', 'the name of a moving object', 'another name')))
+                    f'stationary_object {still.known.name}', 'the name of a moving object',
+                    'another name')))
             else:
-                actors.add(KnownObject(name, tags, False, (0, 0)), id_, row)
+                actors.append(still)
 
-    def _kept_ids(self, actors: _Actors, n_moving: int, faults: list[Fault]) -> Rows:
+    def _kept_ids(self, actors: list[_Actor], n_moving: int, faults: list[Fault]) -> Rows:
         """
         Return the ids of the actors, -1 in place of those that they cannot have.
 
         A fault is added for each of these that the last message did not have.
         """
-        ids = np.array(actors.ids, np.uint64)
+        ids = np.array([actor.id for actor in actors], np.uint64)
         is_large, is_taken = ids > MAX_ID, np.isin(ids, ids[:n_moving])
         is_taken[:n_moving] = False
         dropped = np.flatnonzero(is_large | is_taken).tolist()
-        last, self._without_id = self._without_id, frozenset(actors.names[i] for i in dropped)
+        names = {i: actors[i].known.name for i in dropped}
+        last, self._without_id = self._without_id, frozenset(names.values())
         faults += [Fault(OTHER_ID, DecodeError(
             f'{"moving" if i < n_moving else "stationary"}_object', f'the id {ids[i]}',
             f'at most {MAX_ID}' if is_large[i] else 'an id that no moving object has'))
-            for i in dropped if actors.names[i] not in last]
+            for i in dropped if names[i] not in last]
         ids[dropped] = 0
         kept = ids.astype(np.int64)
         kept[dropped] = -1
         return kept
 
 
-def _frame_of(game_time: float, actors: _Actors, lanes: Lanes, ids: Rows) -> Frame:
-    rows = np.array(actors.rows).reshape(-1, _N_COLUMNS)
+def _frame_of(game_time: float, actors: list[_Actor], lanes: Lanes, ids: Rows) -> Frame:
+    rows = np.array([actor.row for actor in actors]).reshape(-1, _N_COLUMNS)
     centers, sizes = rows[:, _CENTRE], rows[:, _SIZE]
     with np.errstate(invalid='ignore'):
         # A negative size is unknown.
@@ -238,10 +223,13 @@ def _frame_of(game_time: float, actors: _Actors, lanes: Lanes, ids: Rows) -> Fra
         up = global_from_unit(orientation_xyzw)[:, :, 2]
         origins = centers - np.nan_to_num(sizes[:, 2:], posinf=0.0) / 2.0 * up
         frame = build_frame(
-            GENERATION, game_time, actors.names, origins, orientation_xyzw=orientation_xyzw,
+            GENERATION, game_time, [actor.known.name for actor in actors], origins,
+            orientation_xyzw=orientation_xyzw,
             velocity_xyz=rows[:, _VELOCITY], angular_velocity_xyz=rows[:, _TURNING],
-            tags=actors.tags, is_vehicle=np.array(actors.are_vehicles, np.bool_), lanes=lanes,
-            ids=ids)
+            tags=[(*actor.known.tags, EGO_TAG) if actor.is_ego else actor.known.tags
+                  for actor in actors],
+            is_vehicle=np.array([actor.known.is_vehicle for actor in actors], np.bool_),
+            lanes=lanes, ids=ids)
     return replace(
         frame, boxes=_boxes(frame, centers, sizes),
         accelerations=rows[:, _ACCELERATION].copy()
