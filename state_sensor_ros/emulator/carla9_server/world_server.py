@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 import socket
+import threading
 import time
 
 from state_sensor_ros.emulator.carla9_server.call_dispatcher import Dispatcher
@@ -192,7 +193,7 @@ class WorldServer(ThreadedServer):
             return None
         if self._options.rate == 'max':
             return None if all(stream.is_busy for stream in self._streams) else 0.0
-        return max(self._due_s - time.monotonic(), 0.0)
+        return min(max(self._due_s - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
 
     def _step(self) -> None:
         now_s, rate = time.monotonic(), self._options.rate

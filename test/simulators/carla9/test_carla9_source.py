@@ -596,7 +596,7 @@ def test_end_does_not_wait_for_a_library_that_holds_the_interpreter_lock():
         with opened(server, timeout=600.0) as (source, packets, _):
             reader = threading.Thread(target=lambda: list(packets), daemon=True)
             reader.start()
-            until(lambda: len(server._subscribers()) == 2)
+            until(lambda: len(server._streams) == 2)
             process_id = source.process_id
             source.close()
             reader.join(AWAIT_S)
