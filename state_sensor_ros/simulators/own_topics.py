@@ -18,7 +18,6 @@ from state_sensor_ros.cdr.templates import (
     Table,
     Template,
 )
-from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
 from state_sensor_ros.topics.per_actor import Column
@@ -39,7 +38,7 @@ from state_sensor_ros.topics.transforms import StaticTransform
 
 __all__ = [
     'ENCAPSULATION', 'FRAME_TOPIC', 'LATCHED', 'LIGHTS_NS', 'MESSAGE_PHASE', 'STATE_COLORS',
-    'STATIC_TF_TOPIC', 'Actor', 'Column', 'Definitions', 'EncodeError', 'Fields', 'FrameToSend',
+    'STATIC_TF_TOPIC', 'Actor', 'Column', 'Definitions', 'Fields', 'FrameToSend',
     'Given', 'MarkerEncoder', 'MessageBlock', 'MessageInstance', 'Messages', 'NewMarker',
     'NewTopicEncoder', 'Numbers', 'Slot', 'StaticTransform', 'Subscriptions', 'Table', 'Template',
     'Topic', 'TopicEncoder', 'given_header', 'given_stamp', 'header', 'message_blocks', 'pose',

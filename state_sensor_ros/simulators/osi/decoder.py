@@ -72,7 +72,7 @@ _VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
 
 class _Actor(NamedTuple):
     known: KnownObject
-    id: int
+    number: int  # its id
     row: tuple[float, ...]  # in the order of the columns
     is_ego: bool = False
 
@@ -197,7 +197,7 @@ class OsiDecoder(SingleFrameDecoder):
 
         A fault is added for each of these that the last message did not have.
         """
-        ids = np.array([actor.id for actor in actors], np.uint64)
+        ids = np.array([actor.number for actor in actors], np.uint64)
         is_large, is_taken = ids > MAX_ID, np.isin(ids, ids[:n_moving])
         is_taken[:n_moving] = False
         dropped = np.flatnonzero(is_large | is_taken).tolist()

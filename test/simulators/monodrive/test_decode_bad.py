@@ -47,7 +47,7 @@ NO_FRAME = {
     'frame_is_empty': ('frame', 'an object', '"objects" or "vehicles" in it'),
     'only_a_head': ('payload', 'an object', 'a member "frame"'),
     'scenario': ('payload', 'an object', 'a member "frame"'),
-    'second_of_array_is_text': ('[1]', 'a string', 'an object'),
+    'second_of_array_is_text': ('[1]', "'x'", 'an object'),
     'string_is_no_json': ('line 1 column 2', 'the end', 'JSON'),
 }
 
