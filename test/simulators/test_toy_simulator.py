@@ -184,6 +184,8 @@ BROKEN = {
         'FileNotFoundError')
         for name in ('formats', 'aliases', 'map_files')},
 }
+
+
 @pytest.fixture
 def one_frame(tmp_path):
     path = tmp_path / 'one.json'
