@@ -93,8 +93,7 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.live:
         refuse_unused_live(args, used, '--live has no FILE', uses)
     elif is_batch(args):
-        uses['safety'] = 'one FILE, or --live'
-        refuse_unused(args, (used - {'safety'}).union(('parquet', 'jobs', 'dask'), *(
+        refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
             row.reads for row in formats())), 'the input is many files', uses)
     else:
         read = format_of(args.file[0])

@@ -11,15 +11,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.format_options import check_suffix
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.commands.summary import MEASURES, show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -29,6 +31,12 @@ from state_sensor_ros.texts import counted, figure, seconds
 # Columns of a printed row: heading and key.
 _SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
           ('actors', 'n_actors'), ('anomalies', 'n_anomalies'))
+# Columns of events: kind.
+_EVENTS = {'hard_brakings': 'hard_braking', 'cut_ins': 'cut_in', 'near_misses': 'near_miss',
+           'collisions': 'collision'}
+_SHOWN_OF_SAFETY = (('closest', 'closest_distance'), ('TTC', 'time_to_collision'),
+                    ('braking', 'hard_brakings'), ('cut-ins', 'cut_ins'),
+                    ('near', 'near_misses'), ('contacts', 'collisions'))
 
 
 def is_batch(args: argparse.Namespace) -> bool:
@@ -64,18 +72,21 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
             print_output(json.dumps(record, allow_nan=False))
     if args.parquet:
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
-            _write_rows([_row(record) for record in records], file)
+            _write_rows([_row(record, args.safety) for record in records], file)
         show_result(args.parquet, [counted(len(records), 'recording')],
                     is_quiet=args.json or args.quiet)
     elif not args.json:
-        print_records(records, 'recording', [heading for heading, _ in _SHOWN], _cells, width=9)
+        shown = _SHOWN + _SHOWN_OF_SAFETY * args.safety
+        print_records(records, 'recording', [heading for heading, _ in shown],
+                      lambda record: _cells(record, args.safety, [key for _, key in shown]),
+                      width=9)
     failed = [record['file'] for record in records if record['error'] is not None]
     if failed:
         raise TrajectoryFormatError('inspect', f'{len(failed)} of {len(records)} recordings '
                                     f'cannot be read or replayed; the first: {failed[0]}')
 
 
-def _row(record: Mapping[str, object]) -> dict[str, object]:
+def _row(record: Mapping[str, object], has_safety: bool) -> dict[str, object]:
     def values_of(key: str) -> dict[str, object]:
         value = record.get(key)
         return value if isinstance(value, dict) else {}
@@ -95,14 +106,26 @@ def _row(record: Mapping[str, object]) -> dict[str, object]:
         'n_actors': record.get('n_actors'),
         'actors_per_frame_most': values_of('actors_per_frame').get('most'),
         'n_anomalies': length_of('anomalies'), 'replayable': record.get('replayable'),
+        **(_safety_members(values_of('safety')) if has_safety else {}),
         'error': record['error']}
+
+
+def _safety_members(safety: Mapping[str, Any]) -> dict[str, object]:
+    """Return the worst numbers of a recording, and how many events of each kind it has."""
+    worst = safety.get('worst', {})
+    kinds = Counter(event['kind'] for event in safety['events']) if safety else None
+    return {'ego': safety.get('actor'),
+            **{name: (worst.get(name) or {}).get('value') for name in MEASURES},
+            **{column: None if kinds is None else kinds[kind]
+               for column, kind in _EVENTS.items()}}
 
 
 def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
     import pyarrow as pa
     from pyarrow import parquet
-    numbers = {'frames', 'bytes', 'time_s', 'n_actors', 'actors_per_frame_most', 'n_anomalies'}
-    texts = {'file', 'form', 'generations', 'error'}
+    numbers = {'frames', 'bytes', 'time_s', 'n_actors', 'actors_per_frame_most', 'n_anomalies',
+               *_EVENTS}
+    texts = {'file', 'form', 'generations', 'error', 'ego'}
     schema = pa.schema([(key, pa.int64() if key in numbers else pa.string() if key in texts
                          else pa.bool_() if key == 'replayable' else pa.float64())
                         for key in rows[0]])
@@ -110,12 +133,13 @@ def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
                         write_page_checksum=True)
 
 
-def _cells(record: Mapping[str, object]) -> list[str]:
-    row = _row(record)
-    return [_text(key, row[key]) for _, key in _SHOWN]
+def _cells(record: Mapping[str, object], has_safety: bool, keys: Iterable[str]) -> list[str]:
+    row = _row(record, has_safety)
+    return [_text(key, row[key]) for key in keys]
 
 
 def _text(key: str, value: object) -> str:
     if not isinstance(value, float):
         return '-' if value is None else str(value)
-    return seconds(value) if key == 'duration_s' else f'{figure(value)} Hz'
+    return seconds(value) if key in ('duration_s', 'time_to_collision') \
+        else f'{figure(value)} {"Hz" if key == "rate_hz" else "m"}'

@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import glob
 import os
 from pathlib import Path
@@ -43,24 +44,43 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
 
     :param inputs: files, which are taken as they are; folders, of which every trajectory, bag and
         dataset is taken, but no hidden file; and globs, in which ``**`` is any number of folders.
-    :param has_results: whether two recordings may not have the same place.
+    :param has_results: whether each needs a place of its own.
     """
-    found: dict[str, FoundRecording] = {}
+    found: dict[tuple[str, str], FoundRecording] = {}
     for text in inputs:
         recordings = _Search(without).find(text)
         for recording in recordings:
-            key = recording.place if has_results else os.path.realpath(recording.path)
+            key = (recording.place if has_results else '', os.path.realpath(recording.path))
             other = found.setdefault(key, recording)
             if os.path.islink(other.path) and not os.path.islink(recording.path):
                 found[key] = recording
-            if os.path.realpath(other.path) != os.path.realpath(recording.path):
-                raise ConfigError(
-                    'IN', f'two recordings for the same output {recording.place}: '
-                    f'{other.path} and {recording.path}', 'different names, or a command for each')
         if not recordings:
             raise ConfigError('IN', f'no recording that matches {text}' if is_glob(text)
                               else f'no recording in {text}', 'at least one recording')
-    return list(found.values())
+    return _apart([*found.values()]) if has_results else [*found.values()]
+
+
+def _apart(found: list[FoundRecording]) -> list[FoundRecording]:
+    """Return recordings, those of the same place with their formats in it: ``drive_json``."""
+    counts = Counter(recording.place for recording in found)
+    apart = [replace(recording, place=f'{recording.place}_{_ending(recording.path)}')
+             if counts[recording.place] > 1 else recording for recording in found]
+    first: dict[str, str] = {}
+    for recording in apart:
+        other = first.setdefault(recording.place, recording.path)
+        if other != recording.path:
+            raise ConfigError('IN', f'two recordings for the same output {recording.place}: '
+                              f'{other} and {recording.path}',
+                              'different names, or a command for each')
+    return apart
+
+
+def _ending(path: str) -> str:
+    """Return the suffix of a recording as part of a name, of a folder that of its format."""
+    if os.path.isdir(path):
+        kind = folder_format(Path(path))
+        return 'folder' if kind is None else kind.name
+    return path.removeprefix(_stem(path)).removeprefix('.').replace('.', '_') or 'file'
 
 
 class _Search:
@@ -212,10 +232,11 @@ def _place(path: Path, base: Path) -> str:
     # `.` and `..` are no names.
     place = path.relative_to(base).as_posix() if path.name not in ('', '..') \
         else os.path.basename(os.path.realpath(path)) or 'recording'
-    if path.is_dir():
-        return place
+    return place if path.is_dir() else _stem(place)
+
+
+def _stem(name: str) -> str:
     # Longest first: NAME.json.gz has the name NAME.
     suffixes = sorted((suffix for each in formats() if each.reader for suffix in each.suffixes),
                       key=len, reverse=True)
-    return next((place.removesuffix(suffix) for suffix in suffixes if place.endswith(suffix)),
-                place)
+    return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), name)

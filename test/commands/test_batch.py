@@ -237,8 +237,10 @@ def test_processes_end_with_a_batch_that_is_killed(drives, tmp_path):
 
 
 def test_many_recordings_need_a_place_each(drives, tmp_path, capsys, refusal):
-    shutil.copy(drives / 'a.json', drives / 'a.json.zst')
-    for words in (['convert', str(drives), str(tmp_path / 'out'), '--to', 'json'],
+    (tmp_path / 'other').mkdir()
+    other = shutil.copy(drives / 'a.json', tmp_path / 'other')
+    for words in (['convert', str(drives / 'a.json'), other, str(tmp_path / 'out'), '--to',
+                   'json'],
                   ['convert', str(tmp_path / 'none'), str(tmp_path / 'out'), '--to', 'json'],
                   ['convert', str(tmp_path / '*.json'), str(tmp_path / 'out'), '--to', 'json'],
                   ['convert', str(drives / 'a.json'), str(drives), '--to', 'json']):
@@ -249,6 +251,27 @@ def test_many_recordings_need_a_place_each(drives, tmp_path, capsys, refusal):
         assert not (tmp_path / 'out').exists()
     two = [str(drives / 'a.json')] * 2
     assert main(['convert', *two, str(tmp_path / 'out')]) == 2
+
+
+def test_recordings_of_one_name_have_outputs_with_their_formats(drives, tmp_path, capsys):
+    shutil.rmtree(drives / 'town')
+    shutil.copytree(drives / 'day1' / 'bag', drives / 'a')
+    shutil.copy(drives / 'day1' / 'b.json.gz', drives / 'a.json.gz')
+    (drives / 'day1' / 'c.mcap').write_bytes(b'cut')
+    out = tmp_path / 'out'
+    words = ['convert', str(drives), str(out), '--to', 'json', '--jobs', '1']
+    assert main(words) == 1
+    assert '6 of 7 converted; 1 failed: ' in capsys.readouterr().err
+    assert tree(out) == ['a_bag.json', 'a_json.json', 'a_json_gz.json', 'day1/b.json',
+                         'day1/bag.json', 'day1/c_json.json']
+    # Their traffic differs: each is the output of its own source.
+    for name, source in (('a_bag', 'a'), ('a_json_gz', 'a.json.gz'), ('a_json', 'a.json')):
+        with sensor.open_recording(out / f'{name}.json') as got, \
+                sensor.open_recording(drives / source) as expected:
+            assert got[-1].position_xyz.tolist() == expected[-1].position_xyz.tolist()
+    before = (out / 'a_json.json').stat().st_mtime_ns
+    assert main(words) == 1
+    assert (out / 'a_json.json').stat().st_mtime_ns == before
 
 
 def test_many_recordings_are_inspected(drives, tmp_path, capsys):
@@ -273,6 +296,19 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     assert len(lines) == 3
     assert lines[0].split() == ['recording', 'frames', 'duration', 'rate', 'actors', 'anomalies']
     assert re.fullmatch(r'\S+/a\.json +\d+ +[\d.]+ s +20 Hz +\d+ +\d+', lines[1])
+    # A table of safety: the worst numbers of each recording, and how many events it has.
+    assert main(['inspect', str(drives / 'a.json'), str(drives / 'day1'), '--safety', '--json',
+                 '--parquet', str(tmp_path / 'safe.parquet')]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    rows = pq.read_table(tmp_path / 'safe.parquet').to_pylist()
+    assert len(rows) == len(records) == 4
+    for row, record in zip(rows, records, strict=True):
+        safety = record['safety']
+        assert row['ego'] == safety['actor']
+        assert row['closest_distance'] == safety['worst']['closest_distance']['value'] > 0.0
+        assert row['near_misses'] == sum(
+            event['kind'] == 'near_miss' for event in safety['events'])
+    assert 'ego' not in pq.read_table(tmp_path / 'all.parquet').column_names
     # What has no results needs no place of its own.
     same = [str(shutil.copytree(drives / 'day1' / 'bag', drives / 'day1' / 'c')),
             str(drives / 'day1' / 'c.json')]

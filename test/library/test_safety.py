@@ -265,7 +265,6 @@ def test_recording_command_and_table_have_the_same_measures(tmp_path, capsys, re
     assert printed['worst']['closest_distance']['value'] == np.nanmin(safety.closest_distance)
     assert main(['inspect', str(drive), '--safety']) == 0
     assert 'closest ' in capsys.readouterr().out
-    assert '--safety is for one FILE' in refusal('inspect', drive, drive, '--safety', code=2)
     columns = ['is_ego', 'gap', 'time_headway', 'time_to_collision', 'required_deceleration',
                'closest_distance', 'lead']
     out = tmp_path / 'safety.parquet'
