@@ -227,6 +227,10 @@ class Lanes:
         """Make the arrays read-only."""
         _freeze(self.actor, self.is_changing, self.ids, self.s)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A proxy of a mapping cannot be pickled.
+        return Lanes, (self.actor, self.is_changing, self.ids, self.s, dict(self.road_names))
+
     def __len__(self) -> int:
         """Return the number of actors with a lane state, L."""
         return len(self.actor)

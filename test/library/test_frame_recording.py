@@ -8,7 +8,10 @@
 # language governing permissions and limitations under the License.
 """Recordings as the library reads them: every number as the file has it, faults apart."""
 
+from dataclasses import replace
 import json
+import pickle
+from types import MappingProxyType
 
 import numpy as np
 from paths import CARLA, SAMPLE
@@ -103,6 +106,22 @@ def test_library_frames_cannot_be_changed(drive):
     assert 'ego' in frame.tags[frame.ego]
     assert frame.select(np.array([0])).names == frame.names[:1]
     assert frame.select(np.flatnonzero(np.arange(len(frame.names)) != frame.ego)).ego is None
+
+
+@pytest.mark.parametrize('name', ['drive.json', 'drive.mcap', 'drive.parquet', 'drive.osi'])
+def test_library_frames_pass_between_processes(drive, tmp_path, name):
+    path = tmp_path / name
+    assert path == drive or main(['convert', str(drive), str(path), '--quiet']) == 0
+    with sensor.open_recording(path) as recording:
+        frame = recording[3]
+        names = MappingProxyType({7: 'road'})
+        frame = replace(frame, lanes=replace(frame.lanes, road_names=names))
+    copy = pickle.loads(pickle.dumps(frame))
+    assert (copy.names, copy.tags, copy.game_time) == (frame.names, frame.tags, frame.game_time)
+    np.testing.assert_array_equal(copy.kinematics, frame.kinematics)
+    np.testing.assert_array_equal(copy.boxes.size_xyz, frame.boxes.size_xyz)
+    np.testing.assert_array_equal(copy.lanes.ids, frame.lanes.ids)
+    assert copy.lanes.road_names == {7: 'road'}
 
 
 def test_library_reports_what_was_dropped(tmp_path):

@@ -95,7 +95,7 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
                 # After a step SUMO's clock shows the next one.
                 frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
                 changed = reader.lights()
-                # The names of the roads are in the network, and their mapping cannot be pickled.
+                # The names of the roads are in the network: they need not be sent.
                 frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
                 frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
                 lights, is_reset = changed, False

@@ -68,7 +68,7 @@ def main(network, output, fcd, *args):
         libsumo.simulationStep()
         frame = maker.frame(libsumo.simulation.getTime() - STEP_S, *reader.read())
         states = reader.lights()
-        # The mapping of the names of roads cannot be pickled.
+        # Without the names of all roads in each frame.
         frames.append((replace(frame, lanes=replace(frame.lanes, road_names={}),
                                traffic_lights=lights.lights(states)), states))
         for name in {'car', 'bus'} & set(libsumo.vehicle.getIDList()):
