@@ -22,6 +22,7 @@ from state_sensor_ros.cdr.templates import (
     ENCAPSULATION,
     Given,
     MESSAGE_PHASE,
+    MessageInstance,
     Slot,
     Table,
     Template,
@@ -156,3 +157,13 @@ def test_a_prototype_that_does_not_fit_its_definition_is_an_error(type_name, pro
     with pytest.raises(EncodeError) as caught:
         Template(DEFINITIONS, type_name, prototype)
     assert str(caught.value).startswith(message)
+
+
+def test_worked_example():
+    definitions = Definitions({'demo/msg/Item': (
+        Field('x', 'float64'), Field('name', 'string'), Field('y', 'float64'))}.get)
+    template = Template(definitions, 'demo/msg/Item', {
+        'x': Slot(POINT, 0), 'name': Given('name'), 'y': Slot(POINT, 1)})
+    layout = MessageInstance(template, {'name': 'ab'}).layout_at(4)
+    assert layout.data == hexed('00000000 0000000000000000 03000000 61620000 0000000000000000')
+    assert (offsets(layout, POINT), layout.end_phase) == ([4, 20], 0)

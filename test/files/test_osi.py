@@ -269,10 +269,3 @@ def test_osi_trace_at_the_limits_of_rates(tmp_path, capsys, rate, error):
     else:
         assert main(words) == 0
         assert len(read_trace(tmp_path / 'out.osi.mcap')[2]) == 1
-
-
-def test_osi_trace_is_valid_for_omega_prime(tmp_path):
-    omega_prime = pytest.importorskip('omega_prime')
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '20']) == 0
-    assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap')]) == 0
-    omega_prime.Recording.from_file(tmp_path / 'out.osi.mcap', validate=True)

@@ -16,7 +16,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.storage.input_file import open_positioned
 
 N_CHILDREN, N_FRAMES = 2, 60
 
@@ -69,15 +68,3 @@ def test_children_read_what_was_opened_before_a_fork(folder, name):
         codes = [os.waitpid(child, 0)[1] for child in children]
         os.close(ready)
     assert codes == [0] * N_CHILDREN
-
-
-def test_a_positioned_file_reads_and_seeks_as_any_other(tmp_path):
-    path = tmp_path / 'file'
-    path.write_bytes(bytes(range(256)) * 1000)
-    with open_positioned(path) as file, path.open('rb') as other:
-        for offset, whence in ((0, 0), (70_000, 0), (5, 1), (-3, 1), (-10, 2), (300_000, 0)):
-            assert file.seek(offset, whence) == other.seek(offset, whence)
-            assert file.read(100_000) == other.read(100_000)
-            assert file.tell() == other.tell()
-        assert file.fileno() != other.fileno()
-    assert file.closed

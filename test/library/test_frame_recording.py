@@ -44,19 +44,6 @@ def test_library_reads_a_recording_again(drive):
         assert len(list(recording)) == 12
 
 
-def test_library_reads_bags_as_trajectories(drive, tmp_path):
-    assert main(['convert', str(drive), str(tmp_path / 'bag')]) == 0
-    [file] = (tmp_path / 'bag').glob('*.mcap')
-    with sensor.open_recording(str(drive)) as recording:
-        frames = list(recording)
-    for path in (tmp_path / 'bag', file):
-        with sensor.open_recording(path) as recording:
-            for frame, other in zip(recording, frames, strict=True):
-                assert (frame.names, frame.game_time, frame.ego) == (
-                    other.names, other.game_time, other.ego)
-                assert frame.kinematics == pytest.approx(other.kinematics, abs=1e-9, nan_ok=True)
-
-
 @pytest.mark.parametrize('words', [
     ['bag'], ['bag.mcap'], ['bag', '--storage', 'sqlite3'], ['drive.osi.mcap']])
 def test_library_reads_a_frame_of_a_bag_by_its_index(drive, tmp_path, monkeypatch, words):
@@ -149,15 +136,6 @@ def test_library_reports_what_was_dropped(tmp_path):
             assert str(fault.error) == fault.text
             assert fault.error.__traceback__ is None
             assert fault.error.expected
-
-
-def test_library_reports_that_a_trajectory_was_cut(drive):
-    drive.write_bytes(drive.read_bytes()[:-300])
-    with sensor.open_recording(drive) as recording:
-        assert len(list(recording)) == 11
-        [fault] = recording.faults
-        assert fault.kind == 'cut'
-        assert '11 whole frames; lost: ' in str(fault)
 
 
 def test_library_keeps_a_limited_number_of_faults(tmp_path):

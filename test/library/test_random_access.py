@@ -17,6 +17,7 @@ import shutil
 import struct
 import sys
 
+from budgets import tries
 import carla9_logs as logs
 import numpy as np
 from paths import CARLA, GOOD, ROOT, SAMPLE
@@ -30,7 +31,7 @@ from state_sensor_ros.simulators.carla9.decoder import LogDecoder
 from state_sensor_ros.simulators.sumo.decoder import StepDecoder
 
 sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
-N_DRAWS = 25
+N_DRAWS = tries(8)
 
 
 def assert_equal(found, expected, where='frame'):

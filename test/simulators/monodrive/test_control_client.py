@@ -211,15 +211,6 @@ def test_control_client_configures_again_when_the_control_connection_ended(peer,
     assert peer.types() == [CONFIGURE] * 2
 
 
-def test_control_client_does_not_let_a_refused_sensor_settle(peer, connected):
-    client, _ = connected
-    peer.answer = lambda request: reply(request, 'failed')
-    for _ in range(2):
-        with pytest.raises(RefusalError):
-            client.configure()
-    assert peer.types() == [CONFIGURE] * 3
-
-
 def test_control_client_reconfigures_what_has_changed(peer, connected):
     client, settings = connected
     client.reconfigure(parse_settings({'labels': False}, settings))
@@ -264,17 +255,6 @@ def test_control_client_whose_control_port_was_lost_stays_connected(
     assert peer.messages(types[-1])[-1]['desired_tags'] == ['cone']
     until(lambda: client.state is ClientState.CONNECTED)
     assert 'control' in {kind for kind, _ in reports}
-
-
-def test_control_client_samples_only_while_connected(peer, new_client):
-    client = new_client(settings_for(peer, sample_rate=1000.0))
-    client.configure()
-    assert peer.types() == [CONFIGURE]
-    client.connected()
-    peer.wait_for_requests(2)
-    client.packet_arrived()
-    peer.wait_for_requests(3)
-    assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
 
 
 def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, reports):

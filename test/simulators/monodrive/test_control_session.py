@@ -91,6 +91,7 @@ def test_session_reports_a_silence_once_and_accepts_a_late_reply(peer, connect):
 
     def answer(request):
         assert reported.wait(AWAIT_S)
+        assert session.is_alive()
         return complete(request)
 
     peer.answer = answer

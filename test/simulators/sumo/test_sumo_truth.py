@@ -12,7 +12,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd, write_hill
+from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.map import read_network
@@ -90,24 +90,6 @@ def test_sumo_classes_and_sizes_of_the_crowd(crowd):
         assert frame.tags[row] == tags
         assert frame.boxes.size_xyz[row] == pytest.approx(size)
     assert sum('ego' in tags for tags in frame.tags) <= 1
-
-
-def test_sumo_slopes_pitch_the_actors(tmp_path):
-    frames = run(write_hill(tmp_path), 600, tmp_path)
-    account = read_fcd(tmp_path / 'fcd.xml')
-    n_uphill = n_downhill = 0
-    for frame in frames:
-        actors = [account[round(frame.game_time, 3)][name] for name in frame.names]
-        told = numbers(actors, 'x', 'y', 'z', 'slope', 'speed').reshape(-1, 5)
-        front, forward = fronts_of(frame)
-        assert np.allclose(front, told[:, :3], rtol=0, atol=1e-6)
-        rise = np.sin(np.radians(told[:, 3]))
-        assert np.allclose(forward[:, 2], rise, rtol=0, atol=1e-8)
-        assert np.allclose(frame.velocity_xyz[:, 2], told[:, 4] * rise, rtol=0, atol=1e-6)
-        n_uphill += int((forward[:, 2] > 0.05).sum())
-        n_downhill += int((forward[:, 2] < -0.05).sum())
-    assert n_uphill > 100
-    assert n_downhill > 100
 
 
 def test_sumo_network_numbers_are_those_of_the_file():
