@@ -88,6 +88,20 @@ def test_rviz_shows_what_the_driver_publishes():
     assert all(shown['MarkerArray']['Namespaces'].values())
 
 
+@pytest.mark.parametrize('name', ['state_sensor', 'stacks'])
+def test_rviz_draws_the_last_message_however_slow_it_is(name):
+    tree = yaml.safe_load((CONFIG / f'{name}.rviz').read_text())['Visualization Manager']
+    depths = {display['Name']: display['Topic']['Depth'] for display in tree['Displays']
+              if 'Topic' in display}
+    assert {'Boxes', 'Ego'} <= depths.keys()
+    assert set(depths.values()) == {1}
+    # The first view is the one in which names, people and lights are large enough.
+    first, second = tree['Views']['Saved']
+    assert (first['Name'], second['Name']) == ('From behind', 'From above')
+    assert first['Class'].endswith('/ThirdPersonFollower')
+    assert tree['Views']['Current'] == {**first, 'Name': 'Current View'}
+
+
 STACK = {topic.name.replace('~', NODE)
          for topic in output_topics(parse_settings({'outputs': list(OUTPUTS)}))}
 

@@ -11,7 +11,10 @@
 from importlib import import_module
 import re
 import shlex
+import subprocess
+import sys
 
+from budgets import AWAIT_S
 from paths import ROOT
 
 from state_sensor_ros.commands.arguments.shared import add_parameters
@@ -34,6 +37,19 @@ def table_rows(name):
     """Return the cells of all tables of a page."""
     return [[cell.strip().replace('\\|', '|') for cell in re.split(r'(?<!\\)\|', line)[1:-1]]
             for line in text_of(name).splitlines() if line.startswith('| ')]
+
+
+def test_readme_renders_elsewhere():
+    # The package index shows it alone, without the files beside it: setup.py makes links absolute.
+    program = ('import setuptools; setuptools.setup = lambda **options: '
+               'print(options["long_description"])\n' + text_of('setup.py'))
+    done = subprocess.run([sys.executable, '-c', program], cwd=ROOT, capture_output=True,
+                          text=True, timeout=AWAIT_S, check=True)
+    links = re.findall(r'\]\(([^)\s]+)\)', done.stdout)
+    assert len(links) == len(re.findall(r'\]\(([^)\s]+)\)', text_of('README.md')))
+    assert [link for link in links if not link.startswith(('https://', '#'))] == []
+    assert any('/raw/main/doc/' in link for link in links)
+    assert any('/blob/main/doc/' in link for link in links)
 
 
 def test_topics_page_names_every_topic():

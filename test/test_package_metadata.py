@@ -21,6 +21,11 @@ import state_sensor_ros
 from state_sensor_ros.share import share_file
 
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
+MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
+CONTRACT_MESSAGES = {
+    'Actor', 'ActorArray', 'ActorState', 'ControlState', 'ControlStateArray',
+    'ControlStateStamped', 'OrientedBoundingBox', 'StateFrame', 'VehicleInputs', 'WheelState'}
+ALWAYS_SENT = ('game_time',)
 
 
 def setup_cfg() -> configparser.ConfigParser:
@@ -66,6 +71,25 @@ def test_programs_print_the_version(program):
     name = 'state_sensor_node' if 'node' in program[0] else 'state_sensor'
     assert (found.returncode, found.stderr, found.stdout) == (
         0, '', f'{name} {text_of("version")}\n')
+
+
+def fields_of(path):
+    lines = path.read_text(encoding='utf-8').splitlines()
+    return [line for line in lines if line.strip() and not line.startswith('#')]
+
+
+def test_every_message_field_is_documented():
+    wrong = [f'{path.name}: no summary' for path in MESSAGES
+             if not path.read_text(encoding='utf-8').startswith('# ')]
+    for path, line in [(each, line) for each in MESSAGES for line in fields_of(each)]:
+        declaration, _, comment = line.partition('#')
+        is_float = re.match(r'float\d+\b|geometry_msgs/(Pose|Twist|Vector3)\b', declaration)
+        # What the source may leave out or send as null is documented with the value for it.
+        always_sent = declaration.split()[1] in ALWAYS_SENT or path.stem not in CONTRACT_MESSAGES
+        if len(comment.split()) < 3 or (is_float and not always_sent and not re.search(
+                'NaN|identity|if the source has none', comment)):
+            wrong.append(f'{path.name}: {line}')
+    assert not wrong, '\n'.join(wrong)
 
 
 def test_shared_files_are_found_and_missing_ones_are_reported():
