@@ -253,19 +253,17 @@ class Situation:
         others = self.boxes.at(rows)
         away, times = distances(own, others), times_to_collision(own, others)
         closest = int(away.argmin())
-        partner = int(np.where(np.isnan(times), np.inf, times).argmin())
         facing = self._same_section(row, rows) & (self.lanes[rows, 2] * self.lanes[row, 2] < 0.0)
         if facing.any() and abs(own.turning[0]) < math.inf:
             # Those in lanes of the other direction follow the bend as the actor does.
             times[facing] = times_to_collision(*_straightened(own, others.at(facing)))
-            partner = int(np.where(np.isnan(times), np.inf, times).argmin())
         lead, gap, is_in_lane = self._lead(row, own, rows, others)
         speed = float(own.speeds()[0])
         excess = speed - float(self.boxes.speeds()[lead]) if lead >= 0 else math.nan
         if is_in_lane and not math.isnan(excess):
             # Both follow the lane, whatever its curve.
             times[rows == lead] = gap / excess if excess > 0.0 else math.nan
-            partner = int(np.where(np.isnan(times), np.inf, times).argmin())
+        partner = int(np.where(np.isnan(times), np.inf, times).argmin())
         return Criticality(
             gap, gap / speed if speed >= _STATIONARY else math.nan, _required(gap, excess),
             float(times[partner]), float(away[closest]), lead,
