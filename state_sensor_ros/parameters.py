@@ -277,9 +277,12 @@ def near_names(wanted: Iterable[str], known: Iterable[str]) -> str:
     '; did you mean hero?'
     >>> near_names(['x'], ['car', 'hero'])
     '; there are car, hero'
+    >>> near_names(['25'], ['car_125', 'car_25'])
+    '; did you mean car_25?'
     """
     names = sorted(set(known))
-    near = dict.fromkeys(name for word in wanted for name in get_close_matches(word, names))
+    near = dict.fromkeys(name for word in wanted for name in (
+        *(name for name in names if name.endswith(f'_{word}')), *get_close_matches(word, names)))
     if near:
         return f'; did you mean {" or ".join([*near][:_MAX_NEAR])}?'
     more = f' and {len(names) - _MAX_NEAR} more' if len(names) > _MAX_NEAR else ''

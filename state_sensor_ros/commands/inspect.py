@@ -81,6 +81,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     elif inspector.n_frames:
         rows = _screen(recording, inspector, simulator)
         rows += [] if safety is None else safety_rows(safety)
+        if safety is not None and (
+                selection.actors or selection.desired_tags or selection.undesired_tags):
+            rows.append(('', 'measured only among the selected actors'))
         print_output('\n'.join([f'{heading:<12}{one_line(text)}' for heading, text in rows]))
     if failure is not None:
         raise failure

@@ -11,10 +11,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 import math
 from pathlib import Path
+from typing import BinaryIO, TypeAlias
 
 from state_sensor_ros.commands.format_options import (
     open_input,
@@ -24,9 +27,10 @@ from state_sensor_ros.commands.format_options import (
 )
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.commands.printing import clock_shown
+from state_sensor_ros.commands.printing import clock_shown, print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import facts_of, opening, show_result, size_of
+from state_sensor_ros.drawing.map_layout import is_off_map, OFF_MAP_M
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import (
@@ -53,6 +57,8 @@ _MAX_PIXELS = 1e8
 _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
 _PAPER = 'paper'
 _N_NAMES = 5
+# It returns the names of unnamed curves.
+_Writer: TypeAlias = Callable[[Scene, BinaryIO], Sequence[str] | None]
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -67,11 +73,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     output, read = output_format(args.output, command=RENDER), format_of(args.input)
     refuse_unused(args, SELECTION | output.writes | read.reads,
                   f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
+    # Before IN is read, which can take minutes: the options are wrong, or the library is missing.
+    write = {ANIMATION: _animation_writer, FILM: _film_writer}.get(output, _picture_writer)(args)
     with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
-        write = {ANIMATION: _write_animation, FILM: _write_film}.get(output, _write_picture)
         with clock_shown('draw', is_quiet=args.quiet):
-            unnamed = write(scene, args, file)
+            unnamed = write(scene, file.handle)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
     texts = size_of(args.output)
     if unnamed:
@@ -96,8 +103,11 @@ def _scene(args: argparse.Namespace) -> Scene:
                             end_s=recording.read_s)
         recording.check_actors()
     if args.at is not None and args.at > scene.duration_s + _AT_TOLERANCE_S:
-        raise ConfigError('--at', f'{args.at:g} s', f'0 to {seconds(scene.duration_s)}, the '
-                          f'duration of {name}')
+        raise ConfigError('--at', f'{args.at:g} s', f'0 to {seconds(scene.duration_s)} '
+                          f'after the first drawn frame of {name}')
+    if args.map and is_off_map(scene):
+        print_line(f'warning: --map {args.map}: most vehicles are more than {OFF_MAP_M:g} m away '
+                   'from its lines; is it the map of another town?')
     return scene
 
 
@@ -132,23 +142,23 @@ def _check_pixels(size: PageSize, suffix: str) -> None:
                           f'at most {_MAX_ROW[suffix]} in a row or a column of {suffix}')
 
 
-# Each function imports its own plotting library only, and returns the names of unnamed curves.
-def _write_picture(scene: Scene, args: argparse.Namespace, file: WholeFile) -> Sequence[str]:
+# Each function imports its own plotting library only.
+def _picture_writer(args: argparse.Namespace) -> _Writer:
     from state_sensor_ros.drawing.picture import write_picture
     style = _style(args, PAPER if args.style == _PAPER else ORDINARY)
-    return write_picture(scene, file.handle, style, at_s=args.at,
-                         format_=Path(args.output).suffix.lower()[1:])
+    return partial(write_picture, style=style, at_s=args.at,
+                   format_=Path(args.output).suffix.lower()[1:])
 
 
-def _write_animation(scene: Scene, args: argparse.Namespace, file: WholeFile) -> Sequence[str]:
+def _animation_writer(args: argparse.Namespace) -> _Writer:
     from state_sensor_ros.drawing.animation import write_animation
-    write_animation(scene, file.handle, title=_title(args), coloring=args.color, at_s=args.at,
-                    names=args.names)
-    return ()
+    return partial(write_animation, title=_title(args), coloring=args.color, at_s=args.at,
+                   names=args.names)
 
 
-def _write_film(scene: Scene, args: argparse.Namespace, file: WholeFile) -> Sequence[str]:
+def _film_writer(args: argparse.Namespace) -> _Writer:
     from state_sensor_ros.drawing.film import write_gif, write_mp4
-    write = write_gif if args.output.lower().endswith('.gif') else write_mp4
-    write(scene, file.handle, _style(args, FILM_SIZE))
-    return ()
+    is_gif = args.output.lower().endswith('.gif')
+    import_module('PIL.Image' if is_gif else 'av')
+    write = write_gif if is_gif else write_mp4
+    return partial(write, style=_style(args, FILM_SIZE))

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -135,12 +136,18 @@ def _by_content(path: Path, found: Format) -> Format:
         if recognized is None and is_xml:
             # Its reader tells what the file is.
             return next((each for each in known if '.xml' in each.suffixes), found)
-        if recognized is None and found.any_name and not found.is_of(path):
+        if recognized is None and found.any_name and not found.is_of(path) and _is_json(path):
             return trajectory_format()
         return recognized or found
     except OSError:
         # The reader gives the reason.
         return found
+
+
+def _is_json(path: Path) -> bool:
+    with path.open('rb') as file:
+        head = decompressed(file)[0].read(_HEAD_BYTES)
+    return head.removeprefix(BOM_UTF8).lstrip().startswith((b'[', b'{'))
 
 
 def _begins_with(path: Path, mark: bytes) -> bool:

@@ -59,8 +59,8 @@ class TableBuilder:
         self._default_sizes = settings.default_sizes
         self.schema = self._schema('')
         self.n_frames = 0
-        self._maker = RowMaker(settings, has_safety=any(
-            column.name in SAFETY_NAMES for column in self._columns))
+        self.has_safety = any(column.name in SAFETY_NAMES for column in self._columns)
+        self._maker = RowMaker(settings, has_safety=self.has_safety)
         self._frames: list[FrameRows] = []
         self._n_collected = 0
         # Numbers of names, in the order of their first rows.
@@ -255,10 +255,17 @@ class TableOutput(WholeFile, FrameWriter):
             [name.strip() for name in text.split(',')], '--columns')]
         self._builder = TableBuilder(columns, source=options.source,
                                      format_name=options.format_name, settings=options.settings)
+        self._is_of_some = any(map(options.values.get, ('actors', 'desired_tags',
+                                                        'undesired_tags')))
         self._is_parquet = path.endswith(PARQUET.suffixes)
         self._writer: Any = None
         self.n_frames = 0
         super().__init__(path, force=options.force)
+
+    @property
+    def notes(self) -> list[str]:
+        text = 'measures of safety are only among the selected actors; select rows of the table'
+        return [f'{text} instead'] if self._is_of_some and self._builder.has_safety else []
 
     def write(self, frame: Frame) -> None:
         """Append the rows of a frame; ``frame``: frame; SI, REP-103 axes."""

@@ -101,6 +101,7 @@ class ActorRows:
     """Constant properties of the N actors of a frame."""
 
     numbers: Rows  # (N,) ids in CARLA
+    ids: Rows  # (N,) as of :class:`Frame`: parked vehicles have none
     serials: Rows  # (N,)
     names: tuple[str, ...]  # names, tags, displays: N each
     tags: tuple[tuple[str, ...], ...]
@@ -280,7 +281,8 @@ class WorldActors:
         block = np.ones((len(actors) + len(boxed), 13))
         block[len(actors):, 7:10] = 2.0 * boxes[boxed, :3]
         return ActorRows(
-            numbers, np.array([actor.serial for actor in actors], np.int64),
+            numbers, np.where(numbers < FIRST_PARKED, numbers, -1),
+            np.array([actor.serial for actor in actors], np.int64),
             tuple(actor.name for actor in actors),
             tuple((*actor.tags, EGO_TAG) if actor.number == ego else actor.tags
                   for actor in actors),

@@ -176,7 +176,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
         block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
         accelerations=accelerations, derived=rows.derived, extension=lights.displays,
-        has_exact_time=True, indicators=indicators,
+        has_exact_time=True, ids=rows.ids, indicators=indicators,
         traffic_lights=lights.shown, map_lines=town.lines, open_drive=town.open_drive)
     frame.set_rows(block)
     is_known = frame.bodies().usable_boxes

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -115,23 +116,28 @@ class KnownBodies:
         # Returns CARLA's units and axes; what is unknown is 0.
         lights = frame.traffic_lights
         light_names = () if lights is None else lights.names
-        numbers: Floats = np.zeros((len(frame.names) + len(light_names), N_NUMBERS))
+        # Lights of CARLA 0.9 are actors, too.
+        row_of = {name: row for row, (name, tags) in enumerate(zip(
+            frame.names, frame.tags, strict=True)) if _LIGHT_TAGS[0] in tags}
+        others = tuple(name for name in light_names if name not in row_of)
+        row_of.update(zip(others, count(len(frame.names)), strict=False))
+        numbers: Floats = np.zeros((len(frame.names) + len(others), N_NUMBERS))
         _put_numbers(numbers[:len(frame.names)], frame)
         states = np.full(len(numbers), 255, np.uint8)
         if lights is not None:
-            rows = numbers[len(frame.names):]
-            rows[:, 0:3] = mirrored_vectors(lights.poses[:, :3])
-            rows[:, 3:6] = from_rep103_rotator(lights.poses[:, 3:])[:, (1, 2, 0)]
-            states[len(frame.names):] = [_STATES[int(state)] for state in lights.states]
+            rows = [row_of[name] for name in light_names]
+            numbers[rows, 0:3] = mirrored_vectors(lights.poses[:, :3])
+            numbers[rows, 3:6] = from_rep103_rotator(lights.poses[:, 3:])[:, (1, 2, 0)]
+            states[rows] = [_STATES[int(state)] for state in lights.states]
         np.nan_to_num(numbers, copy=False)
-        key = frame.names, frame.tags, light_names
+        key = frame.names, frame.tags, others
         if key != self._key:
             boxes = _boxes(frame, numbers)
             self._row = tuple(self._body(name, tags, bool(kind == KIND_VEHICLE), box)
                               for name, tags, kind, box in zip(
                                   frame.names, frame.tags, frame.kinds, boxes, strict=True)
                               ) + tuple(self._body(f'light {name}', _LIGHT_TAGS, False, NO_BOX)
-                                        for name in light_names)
+                                        for name in others)
             self._key = key
         controls: Floats = np.zeros((len(numbers), 3))
         if frame.inputs is not None:

@@ -23,8 +23,10 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.scene_builder import _speed_of
+from state_sensor_ros.emulator.carla9_server.world_bodies import YELLOW
 from state_sensor_ros.frame import INDICATORS_BOTH, INDICATORS_LEFT, INDICATORS_UNKNOWN
 from state_sensor_ros.simulators.carla9.frames import to_rep103
+from state_sensor_ros.simulators.carla9.mock_server import KnownBodies
 
 MODEL = 'vehicle.tesla.model3'
 
@@ -106,12 +108,68 @@ def test_recorder_log_has_names_tags_inputs_times_and_displays():
     assert [shown.extension.displays()[2] for shown in frames] == [
         'red', 'yellow', 'green', '', '', 'red']
     assert frame.extension.displays()[3] == '30'
+    assert frame.ids.tolist() == [3, 5, 6, 7, 8, 9]
     assert frame.indicators[frame.ego] == INDICATORS_LEFT
     assert dict(zip(frame.names, frame.indicators.tolist(), strict=True)) == {
         **dict.fromkeys(frame.names, INDICATORS_UNKNOWN), 'hero': INDICATORS_LEFT,
         'vehicle.carlamotors.firetruck_9': INDICATORS_BOTH}
     assert len(frames[0].select(np.array([3, 4])).extension.displays()) == 2
     assert 'static.prop.mesh_4' in read(logs.drive(), **{'carla9.static': True})[0][0]
+
+
+def test_ids_in_tables_and_bags_are_those_of_carla():
+    """Also of a hero that is destroyed and spawned again: one name, another id."""
+    write(logs.header() + logs.frame(1, 0.0, spawned(8, role_name='hero'), spawned(7),
+                                     placed((7, 9.0), (8, 0.0)))
+          + logs.frame(2, 0.1, logs.counted(3, [struct.pack('<I', 8)]), placed((7, 9.0)))
+          + logs.frame(3, 0.2, spawned(12, role_name='hero'), placed((7, 9.0), (12, 50.0)))
+          + logs.frame(4, 0.3, placed((7, 9.0), (12, 51.0))))
+    rows = [(0, 7, f'{MODEL}_7'), (0, 8, 'hero'), (1, 7, f'{MODEL}_7'), (2, 7, f'{MODEL}_7'),
+            (2, 12, 'hero'), (3, 7, f'{MODEL}_7'), (3, 12, 'hero')]
+    for out in ('t.parquet', 'bag'):
+        assert main(['convert', '-q', 'drive.log', out]) == 0
+        table = sensor.read_table(out)
+        assert sorted(zip(*[table[name].to_pylist() for name in ('frame', 'actor_id', 'name')],
+                          strict=True)) == rows, out
+
+
+def test_measures_among_selected_actors_are_named(capsys):
+    write(logs.drive())
+    words = ['convert', 'drive.log', '--columns', 'name,gap']
+    told = 'measures of safety are only among the selected actors'
+    assert main([*words, 'all.csv']) == 0
+    assert told not in capsys.readouterr().err
+    assert main([*words, 'one.csv', '--actors', 'hero']) == 0
+    assert f'warning: one.csv: {told}' in capsys.readouterr().err
+    assert main(['inspect', 'drive.log', '--safety', '--actors', 'hero']) == 0
+    assert 'measured only among the selected actors' in capsys.readouterr().out
+
+
+def test_id_in_place_of_a_name_finds_the_name(capsys):
+    write(logs.drive())
+    assert main(['convert', 'drive.log', 'one.csv', '--actors', '9']) == 1
+    assert 'did you mean vehicle.carlamotors.firetruck_9?' in capsys.readouterr().err
+
+
+def test_mock_server_has_each_light_of_a_log_once():
+    scene = KnownBodies().scene_frame(read(logs.drive())[0][1])
+    assert [body.is_light for body in scene.bodies] == [False, False, True, False, False, False]
+    assert scene.lights.tolist() == [255, 255, YELLOW, 255, 255, 255]
+    assert scene.numbers[2, :3] == pytest.approx((10.0, -2.0, 0.1))
+
+
+@pytest.mark.parametrize('is_elsewhere', [False, True])
+def test_map_of_another_town_is_a_warning(capsys, is_elsewhere):
+    Path('town.xodr').write_text(
+        '<OpenDRIVE><header revMajor="1" revMinor="4"/><road id="1" length="60" junction="-1">'
+        f'<planView><geometry s="0" x="-10" y="{15 * is_elsewhere}" hdg="0" length="60"><line/>'
+        '</geometry></planView><lanes><laneSection s="0"><center><lane id="0" type="none"/>'
+        '</center><right><lane id="-1" type="driving"><width sOffset="0" a="4" b="0" c="0" d="0"/>'
+        '</lane></right></laneSection></lanes></road></OpenDRIVE>')
+    write(logs.header() + b''.join(logs.frame(
+        i + 1, 0.1 * i, spawned() if i == 0 else b'', placed((8, float(i)))) for i in range(20)))
+    assert main(['render', 'drive.log', 'a.svg', '--map', 'town.xodr']) == 0
+    assert ('is it the map of another town?' in capsys.readouterr().err) == is_elsewhere
 
 
 def test_recorder_log_without_velocities_has_those_of_the_movement():
@@ -423,3 +481,12 @@ def test_bag_is_read_by_its_files_if_its_metadata_name_another_storage(named):
     metadata.write_text(metadata.read_text().replace(
         'storage_identifier: mcap', f'storage_identifier: {named}'))
     assert len(frames_of('bag')) == 6
+
+
+@pytest.mark.parametrize(('content', 'found'), [
+    (b'', 'the end of the file in the header'), (b'INFO hello', 'another beginning')])
+def test_file_named_as_a_log_is_no_trajectory(tmp_path, capsys, content, found):
+    path = tmp_path / 'drive.log'
+    path.write_bytes(content)
+    assert main(['inspect', str(path)]) == 1
+    assert f'{path}: found {found}; expected' in capsys.readouterr().err
