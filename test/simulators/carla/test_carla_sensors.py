@@ -21,6 +21,7 @@ from message_store import read
 import numpy as np
 import pytest
 from test_carla_images import (
+    carla_encoder,
     dataset_payload,
     encoded,
     five_images,
@@ -30,7 +31,6 @@ from test_carla_images import (
     VALUES,
 )
 
-from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.payloads import ignore
@@ -48,8 +48,6 @@ from state_sensor_ros.simulators.carla.sensors import (
     with_parameters,
 )
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics
-from state_sensor_ros.simulators.carla.topics import carla_encoders
-from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 
 PLAYER = b'{"playerMeasurements": {"transform": {}}}'
@@ -265,10 +263,6 @@ property float32 z
 end_header
 1.50 -2.00 0.25
 0.00 0.00 -3.00"""
-
-
-def carla_encoder(report=ignore, sensors=None, **settings):
-    return Encoder(Settings(**settings), load_definitions(), report, carla_encoders(sensors))
 
 
 def points_of(data, report=None):
