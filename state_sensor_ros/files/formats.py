@@ -32,7 +32,8 @@ ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
 DERIVED = 'which velocities and sizes are derived'
 LIGHTS, MAP, OPEN_DRIVE = 'traffic lights', 'the map', 'the OpenDRIVE document'
 EXTENSION = 'what only this simulator sends'
-BOXES, WHEELS, INPUTS, COLORS = 'boxes', 'wheels', 'inputs', 'colors and replay classes'
+BOXES, WHEELS, COLORS = 'boxes', 'wheels', 'colors and replay classes'
+INPUTS = 'pedals and steering'
 IDS, INDICATORS, CLOCK = 'ids', 'turn signals', 'time and sample_count'
 # Of a bag: as members of ~/frame or as topics beside it.
 IN_BAGS = frozenset((BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK, LANES, ROADS, LIGHTS, MAP,
