@@ -10,9 +10,12 @@
 
 import configparser
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import venv as venv_module
 
 from blocked_modules import environment_without
 from budgets import AWAIT_S, first_of, is_large
@@ -119,6 +122,45 @@ for words in json.loads(sys.argv[1]):
         sys.exit(main(words))
     print('code', os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
+
+
+@pytest.mark.thorough
+def test_advice_works_where_it_is_read(tmp_path):
+    """In an environment of pip, and in one where pip does not know the package."""
+    source, venv = tmp_path / 'source', tmp_path / 'venv'
+    source.mkdir()
+    for name in ('setup.py', 'setup.cfg', 'pyproject.toml', 'README.md', 'LICENSE'):
+        shutil.copy(ROOT / name, source)
+    for name in ('state_sensor_ros', 'msg', 'resource', 'config'):
+        shutil.copytree(ROOT / name, source / name,
+                        ignore=shutil.ignore_patterns('__pycache__'))
+    venv_module.create(venv, with_pip=True)
+    environment = {'PATH': f'{venv}/bin:{os.environ["PATH"]}', 'HOME': str(tmp_path)} | {
+        name: value for name, value in os.environ.items() if name.startswith(('PIP_', 'SSL_'))}
+
+    def run(command, code=0):
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, text=True,
+                              capture_output=True, timeout=10 * AWAIT_S)
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    def follow(begin):
+        found = run(f'python3 -m state_sensor_ros convert {SAMPLE} out.osi -q', 1)
+        command = found.partition('the library osi-python: ')[2]
+        assert command.startswith(begin), found
+        run(command)
+        run(f'python3 -m state_sensor_ros convert {SAMPLE} out.osi -q --force')
+        run('python3 -m state_sensor_ros inspect out.osi -q')
+
+    run(f'pip install {source}')
+    follow("pip install 'state_sensor_ros[osi]'")
+    run('pip uninstall -y state_sensor_ros osi-python protobuf')
+    shutil.rmtree(source / 'state_sensor_ros.egg-info')
+    # Reading needs protobuf, too, but its own messages first.
+    assert 'osi-python' in run(f'PYTHONPATH={source} python3 -m state_sensor_ros inspect out.osi',
+                               1)
+    environment['PYTHONPATH'] = str(source)
+    follow('pip install osi-python')
 
 
 @pytest.mark.thorough

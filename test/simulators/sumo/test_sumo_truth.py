@@ -9,14 +9,17 @@
 """Frames of SUMO equal its own FCD output of the same run, read by ElementTree."""
 
 from contextlib import closing
+from itertools import pairwise
 
 import numpy as np
+from paths import ROOT
 import pytest
-from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd
+from sumo_runs import fronts_of, GRID, HILL, read_fcd, write_crowd, write_hill
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
+from state_sensor_ros.simulators.sumo.recording import FcdRecording
 from state_sensor_ros.simulators.sumo.source import SumoSource
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
@@ -92,9 +95,72 @@ def test_sumo_classes_and_sizes_of_the_crowd(crowd):
     assert sum('ego' in tags for tags in frame.tags) <= 1
 
 
+def test_sumo_velocity_fits_movement(crowd):
+    frames, _, _ = crowd
+    said, moved = [], []
+    for before, after in pairwise(frames[100:]):
+        step = after.game_time - before.game_time
+        rows = {name: i for i, name in enumerate(before.names)}
+        for i, name in enumerate(after.names):
+            if name in rows:
+                said.append(np.linalg.norm(after.velocity_xyz[i]))
+                moved.append(np.linalg.norm(
+                    after.position_xyz[i] - before.position_xyz[rows[name]]) / step)
+    said, moved = np.array(said), np.array(moved)
+    assert (said @ moved) / (said @ said) == pytest.approx(1.0, abs=0.01)
+    assert np.median(np.abs(said - moved)) < 0.02
+
+
+def test_sumo_lane_changes_are_under_way_for_three_seconds(crowd):
+    frames, _, _ = crowd
+    n_left = sum(int(frame.lanes.lane_change_left.sum()) for frame in frames)
+    n_right = sum(int(frame.lanes.lane_change_right.sum()) for frame in frames)
+    assert n_left > 60
+    assert n_right > 60
+    assert not any((frame.lanes.lane_change_left & frame.lanes.lane_change_right).any()
+                   for frame in frames)
+
+
+def test_sumo_slopes_pitch_the_actors(tmp_path):
+    frames = run(write_hill(tmp_path), 600, tmp_path)
+    account = read_fcd(tmp_path / 'fcd.xml')
+    n_uphill = n_downhill = 0
+    for frame in frames:
+        actors = [account[round(frame.game_time, 3)][name] for name in frame.names]
+        told = numbers(actors, 'x', 'y', 'z', 'slope', 'speed').reshape(-1, 5)
+        front, forward = fronts_of(frame)
+        assert np.allclose(front, told[:, :3], rtol=0, atol=1e-6)
+        rise = np.sin(np.radians(told[:, 3]))
+        assert np.allclose(forward[:, 2], rise, rtol=0, atol=1e-8)
+        assert np.allclose(frame.velocity_xyz[:, 2], told[:, 4] * rise, rtol=0, atol=1e-6)
+        n_uphill += int((forward[:, 2] > 0.05).sum())
+        n_downhill += int((forward[:, 2] < -0.05).sum())
+    assert n_uphill > 100
+    assert n_downhill > 100
+
+
+def test_sumo_recording_equals_the_live_frames(crowd):
+    frames, _, folder = crowd
+    recording = FcdRecording(folder / 'fcd.xml', str(GRID.with_name('grid.net.xml.gz')), 'car0')
+    recorded = [each.packet.decoded.frame for each in recording.frames()]
+    assert recording.cut is None
+    # SUMO may have made further steps before it was closed.
+    assert len(recorded) >= 600
+    for live, stored in zip(frames, recorded, strict=False):
+        rows = [live.names.index(name) for name in stored.names]
+        assert np.allclose(stored.position_xyz, live.position_xyz[rows], rtol=0, atol=1e-6)
+        assert stored.tags == tuple(live.tags[row] for row in rows)
+        assert np.allclose(stored.boxes.size_xyz, live.boxes.size_xyz[rows])
+
+
 def test_sumo_network_numbers_are_those_of_the_file():
     network = read_network(HILL)
     assert network.lane_ids['up_1'][1] == -1
     assert network.lane_ids['up_0'][1] == -2
     assert network.road_names[network.lane_ids['turn_0'][0]] == 'turn'
     assert read_network(HILL).lane_ids == network.lane_ids
+
+
+def test_sumo_scenario_is_small_and_ships():
+    files = list((ROOT / 'resource' / 'sumo').iterdir())
+    assert sum(file.stat().st_size for file in files) < 51200
