@@ -349,18 +349,21 @@ class TrafficLights:
             _freeze(self.shapes)
 
 
-def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int]) -> str | None:
+def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int],
+                        moved_s: float) -> str | None:
     """
     Return the direction of a lane change, as the driver sees it.
 
     OpenDRIVE numbers lanes from the middle of the road: negative to the right, for traffic along
-    the road; positive to the left, for traffic against it.
+    the road; positive to the left, for traffic against it, or for left-hand traffic along it.
 
+    :param moved_s: distance that the actor moved along the road, NaN if unknown.
     :returns: ``left`` or ``right``; None without a change, or if the road or section is another.
     """
     if last[:2] != now[:2] or last[2] == now[2]:
         return None
-    return 'left' if (now[2] > last[2]) != (last[2] > 0) else 'right'
+    is_along = last[2] < 0 or moved_s > 0.0
+    return 'left' if (now[2] > last[2]) == is_along else 'right'
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class SceneBuilder:
         self._lanes: dict[Lane, int] = {}
         self._displays = {'': 0}
         self._changing: dict[int, int] = {}
-        self._lane_of: dict[int, Lane] = {}
+        self._lane_of: dict[int, tuple[Lane, float]] = {}
         self._flagged: list[LaneChangeMark] = []
         self._crossed: list[LaneChangeMark] = []
         self._tracks = TrackBuilder()
@@ -181,9 +181,9 @@ class SceneBuilder:
     def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
                     lane: Ints, is_drawn: Bools) -> None:
         lanes = frame.lanes
-        for row, i, (road, section, id_), (left, right) in zip(
+        for row, i, (road, section, id_), (left, right), s in zip(
                 lanes.actor.tolist(), actor[lanes.actor].tolist(), lanes.ids.tolist(),
-                lanes.is_changing.tolist(), strict=True):
+                lanes.is_changing.tolist(), lanes.s.tolist(), strict=True):
             ids = (road, section, id_)
             lane[row] = self._lanes.setdefault(ids, len(self._lanes))
             if not is_drawn[row]:
@@ -192,12 +192,12 @@ class SceneBuilder:
             x, y, _ = frame.position_xyz[row].tolist()
             if side and side != self._changing.get(i, 0):
                 self._flagged.append(LaneChangeMark(time_s, i, (x, y), float(yaw[row]), side))
-            last = self._lane_of.get(i, ids)
-            direction = direction_of_change(last, ids)
+            last, last_s = self._lane_of.get(i, (ids, s))
+            direction = direction_of_change(last, ids, s - last_s)
             if direction is not None:
                 self._crossed.append(LaneChangeMark(
                     time_s, i, (x, y), float(yaw[row]), LEFT if direction == 'left' else RIGHT))
-            self._changing[i], self._lane_of[i] = side, ids
+            self._changing[i], self._lane_of[i] = side, (ids, s)
 
     def _keep(self, instant: _Instant) -> None:
         self._instants.append(instant)

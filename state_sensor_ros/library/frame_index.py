@@ -55,18 +55,19 @@ class LaneChangeFinder:
 
     def __init__(self) -> None:
         self.changes: list[LaneChange] = []
-        self._lanes: dict[str, tuple[int, int, int]] = {}
+        # The last lane, and the place along its road.
+        self._lanes: dict[str, tuple[tuple[int, int, int], float]] = {}
 
     def add(self, frame: Frame) -> None:
         lanes = frame.lanes
-        for row, (road, section, lane) in zip(lanes.actor.tolist(), lanes.ids.tolist(),
-                                              strict=True):
+        for row, (road, section, lane), s in zip(lanes.actor.tolist(), lanes.ids.tolist(),
+                                                 lanes.s.tolist(), strict=True):
             name, ids = frame.names[row], (road, section, lane)
-            last = self._lanes.get(name, ids)
-            direction = direction_of_change(last, ids)
+            last, last_s = self._lanes.get(name, (ids, s))
+            direction = direction_of_change(last, ids, s - last_s)
             if direction is not None:
                 self.changes.append(LaneChange(name, frame.game_time, last[2], lane, direction))
-            self._lanes[name] = ids
+            self._lanes[name] = ids, s
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 import re
 
 from budgets import AWAIT_S
+from paths import ROOT
 from ports import free_port
 from programs import start
 import pytest
@@ -120,3 +121,17 @@ def test_fcd_recording_names_the_actors_that_it_leaves_out(vehicle, words):
         assert frame.ego is None
         [fault] = recording.faults
     assert words in str(fault.error)
+
+
+@pytest.mark.parametrize(('side', 'y', 'direction'), [
+    ('left', -3.2, 'right'), ('right', 3.2, 'left')])
+def test_fcd_recording_of_either_traffic_has_lane_changes_as_the_driver_sees_them(
+        side, y, direction):
+    network = ROOT / 'test' / 'data' / 'sumo' / f'bend_{side}.net.xml.gz'
+    Path('fcd.xml').write_text('<fcd-export>' + ''.join(
+        f'<timestep time="{i}"><vehicle id="a" x="{20 + 10 * i}" y="{150 + y * (i // 2)}" '
+        f'angle="90" speed="10" pos="{20 + 10 * i}" lane="ab_{1 + i // 2}"/></timestep>'
+        for i in range(4)) + '</fcd-export>')
+    assert main(['convert', 'fcd.xml', 'drive.mcap', '-p', f'sumo.net:={network}', '--quiet']) == 0
+    with sensor.open_recording('drive.mcap') as recording:
+        assert [each.direction for each in recording.lane_changes()] == [direction]
