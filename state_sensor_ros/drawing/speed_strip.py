@@ -49,8 +49,8 @@ _HALO = [patheffects.withStroke(linewidth=1.5, foreground='white')]
 # Distance of a name from its line, points; its possible places, as shares of the line.
 _GAP_PT = 2.0
 _SHARES = (0.98, 0.02, 0.5, 0.75, 0.25, 0.9, 0.1, 0.62, 0.38)
-# Room above the curves, as a share of the height of the curves.
-_ABOVE = 0.06
+# Room above and below the curves, as a share of their height, and at least this.
+_ROOM, _LEAST_ROOM_MPS = 0.06, 0.5
 # Points of lines, about 4 pixels apart, that a name other than the ego's may cover.
 _MAX_COVERED = 2
 
@@ -62,9 +62,13 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
     # fonts: None for no names.
     # Returns the names without room.
     low, high = speed_range(scene)
-    # The end of the color scale would leave a blank band above the curves.
+    # The ends of the color scale would leave blank bands above and below the curves.
+    speeds = scene.tracks.speed[scene.moves[scene.tracks.actor]]
+    slowest = max(float(np.nanmin(speeds, initial=high)), low)
     fastest = float(np.nanmax(scene.tracks.speed, initial=low))
-    high = min(high, fastest + _ABOVE * (fastest - low)) if fastest > low else high
+    if fastest >= slowest:
+        room = max(_ROOM * (fastest - slowest), _LEAST_ROOM_MPS)
+        low, high = max(low, slowest - room), min(high, fastest + room)
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
              ylabel='' if size.is_compact else SPEED_TITLE)
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())

@@ -176,7 +176,8 @@ def track_html(track: Track) -> str:
     ways = np.linalg.norm(np.diff(track.position_xyz, axis=0), axis=1)
     changes = np.abs(np.diff(track.lane_id))
     rows = [('distance', f'{np.nansum(ways):.1f} m'), ('speed', _range(track.speed, 'm/s')),
-            ('acceleration', _range(np.linalg.norm(track.acceleration_xyz, axis=1), 'm/s2')),
+            ('magnitude of acceleration',
+             _range(np.linalg.norm(track.acceleration_xyz, axis=1), 'm/s2')),
             ('changes of lane_id', str(np.count_nonzero(changes > 0)))]
     return _heading(track) + _table(('', ''), rows) + _picture(track.plot)
 

@@ -300,9 +300,10 @@ def test_picture_names_the_lines_of_the_strip():
         step = f'{ticks[1] - ticks[0]:.0e}'
         assert step[0] in '125'
     assert len(strip.get_yticks()) >= 5
-    # The fastest curve reaches the top, also if the color scale ends above it.
+    # The curves fill the strip, also if the color scale goes beyond them.
     *_, strip, _, scale = page_of(scene_of(*ride(speed=12.5))).axes
     assert 12.5 < strip.get_ylim()[1] < 13.5 < scale.get_ylim()[1]
+    assert scale.get_ylim()[0] < strip.get_ylim()[0] < 2.0
 
 
 def test_picture_of_a_paper_leads_from_each_moved_name_to_its_actor():
@@ -402,16 +403,17 @@ def test_picture_names_the_line_of_the_ego_among_close_ones():
             for k in range(n_cars))) for i in range(5)))
 
     size = PageSize(3.5, is_paper=True)
-    figure = page_of(close_ones(11), size=size)
-    assert [text for axes in figure.axes for text, _ in extents(axes, LINE_NAME_GID)] == [
-        'a_name_as_wide_as_the_page_5']
-    # The others are returned, unless a key of colors has their names.
-    for n_cars, coloring, is_listed in ((11, BY_SPEED, False), (11, BY_ACTOR, False),
-                                        (9, BY_SPEED, False), (9, BY_ACTOR, True)):
-        unnamed = write_picture(close_ones(n_cars), io.BytesIO(),
-                                PictureStyle('', coloring, size=size))
-        assert unnamed == ([] if is_listed else [
-            f'a_name_as_wide_as_the_page_{k}' for k in range(n_cars) if k != 5])
+    for n_cars, coloring, has_key in ((11, BY_SPEED, False), (11, BY_ACTOR, False),
+                                      (9, BY_SPEED, False), (9, BY_ACTOR, True)):
+        scene = close_ones(n_cars)
+        figure = page_of(scene, coloring, size=size)
+        named = [text for axes in figure.axes for text, _ in extents(axes, LINE_NAME_GID)]
+        assert 'a_name_as_wide_as_the_page_5' in named
+        assert len(named) < 4
+        # The others are returned, unless a key of colors has their names.
+        unnamed = write_picture(scene, io.BytesIO(), PictureStyle('', coloring, size=size))
+        assert unnamed == ([] if has_key else [
+            name for name in scene.names if name not in named])
 
 
 def test_picture_marks_of_lane_changes_cover_no_vehicle():

@@ -93,7 +93,8 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
                 ego.advance(driver.command, frame, step_s, driver.indicators)
                 sumo.simulationStep()
                 # After a step SUMO's clock shows the next one.
-                frame = ego.shown(maker.frame(sumo.simulation.getTime() - step_s, *reader.read()))
+                time_s = round(sumo.simulation.getTime() - step_s, 6)
+                frame = ego.shown(maker.frame(time_s, *reader.read()))
                 changed = reader.lights()
                 # The names of the roads are in the network: they need not be sent.
                 frame = replace(frame, lanes=replace(frame.lanes, road_names={}))

@@ -96,7 +96,7 @@ class Collector:
 
     @property
     def times(self):
-        return [round(packet.game_time, 3) for packet in self.packets]
+        return [packet.game_time for packet in self.packets]
 
     def close(self):
         self._source.close()
