@@ -21,7 +21,7 @@ import tracemalloc
 from budgets import AWAIT_S
 from mock_simulator import served
 import numpy as np
-from paths import ROOT, SAMPLE
+from paths import CARLA, ROOT, SAMPLE
 import pytest
 
 import state_sensor_ros as sensor
@@ -308,6 +308,12 @@ def test_limit_of_a_table_is_in_its_range(drive, limit):
 def test_error_about_columns_names_no_option(drive):
     with pytest.raises(sensor.ConfigError, match=r"^columns: found 'sped'; expected "):
         sensor.read_table(drive, columns=['sped'])
+
+
+def test_actors_of_a_dataset():
+    with sensor.open_recording(CARLA) as recording:
+        assert recording.actors['player'].class_name == 'car'
+        assert np.isfinite(recording.ego_track().speed).all()
 
 
 def test_recording_that_is_missing_is_a_file_not_found(tmp_path):
