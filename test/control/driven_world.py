@@ -342,7 +342,7 @@ class Carla9(Helped):
             raise RuntimeError('time-out')
         return '0.9.15'
 
-    def step(self, snapshot, needed, *, is_first):
+    def step(self, snapshot, needed, *, is_first, tire_angle):
         return self.client._scene, self.world.frame()
 
     def control(self, control):
@@ -404,7 +404,7 @@ class Sumo(Helped):
         self.commands = sumo_source_module.SumoCommands(self.source)
         self.machine.process = 'helper'
         self.driver = sumo_process_module.DriverRequests(
-            sumo_source_module.Run(own, 1.0, False), self.pipe)
+            sumo_source_module.Run(own, 1.0, False, True), self.pipe)
         self.machine.process = 'node'
         self.place = (0.0, 0.0, 0.0)
         vehicle = SimpleNamespace(
