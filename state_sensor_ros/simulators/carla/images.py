@@ -195,9 +195,12 @@ def _png_header(image: EncodedImage) -> tuple[int, int, int]:
 
 def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
     """Return red, green and blue, (H, W, 3)."""
-    _, _, n_bits = _png_header(image)
+    *size, n_bits = _png_header(image)
     try:
         opened = Image.open(io.BytesIO(image.data), formats=('PNG',))
+        if opened.size != tuple(size):
+            # A second header would set a size that is not checked.
+            raise DecodeError(_where(image), 'two headers', 'one')
         if n_bits == _WIDE_BITS and image.kind != RGB:
             color = 'gray' if opened.mode.startswith(('I', 'L')) else 'color'
             raise DecodeError(_where(image), f'a {n_bits}-bit {color} PNG',
