@@ -226,11 +226,11 @@ class Situation:
         self.have_boxes = centers.have_boxes
         self.are_objects: Bools = frame.has_pose() & ((classes != UNKNOWN) | centers.have_boxes)
         self._may_lead = self.are_objects & (classes != UNKNOWN) & (classes != PERSON)
-        # Road, section and lane; s in the direction of driving. NaN without a lane.
+        # Road, section, lane and s. NaN without a lane.
         self.lanes: Floats = np.full((n_actors, 4), np.nan)
         lanes = frame.lanes
         self.lanes[lanes.actor, :3] = lanes.ids
-        self.lanes[lanes.actor, 3] = np.where(lanes.lane_id > 0, -lanes.s, lanes.s)
+        self.lanes[lanes.actor, 3] = lanes.s
 
     def others(self, row: int) -> Rows:
         """Return (K,) int64, rows of the objects beside one actor."""
@@ -284,10 +284,16 @@ class Situation:
             & (along < _MAX_PATH) & (np.abs(angles) < _MAX_ANGLE)
         # In one section of a road, the lane tells; elsewhere the path does.
         own_lane, lanes = self.lanes[row], self.lanes[rows]
-        same_section = self._same_section(row, rows) & np.isfinite(lanes[:, 3] - own_lane[3])
+        ahead = lanes[:, 3] - own_lane[3]
+        same_section = self._same_section(row, rows) & np.isfinite(ahead)
+        in_lane = same_section & (lanes[:, 2] == own_lane[2])
+        if own_lane[2] > 0.0 and in_lane.any():
+            # Against the road, or in left-hand traffic along it: the nearest one tells.
+            nearest = int(np.where(in_lane, np.abs(ahead), np.inf).argmin())
+            ahead = ahead * (np.sign(ahead[nearest]) * np.sign(along[nearest]) or -1.0)
         # Not one that comes toward it.
         turns, ways = _turns_and_ways(own, others)
-        in_lane = (lanes[:, 2] == own_lane[2]) & (lanes[:, 3] > own_lane[3]) & (
+        in_lane = in_lane & (ahead > 0.0) & (
             np.cos(np.arctan2(ways[:, 1], ways[:, 0]) - turns) > _COMES_TOWARD)
         leading = np.where(same_section, in_lane, in_path) & self._may_lead[rows]
         if not leading.any():

@@ -150,12 +150,16 @@ def test_gap_in_a_curve_is_along_it(side):
 
 def test_lane_tells_the_lead_vehicle_in_a_section():
     own, near, far = (0.0, 0.0, 0.0, 20.0), (30.0, 1.0, 0.0, 10.0), (30.0, 40.0, math.pi, 10.0)
-    for lane, s in ((-1, (10.0, 40.0, 90.0)), (1, (90.0, 60.0, 10.0))):
+    # Along the road, against it, and along it in left-hand traffic.
+    for lane, s in ((-1, (10.0, 40.0, 90.0)), (1, (90.0, 60.0, 10.0)), (1, (10.0, 40.0, 90.0))):
         found = criticality_of(own, near, far, lanes=[
             (0, 5, 0, lane, s[0]), (1, 5, 0, 2 * lane, s[1]), (2, 5, 0, lane, s[2])])
         # Beyond a hairpin, although another one is in the way.
         assert found.lead == 2
         assert found.gap > 40.0
+    for s in (10.0, 70.0):
+        assert criticality_of(own, (-30.0, 0.0, 0.0, 20.0), lanes=[
+            (0, 5, 0, 1, 40.0), (1, 5, 0, 1, s)]).lead == -1
     # Another section may number its lanes in another way.
     assert criticality_of(own, near, lanes=[(0, 5, 0, -1, 10.0), (1, 5, 1, -2, 40.0)]).lead == 1
 
