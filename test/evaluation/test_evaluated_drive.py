@@ -75,9 +75,10 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     assert not re.search(r'\b(ghosts?|judged?|verdict|stand-in|inks?)\b', text)
     assert not re.search(r'(src|href)="(?!data:)', text)
     moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s</h3><p>(\d+) missed, (\d+) false '
-                         'positives', text)
+                         'positives?, ', text)
     assert len(moments) == 10
     assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
+    assert '6 missed, 1 false positive, ' in text
     assert text.count('<img src="data:image/png;base64,') == 5 + 10
     times = sorted(float(time_s) for time_s, *_ in moments)
     assert min(after - before for before, after in pairwise(times)) >= 0.5
