@@ -34,6 +34,7 @@ from state_sensor_ros.drawing.map_layout import is_off_map, OFF_MAP_M
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import (
+    BY_SPEED,
     FILM_SIZE,
     ORDINARY,
     PageSize,
@@ -127,6 +128,7 @@ def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
         size = replace(size, width=args.size[0], height=args.size[1])
     if args.dpi is not None:
         size = replace(size, dpi=args.dpi)
+    size = replace(size, has_scale=args.color == BY_SPEED)
     _check_pixels(size, Path(args.output).suffix.lower())
     return PictureStyle(_title(args), args.color, args.names, size, has_legend=args.legend)
 

@@ -69,6 +69,7 @@ class PageSize:
     dpi: float = 150.0  # pixels per inch
     # Whether the page is a figure of a paper, whose texts have the size of its captions.
     is_paper: bool = False
+    has_scale: bool = True  # whether there is a scale of speeds beside the map
 
     @property
     def is_compact(self) -> bool:
@@ -82,7 +83,9 @@ class PageSize:
     @property
     def right(self) -> float:
         """Return the right margin, with room for the scale of speeds."""
-        return 0.62 if self.is_paper else 0.45 if self.is_compact else 0.95
+        if self.is_paper:
+            return 0.62 if self.has_scale else 0.1
+        return 0.45 if self.is_compact else 0.95
 
     @property
     def top(self) -> float:
