@@ -120,11 +120,9 @@ def run_job(job: BatchJob) -> BatchResult:
 
 
 def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
-               dask: str) -> Iterator[dict[str, Any]]:
+               dask: str) -> list[dict[str, Any]]:
     """
     Run jobs that print JSON and write nothing, here or on a cluster; print their warnings.
-
-    Each record is yielded as soon as those before it are.
 
     :param jobs: jobs of different recordings.
     :param n_processes: number of processes at a time; None for the number of cores.
@@ -133,15 +131,13 @@ def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
         or None.
     :raises TransportError: if there is no such scheduler.
     """
-    records: dict[str, dict[str, Any]] = {}
-    waiting = deque(job.source for job in jobs)
+    records = {}
     for job, result in run_jobs(jobs, n_processes=n_processes, dask=dask):
         for line in result.warnings:
             print_line(line)
         printed = json.loads(result.text) if result.text.strip() else {}
         records[job.source] = {'file': job.source, **printed, 'error': result.error or None}
-        while waiting and waiting[0] in records:
-            yield records.pop(waiting.popleft())
+    return [records[job.source] for job in jobs]
 
 
 def print_records(records: Sequence[Mapping[str, Any]], noun: str, headings: Sequence[str],

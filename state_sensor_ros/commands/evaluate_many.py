@@ -72,7 +72,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             'part_of_pool': str(folder / f'pool_{i}') if args.pool else '',
             **{name: _part(folder, name, i) for name in _TABLES if getattr(args, name)}},
             stack.path) for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
-        records = [*records_of(jobs, n_processes=args.jobs, dask=args.dask)]
+        records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
         pooled = []
         if args.pool:
             result = pooled_result([

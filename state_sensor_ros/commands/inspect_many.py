@@ -66,11 +66,9 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [recording.path], 'json': True, 'parquet': None,
         'jobs': None, 'dask': ''}, recording.path) for recording in found]
-    records: list[dict[str, Any]] = []
-    interruption.describe(lambda: f'{len(records)} of {counted(len(jobs), "recording")} inspected')
-    for record in records_of(jobs, n_processes=args.jobs, dask=args.dask):
-        records.append(record)
-        if args.json:
+    records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
+    if args.json:
+        for record in records:
             print_output(json.dumps(record, allow_nan=False))
     if args.parquet:
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:

@@ -25,8 +25,7 @@ from programs import ENVIRONMENT
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import batch, convert_many
-from state_sensor_ros.commands.batch import BatchJob, BatchResult
+from state_sensor_ros.commands import convert_many
 from state_sensor_ros.commands.command_line import main
 
 
@@ -315,23 +314,6 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
             str(drives / 'day1' / 'c.json')]
     assert main(['inspect', *same, '--json']) == 0
     assert [json.loads(line)['file'] for line in capsys.readouterr().out.splitlines()] == same
-
-
-def test_lines_about_recordings_are_printed_in_order_as_they_come(drives, monkeypatch, capsys):
-    done = [(BatchJob('inspect', {}, str(drives / 'day1' / name)), BatchResult(0, '{}', ''))
-            for name in ('bag', 'b.json.gz', 'c.json')]
-    printed = []
-
-    def run(jobs, **options):
-        assert [job.source for job in jobs] == sorted(job.source for job, _ in done)
-        for each in done:
-            yield each
-            printed.append([Path(json.loads(line)['file']).name
-                            for line in capsys.readouterr().out.splitlines()])
-
-    monkeypatch.setattr(batch, 'run_jobs', run)
-    assert main(['inspect', str(drives / 'day1'), '--json']) == 0
-    assert printed == [[], ['b.json.gz', 'bag'], ['c.json']]
 
 
 @pytest.mark.parametrize(('words', 'text'), [
