@@ -287,12 +287,12 @@ class Situation:
         ahead = lanes[:, 3] - own_lane[3]
         same_section = self._same_section(row, rows) & np.isfinite(ahead)
         in_lane = same_section & (lanes[:, 2] == own_lane[2])
+        turns, ways = _turns_and_ways(own, others)
         if own_lane[2] > 0.0 and in_lane.any():
             # Against the road, or in left-hand traffic along it: the nearest one tells.
             nearest = int(np.where(in_lane, np.abs(ahead), np.inf).argmin())
-            ahead = ahead * (np.sign(ahead[nearest]) * np.sign(along[nearest]) or -1.0)
+            ahead = ahead * (np.sign(ahead[nearest]) * np.sign(ways[nearest, 0]) or -1.0)
         # Not one that comes toward it.
-        turns, ways = _turns_and_ways(own, others)
         in_lane = in_lane & (ahead > 0.0) & (
             np.cos(np.arctan2(ways[:, 1], ways[:, 0]) - turns) > _COMES_TOWARD)
         leading = np.where(same_section, in_lane, in_path) & self._may_lead[rows]

@@ -160,6 +160,9 @@ def test_lane_tells_the_lead_vehicle_in_a_section():
     for s in (10.0, 70.0):
         assert criticality_of(own, (-30.0, 0.0, 0.0, 20.0), lanes=[
             (0, 5, 0, 1, 40.0), (1, 5, 0, 1, s)]).lead == -1
+    # Also if the first frame does not know how it turns.
+    assert criticality_of(own, (30.0, 0.0, 0.0, 10.0), yaw_rates=(math.nan,) * 4, lanes=[
+        (0, 5, 0, 1, 90.0), (1, 5, 0, 1, 60.0)]).lead == 1
     # Another section may number its lanes in another way.
     assert criticality_of(own, near, lanes=[(0, 5, 0, -1, 10.0), (1, 5, 1, -2, 40.0)]).lead == 1
 
