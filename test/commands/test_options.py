@@ -112,7 +112,7 @@ def test_inspect_of_a_file_refuses_what_it_does_not_use(folder, capsys, read):
 
 
 def test_inspect_of_many_refuses_what_it_does_not_use(folder, capsys):
-    used = SELECTION.union(('json', 'ego_tag', 'live', 'parquet', 'jobs', 'dask'),
+    used = SELECTION.union(('json', 'ego_tag', 'live', 'safety', 'parquet', 'jobs', 'dask'),
                            *(row.reads for row in ROWS.values()))
     check('inspect', [str(SAMPLE), 'bag'], used, capsys)
 

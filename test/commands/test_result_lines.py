@@ -124,7 +124,8 @@ def test_durations_are_rounded_alike(tmp_path, capsys, refusal):
     assert main(['render', str(drive), str(tmp_path / 'drive.html')]) == 0
     assert ' 21 frames, 6.66 s, ' in capsys.readouterr().out
     assert '6.66 s' in (tmp_path / 'drive.html').read_text().partition('<p>')[2][:80]
-    assert 'expected 0 to 6.66 s, ' in refusal('render', drive, tmp_path / 'late.png', '--at', '7')
+    assert 'expected 0 to 6.66 s after ' in refusal(
+        'render', drive, tmp_path / 'late.png', '--at', '7')
     assert main(['inspect', str(drive)]) == 0
     assert re.search(r'duration +6\.66 s \(game time 1 s to 7\.66 s', capsys.readouterr().out)
 
