@@ -40,8 +40,8 @@ class BaseLink:
         if middle is None:
             if not self._is_reported:
                 self._is_reported = True
-                self._report('base_link', 'base_link: no rear wheel has a position, so the '
-                             "ego's origin is used; set base_link_xyz (reported once)")
+                self._report('base_link', 'no rear wheel has a position, so base_link is the '
+                             "ego's origin; set base_link_xyz (reported once)")
             return _ORIGIN
         return middle
 
