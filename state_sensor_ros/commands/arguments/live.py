@@ -53,4 +53,4 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     add_stream_arguments(parser)
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     parser.add_argument('--seconds', type=above_zero, metavar='S',
-                        help='end S s after the first frame (simulated s with -p rate:=0)')
+                        help='end S s after the first frame, or after S s without one')
