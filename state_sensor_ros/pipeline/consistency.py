@@ -316,7 +316,7 @@ class ConsistencyCheck:
         turned = rotation_vectors(last.orientation_xyzw[rows], frame.orientation_xyzw[rows])[:, 2:]
         now, before = (elapsed * each.angular_velocity_xyz[rows, 2:] for each in (frame, last))
         predicted = 0.5 * (now + before)
-        # In SUMO, rates are those since the last frame.
+        # Some rates are those since the last frame.
         predicted = np.where(np.abs(turned - now) < np.abs(turned - predicted), now, predicted)
         turns = np.maximum(_norm(turned), _norm(predicted)) > _MIN_YAW_RATE * elapsed
         if elapsed > _MAX_PERSON_TURN_GAP_S:

@@ -26,7 +26,7 @@ DRIVE = pedals(throttle=0.5)
 # A node that keeps less of a log that is not read than 256 KiB, so that it is full soon.
 PROGRAM = """
 import sys
-from state_sensor_ros.ends import standard_streams
+from state_sensor_ros import standard_streams
 from state_sensor_ros.ros.program import main
 standard_streams._MAX_BYTES = 16 * 1024
 sys.exit(main())

@@ -17,7 +17,7 @@ import threading
 import time
 
 from budgets import AWAIT_S, one_of, tries
-from process_state import cpu_s, handles, wait_until_asleep
+from process_state import cpu_s
 from programs import PIPES, start_node
 import pytest
 from rig import arrayed, END_S, framed, NodeProcess, ScriptedSimulator, state, statuses
@@ -143,23 +143,15 @@ def test_ending_special_files_are_refused_as_recordings(domain, listener, tmp_pa
             assert 'Traceback' not in node.log
         if kept is not None:
             kept.close()
+    with NodeProcess(domain, config_file=str(tmp_path / 'pipe.json')) as node:
+        assert node.process.wait(AWAIT_S) == 1
+        assert 'pipe.json: found a pipe; expected a sensor configuration' in node.log
     with NodeProcess(domain, source='file', trajectory_file=str(path), autostart=False) as node:
         managed = Managed(listener)
         assert not managed.request('configure')
         assert managed.state == 'unconfigured'
         assert reason in node.log
         check_end(node, signal.SIGTERM)
-
-
-@each_signal
-def test_ending_while_a_pipe_is_opened(domain, listener, tmp_path, signum):
-    path = tmp_path / 'sensors.json'
-    os.mkfifo(path)
-    with NodeProcess(domain, config_file=str(path)) as node:
-        # The program first sets its handlers; then the main thread waits for a writer.
-        until(lambda: handles(node.process.pid, signum), 'a handler')
-        wait_until_asleep(node.process)
-        check_end(node, signum)
 
 
 @each_signal
