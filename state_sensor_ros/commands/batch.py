@@ -153,7 +153,7 @@ def print_records(records: Sequence[Mapping[str, Any]], noun: str, headings: Seq
     :param width: width of the cells.
     """
     rows = [(noun, headings, ''), *((one_line(record['file']), cells_of(record), one_line(
-        record['error'] or '')) for record in records)]
+        (record['error'] or '').removeprefix(f'{record["file"]}: '))) for record in records)]
     first = max(len(name) for name, *_ in rows)
     for name, cells, error in rows:
         print_output(f'{name:{first}}' + ''.join(f'  {cell:>{width}}' for cell in cells)

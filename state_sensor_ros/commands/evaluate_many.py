@@ -21,7 +21,7 @@ from typing import Any
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.evaluate_outputs import join_tables
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.printing import listed, print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation import evaluation_result
@@ -124,10 +124,11 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
     if [recording.path for recording in truths] == [args.truth]:
         return [args.truth] * len(stacks)
     by_place = {recording.place: recording.path for recording in truths}
-    for stack in stacks:
-        if stack.place not in by_place:
-            raise ConfigError('TRUTH', f'no recording {stack.place} in {args.truth}',
-                              f'a recording of the same name as {stack.path}')
+    missing = [stack.place for stack in stacks if stack.place not in by_place]
+    if missing:
+        raise ConfigError('TRUTH', f'no recording {listed(missing)} in {args.truth}',
+                          'a recording of the same name for each bag, such as '
+                          f'{stacks[0].path}')
     return [by_place[stack.place] for stack in stacks]
 
 

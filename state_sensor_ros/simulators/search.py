@@ -24,6 +24,9 @@ from state_sensor_ros.files.formats import PARQUET
 from state_sensor_ros.simulators.opening import folder_format, format_of_name, formats
 
 _MAGIC = re.compile(r'[*?\[]')
+# Searched for by name only: a folder of outputs may be that of the inputs.
+[_TABLE] = PARQUET.suffixes
+_COMPRESSED = '.gz', '.zst', '.xz', '.bz2', '.lz4'
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,10 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
             if os.path.islink(other.path) and not os.path.islink(recording.path):
                 found[key] = recording
         if not recordings:
+            tables = '' if is_glob(text) or not any(Path(text).glob(f'*{_TABLE}')) else (
+                f", or tables by name, such as '{os.path.join(text, '*' + _TABLE)}'")
             raise ConfigError('IN', f'no recording that matches {text}' if is_glob(text)
-                              else f'no recording in {text}', 'at least one recording')
+                              else f'no recording in {text}', f'at least one recording{tables}')
     return _apart([*found.values()]) if has_results else [*found.values()]
 
 
@@ -162,7 +167,7 @@ class _Search:
                     waiting.append(path)
                 elif os.path.isdir(path):
                     yield from self._one_of(path, base)
-                elif _is_readable(path) and not path.name.endswith(PARQUET.suffixes):
+                elif _is_readable(path) and not path.name.endswith(_TABLE):
                     yield FoundRecording(str(path), _place(path, base))
 
 
@@ -215,12 +220,17 @@ def _is_recording(folder: Path) -> bool:
 
 
 def _is_readable(file: Path) -> bool:
-    found = format_of_name(file.name)
+    # One that is compressed in a way that cannot be read: opening it says so.
+    found = format_of_name(file.name) or format_of_name(
+        file.stem if file.suffix in _COMPRESSED else '')
     if found is None or not found.reader:
         return False
     if not found.recognized_by:
         return True
     try:
+        # A simulator that crashed leaves an empty file; programs leave empty logs, too.
+        if not found.any_name and file.is_file() and not file.stat().st_size:
+            return True
         # Opening a pipe would wait for its writer.
         return file.is_file() and found.is_of(file)
     except OSError:

@@ -28,6 +28,8 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands import convert_many
 from state_sensor_ros.commands.command_line import main
 
+FAILED = 'bad.json', 'day1/empty.json', 'fcd.xml', 'x.osi.xz'
+
 
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
@@ -108,17 +110,21 @@ def test_many_recordings_go_on_after_a_failure(drives, tmp_path, capsys):
     pytest.importorskip('google.protobuf')
     (drives / 'bad.json').write_text('[{"frame": x}]')
     (drives / 'day1' / 'empty.json').write_text('[]')
+    # What SUMO leaves that could not start, and a trace in a compression that is not read.
+    (drives / 'fcd.xml').touch()
+    (drives / 'x.osi.xz').write_bytes(b'\xfd7zXZ\0')
+    (drives / 'stdout.log').touch()
     out = tmp_path / 'out'
     capsys.readouterr()
     assert main(['convert', str(drives), str(out), '--to', 'mcap', '--jobs', '2']) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == (f'warning: {out}: ignored, because they are bags: '
                         f'{drives / "day1" / "bag"}')
-    assert lines[-1] == (f'error: {out}: 4 of 6 converted; 2 failed: {drives / "bad.json"}, '
-                         f'{drives / "day1" / "empty.json"}')
+    assert lines[-1] == (f'error: {out}: 4 of 8 converted; 4 failed: ' + ', '.join(
+        str(drives / name) for name in FAILED))
     table = lines[lines.index(next(line for line in lines if line.startswith('failed '))) + 1:-1]
     assert [line.split('  ')[0] for line in table] == [
-        str(drives / name) for name in ('bad.json', 'day1/empty.json')]
+        str(drives / name) for name in FAILED]
     assert all('; expected ' in line for line in table)
     assert {name.partition('/')[0] for name in tree(out)} == {'a', 'day1', 'town'}
     assert not [name for name in tree(out) if '.part' in name]
