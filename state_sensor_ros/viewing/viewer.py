@@ -135,9 +135,10 @@ def connect_to_open(stream: rr.RecordingStream, port: int) -> None:
 def _connect(stream: rr.RecordingStream, port: int) -> None:
     stream.connect_grpc(f'rerun+http://{_HOST}:{port}/proxy')
     try:
-        # Send something first: a flush of nothing succeeds.
-        stream.log('world', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True, strict=True)
-        stream.flush(timeout_sec=_REPLY_S)
+        # A flush of nothing succeeds; the first may, before the other program ends the connection.
+        for _ in range(2):
+            stream.log('world', rr.ViewCoordinates.RIGHT_HAND_Z_UP, static=True, strict=True)
+            stream.flush(timeout_sec=_REPLY_S)
     except RuntimeError as error:
         raise TransportError(f'{_HOST}:{port}', 'the program on this port is not a viewer; choose '
                              'another --viewer-port') from error

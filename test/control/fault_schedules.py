@@ -75,7 +75,7 @@ class Run:
         self.delay_s, self.is_speaking, self.period_s = 0.001, True, 0.05
         self.gear = None
         self.publisher = self.gear_publisher = self.second = None
-        self.last_ok_s = self.begun_s = self.machine.now_s
+        self.last_ok_s = self.begun_s = self.turned_s = self.machine.now_s
         self.wanted_since_s = self.reason_since_s = math.inf
         self.open_since_s = self.slower_since_s = self.faster_since_s = self.machine.now_s
         self.frame_s, self.frame_time, self.frame = -math.inf, math.nan, None
@@ -144,7 +144,7 @@ class Run:
         if self.plan.control_input == 'ackermann':
             self.acceleration = abs(self.acceleration)
         if (before < 0) != (self.speed < 0) or not before * self.speed:
-            self.farthest = None
+            self.farthest, self.turned_s = None, self.machine.now_s
         if self.publisher is None:
             self.join()
             if self.plan.control_input == 'autoware':
@@ -390,8 +390,9 @@ class Run:
         changed_s = self.changed_s + self.delay_s
         is_reachable = is_open and now_s - self.open_since_s > 1.0
         is_speed = self.plan.control_input != 'vehicle_control'
-        # An ego that was out of reach has to slow first.
-        is_long = self.open_since_s == self.begun_s or now_s - self.open_since_s > 4.0
+        # An ego that was out of reach, or that another node has left moving, has to slow first.
+        is_new = self.open_since_s == self.begun_s and not self.plan.is_held
+        is_long = is_new or now_s - self.open_since_s > 4.0
         # A speed of 0.8 s ago: throttle and slope have gone on.
         excess = 3.5 if self.has_late_frames else 0.7
         if last is not None and is_open and is_long and abs(speed) > limits.max_speed + excess:
@@ -420,8 +421,9 @@ class Run:
         sign = -1 if self.speed < 0 else 1
         x = self.vehicle.x * sign
         if self.farthest is None:
-            # It may have to stop first.
-            self.farthest = x if speed * sign >= 0.0 and last is not None and is_speed else None
+            # It may have to stop first, and no command of this direction may have arrived.
+            is_known = last is not None and is_speed and self.last_ok_s > self.turned_s
+            self.farthest = x if speed * sign >= 0.0 and is_known else None
         elif x > self.farthest:
             self.farthest = x
         elif self.farthest - x > 0.3 and is_reachable \
