@@ -47,7 +47,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FaultList, Recording
 from state_sensor_ros.payloads import DROPPED
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
-from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
@@ -90,21 +89,20 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         refuse_compression(args, output)
         writing = WriteOptions(args.force, settings, vars(args), recording.name,
                                recording.format_name, recording)
-        _warn_of_gaps(recording, output, settings)
+        _warn_of_gaps(recording, output)
         work = _to_bag if output.storage else _to_frames
         summary = work(recording, output, writing, args, interruption)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
-def _warn_of_gaps(table: RecordingReader, output: Format, settings: Settings) -> None:
+def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
     """Warn of the parts of a bag or a trajectory that a table lacks."""
     if not output.storage and 'generation' not in output.writes:
         return
     if not isinstance(table, TableRecording):
         return
-    gaps = gaps_of(table, settings, has_own=table.generation in simulators())
-    texts = map(str, gaps) if output.storage else [gap.parts for gap in gaps]
-    print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(texts)}')
+    gaps = gaps_of(table, has_own=table.generation in simulators())
+    print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
 
 
 def _to_bag(recording: RecordingReader, output: Format, options: WriteOptions,

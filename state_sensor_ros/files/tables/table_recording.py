@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 import json
 from pathlib import Path
@@ -54,11 +54,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.payloads import FrameLike, packet_of
-from state_sensor_ros.settings import DEFAULTS, parse_settings, Settings
-from state_sensor_ros.topics.base_link import is_measured
-from state_sensor_ros.topics.markers import MARKERS_TOPIC
-from state_sensor_ros.topics.stacks.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
-from state_sensor_ros.topics.state_frame import FRAME_TOPIC
+from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +79,6 @@ _TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
           'tags': 'list<string>', _ROAD: 'string', _DERIVED: 'string',
           **dict.fromkeys(CHANGES, 'bool'), **dict.fromkeys(LANE_IDS, 'int32')}
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
-_OBJECTS = 'objects of --outputs'
 
 
 class TableRecording(FrameFile):
@@ -360,45 +355,10 @@ def open_table(path: str, options: ReadOptions) -> TableRecording:
     return TableRecording(Path(path), options.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class TableGap:
-    """Description of parts of a frame without a column, and the topics of a bag with them."""
-
-    parts: str
-    topics: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f'{self.parts} ({", ".join(self.topics)})' if self.topics else self.parts
-
-
-def gaps_of(table: TableRecording, settings: Settings, *, has_own: bool) -> list[TableGap]:
+def gaps_of(table: TableRecording, *, has_own: bool) -> list[str]:
     """Return the parts of frames that a table lacks."""
     # table: table, possibly with some of the columns only.
-    frame = (FRAME_TOPIC.name,) if settings.frame else ()
-    has_stack = 'autoware' in settings.outputs
-    markers: tuple[str, ...] = (MARKERS_TOPIC.name,) \
-        if settings.debug_drawing and settings.include_obb else ()
-    gaps = [TableGap('time, sample_count, colors and replay classes', frame),
-            TableGap('inputs', (*frame, *((STEERING_TOPIC.name,) if has_stack else ()))),
-            TableGap('wheels', (*frame, *_wheel_topics(settings)))]
-    boxes = 'names and axes of boxes, and all but the largest of an actor'
-    if table.missing:
-        boxes = f'boxes: {", ".join(table.missing)}'
-        if settings.outputs:
-            markers += (_OBJECTS,)
-    gaps.append(TableGap(boxes, (*frame, *markers)))
-    if has_own:
-        gaps.append(TableGap(f'what only {table.generation} has', ('all its other topics',)))
-    return gaps
-
-
-def _wheel_topics(settings: Settings) -> list[str]:
-    topics = ['/tf'] if settings.wheel_tf else []
-    if settings.joint_states:
-        topics.append('~/actors/*/joint_states')
-    if is_measured(settings):
-        if settings.ego_frame:
-            topics += ['/tf', '~/ego/odometry']
-        if 'autoware' in settings.outputs:
-            topics += [topic.name for topic in AutowareEgoEncoder.topics]
-    return list(dict.fromkeys(topics))
+    boxes = f'boxes: {", ".join(table.missing)}' if table.missing \
+        else 'names and axes of boxes, and all but the largest of an actor'
+    return ['time, sample_count, colors and replay classes', 'inputs', 'wheels', boxes,
+            *([f'what only {table.generation} has'] if has_own else ())]
