@@ -77,6 +77,7 @@ from state_sensor_ros.simulators.carla.topic_names import (
 )
 from state_sensor_ros.simulators.carla.topics import EPISODE_MEMBERS
 from state_sensor_ros.simulators.frame_arrays import from_rep103_rotator
+from state_sensor_ros.simulators.json_values import parse_payload, to_object
 from state_sensor_ros.simulators.own_topics import FRAME_TOPIC, STATIC_TF_TOPIC
 from state_sensor_ros.simulators.recordings import TimedRecording
 
@@ -142,12 +143,6 @@ def _info_name(camera: str) -> str:
 _TimedParts: TypeAlias = dict[str, tuple[int, bytes]]
 
 
-def parts_of_frames(messages: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
-    """Group messages by their stamp, which is that of their ~/frame."""
-    for timed in _timed_parts((name, 0, data) for name, data in messages):
-        yield {name: data for name, (_, data) in timed.items()}
-
-
 def _timed_parts(messages: Iterable[tuple[str, int, bytes]]) -> Iterator[_TimedParts]:
     # Returns the messages of each frame by name, in the order of time; a repeated ~/frame, and the
     # first and last of a bag, may be alone.
@@ -167,11 +162,6 @@ def _timed_parts(messages: Iterable[tuple[str, int, bytes]]) -> Iterator[_TimedP
 
 def _with_frame(waiting: Mapping[float, _TimedParts]) -> Iterator[_TimedParts]:
     return (parts for parts in waiting.values() if FRAME in parts)
-
-
-def frames_of_messages(messages: Iterable[tuple[str, bytes]]) -> Iterator[Frame]:
-    """Decode the frames that have a ~/player/status."""
-    return (frame_of_messages(parts) for parts in parts_of_frames(messages) if _STATUS in parts)
 
 
 class MessagesDecoder(SingleFrameDecoder):
@@ -329,19 +319,10 @@ def _dataset(status: Any, read: Mapping[str, Any]) -> DatasetCommands:  # noqa: 
 
 
 def _members_of(text: str, where: str) -> tuple[tuple[str, str], ...]:
-    expected = 'a JSON object'
-    try:
-        members = json.loads(text)
-        if not isinstance(members, dict):
-            raise DecodeError(where, type(members).__name__, expected)
+    with restated(DecodeError, where):
+        members = to_object(parse_payload(text.encode()), 'JSON')
         return tuple((name, json.dumps(value, separators=(',', ':')))
                      for name, value in members.items())
-    except DecodeError:
-        raise
-    except ValueError as error:
-        raise DecodeError(where, str(error), expected) from error
-    except RecursionError:
-        raise DecodeError(where, 'brackets nested too deep', expected) from None
 
 
 def _payload_of(timed: _TimedParts) -> bytes:
@@ -394,10 +375,6 @@ class CarlaBagRecording(BagRecording):
                 return _payload_of(timed)
         raise TrajectoryFormatError(self.name, f'no frame at {log_ns} ns',
                                     'the same bag as before')
-
-    def messages(self) -> Iterator[tuple[str, bytes]]:
-        """Yield name and serialized message of the topics that frames are made of."""
-        return self.bag.messages_of_node(self._topics)
 
     def placed_sensors(self) -> tuple[Sensor, ...]:
         """Return the sensors with the poses that are known in the frame of the player."""

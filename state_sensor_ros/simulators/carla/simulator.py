@@ -130,13 +130,11 @@ class CarlaSimulator(Simulator):
 
     def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
         """Yield the frames of a bag that have a player's status."""
-        from state_sensor_ros.simulators.carla.recording import (
-            CarlaBagRecording,
-            frames_of_messages,
-        )
-        assert isinstance(recording, CarlaBagRecording)
+        from state_sensor_ros.simulators.carla.carla_data import data_of
         with restated(TrajectoryFormatError, recording.name):
-            yield from frames_of_messages(recording.messages())
+            for frame in super().frames_to_write(recording):
+                if data_of(frame) is not None:
+                    yield frame
 
     def add_mock_server_options(self, options: MockServerOptions) -> None:
         """Add the settings of an episode."""
