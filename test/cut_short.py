@@ -48,8 +48,7 @@ def watch_decisions(await_s):
         until_s = time.monotonic() + await_s
         # A program at its end ignores it.
         while callable(signal.getsignal(number)) and time.monotonic() < until_s:
-            one = interruptions[-1]
-            if one._must_raise or one._is_done or (one.number and one._stop):
+            if interruptions[-1].number or interruptions[-1]._is_done:
                 break
             time.sleep(0.001)
 

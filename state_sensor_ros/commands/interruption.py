@@ -55,12 +55,11 @@ class Interruption:
         self.number = 0
         self.is_endless = False
         self._is_program = is_program
-        # Set by the thread: whether the main thread is to raise. The others by the main thread:
-        # it must not raise now, has raised, and need not because the work is done.
-        self._must_raise = self._has_raised = self._is_done = False
-        self._is_held = True
-        self._ended = threading.Event()
+        # Set by the main thread: whether it may raise now, has raised, and need not any more
+        # because the work is done, with which exit code.
+        self._may_raise = self._has_raised = self._is_done = False
         self._code = 0
+        self._ended = threading.Event()
         self._outputs: list[Output] = []
         self._stop: Callable[[], None] | None = None
         self._streams: StandardStreams | None = None
@@ -70,26 +69,31 @@ class Interruption:
         """Do the work of a program in the main thread."""
         # Returns that code, or 128 plus the number of the signal that ended the work; 0 for
         # endless work.
-        with self._receiving():
-            try:
-                try:
-                    self._is_held = False
-                    self._handle(self.number)
-                    return work()
-                finally:
-                    self.conclude()
-            except BaseException as error:
-                # After KeyboardInterrupt, another error may be its effect.
-                if not (self._has_raised or (
-                        self.number and isinstance(error, KeyboardInterrupt))):
-                    raise
-                self._is_done, self._code = True, self._signal_code()
-                with suppress(OSError):
-                    sys.stderr.write(self._line())
-                if self._is_program:
-                    # Buffered output is discarded: a flush could block without a reader.
-                    discard_output()
-                return self._code
+        hook, signals = sys.unraisablehook, EndingSignals(self._receive, self._handle)
+        try:
+            self._may_raise = True
+            self._handle()
+            self.conclude(work())
+        except BaseException as error:
+            self._may_raise = False
+            # After KeyboardInterrupt, another error may be its effect.
+            if not (self._has_raised or (self.number and isinstance(error, KeyboardInterrupt))):
+                raise
+            self._is_done, self._code = True, self._signal_code()
+            with suppress(OSError):
+                sys.stderr.write(self._line())
+            if self._is_program:
+                # Buffered output is discarded: a flush could block without a reader.
+                discard_output()
+        finally:
+            self._is_done = True
+            self._ended.set()
+            if self._is_program:
+                signals.ignore()
+            else:
+                signals.restore()
+                sys.unraisablehook = hook
+        return self._code
 
     def unblock_errors(self) -> None:
         """Print errors and progress without a wait for their reader, in endless work."""
@@ -105,7 +109,7 @@ class Interruption:
         # remains: function that returns what remains of the work, ``''`` to print nothing.
         # stop: function that another thread calls instead of an exception in the main thread,
         # which ends the work soon after; None for an exception.
-        self._remains, self._stop = remains, stop
+        self._remains, self._stop = remains, None if self.number else stop
 
     def end_without_frame(self) -> None:
         """
@@ -120,9 +124,11 @@ class Interruption:
 
     def made(self, make: Callable[[], AnyOutput]) -> AnyOutput:
         """Return the output that ``make`` makes; it is discarded if a signal ends the work."""
-        with self._held():
-            output = make()
-            self._outputs.append(output)
+        self._may_raise = False
+        output = make()
+        self._outputs.append(output)
+        self._may_raise = not self._is_done
+        self._handle()
         return output
 
     @contextmanager
@@ -138,55 +144,28 @@ class Interruption:
     @contextmanager
     def committing(self) -> Iterator[None]:
         """Run the block as the last step of the work: no signal interrupts it or what follows."""
-        with self._held():
-            self._check()
-            yield
-            self._is_done = True
-
-    def conclude(self, code: int | None = None) -> None:
-        """Prevent signals from ending the work from now on."""
-        # code: exit code of the program; None keeps the one given before, at first 0.
+        self._may_raise = False
         self._check()
+        yield
         self._is_done = True
-        self._code = self._code if code is None else code
+
+    def conclude(self, code: int) -> None:
+        """Prevent signals from ending the work from now on; ``code``: exit code."""
+        self._may_raise = False
+        self._check()
+        self._is_done, self._code = True, code
 
     def _check(self) -> None:
         """Raise KeyboardInterrupt again where a library has caught it."""
         if self._has_raised:
             raise KeyboardInterrupt
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """Run the block without an exception of a signal."""
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-        self._handle(self.number)
-
-    @contextmanager
-    def _receiving(self) -> Iterator[None]:
-        """Receive signals while the block runs."""
-        hook = sys.unraisablehook
-        signals = EndingSignals(self._receive, self._handle)
-        try:
-            yield
-        finally:
-            self._is_done = True
-            self._ended.set()
-            if self._is_program:
-                signals.ignore()
-            else:
-                signals.restore()
-                sys.unraisablehook = hook
-
-    def _handle(self, number: int, frame: FrameType | None = None) -> None:
+    def _handle(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Raise KeyboardInterrupt in the main thread, once."""
-        if self._must_raise and not (self._is_held or self._has_raised or self._is_done):
+        if self.number and self._may_raise and self._stop is None:
             # Python would print a warning if the exception is raised in a destructor.
             sys.unraisablehook = lambda _: None
-            self._has_raised = True
+            self._may_raise, self._has_raised = False, True
             raise KeyboardInterrupt
 
     def _receive(self, number: int) -> None:
@@ -197,8 +176,8 @@ class Interruption:
         begin_s = time.monotonic()
         if self._stop is not None:
             self._stop()
-            self._ended.wait(max(0.0, begin_s + _STOP_S - time.monotonic()))
-        self._must_raise = True
+            self._ended.wait(begin_s + _STOP_S - time.monotonic())
+            self._stop = None
         while not self._ended.is_set():
             # Sent again: one that came just before a call that blocks has not interrupted it.
             if hasattr(signal, 'pthread_kill'):
