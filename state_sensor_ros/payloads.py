@@ -85,6 +85,7 @@ class Packet:
     game_time: float  # s
     time: int  # s since the Unix epoch
     sample_count: int  # 0 if the header has none
+    is_alone: bool = True  # False for one of several frames with the same header
     is_behind_gap: bool = False  # True if a seek or a restart of the played recording precedes it
     # The poses of its frame if the recording is read ahead, else None.
     upcoming: FutureFrame | None = None

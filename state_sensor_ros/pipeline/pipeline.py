@@ -38,7 +38,7 @@ from state_sensor_ros.payloads import (
 from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
-from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
@@ -128,7 +128,7 @@ class Pipeline:
         self._sending = threading.Lock()
         self._is_cancelled = False
         self._unknown_members: frozenset[str] = frozenset()
-        self._are_tags_checked = False
+        self._are_clocks_reported = self._are_tags_checked = False
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -149,7 +149,7 @@ class Pipeline:
         if payloads is None or len(payloads) == 1:
             return (packet,)
         # The constructor takes a tenth of the time of replace().
-        return [Packet(payload, packet.game_time, packet.time, packet.sample_count)
+        return [Packet(payload, packet.game_time, packet.time, packet.sample_count, False)
                 for payload in payloads]
 
     def begin(self) -> None:
@@ -226,6 +226,8 @@ class Pipeline:
         decoded = self._decode(packet)
         if decoded is None:
             return
+        if packet.is_alone and not self._are_clocks_reported:
+            self._compare_clocks(packet, decoded.frame)
         self._publish(packet, decoded, subscriptions, received_ns, number)
         new = self._codec.decoder.unknown_members - self._unknown_members
         if new:
@@ -257,6 +259,19 @@ class Pipeline:
         if len(decoded) > 1:
             raise DecodeError('payload', 'an array inside an array', 'a frame')
         return decoded[0] if decoded else None
+
+    def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
+        """Report once if header and JSON of a packet have different times; the JSON is used."""
+        if (packet.game_time, packet.time) == (frame.game_time, frame.time):
+            return
+        # In the header game_time is a float32; NaN if the source has no header.
+        if abs(packet.game_time - frame.game_time) > float32_step(frame.game_time) or (
+                packet.time and frame.time and abs(packet.time - frame.time) > 1):
+            self._are_clocks_reported = True
+            self._report('clocks', 'the header of a packet has game_time '
+                         f'{packet.game_time:.9g}, time {packet.time}, its JSON has '
+                         f'{frame.game_time:.9g}, {frame.time}: the values in the JSON '
+                         'are used (reported once)')
 
     def _publish(self, packet: Packet, decoded: Decoded, subscriptions: Subscriptions,
                  received_ns: int, number: int) -> None:

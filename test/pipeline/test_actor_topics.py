@@ -11,10 +11,14 @@
 
 from __future__ import annotations
 
+import time
+
+from budgets import one_of
 from encode_world import make_frame
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
+import pytest
 
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, Registry
@@ -146,6 +150,43 @@ def test_an_actor_keeps_the_names_that_a_repeated_frame_gave_it():
     [kept, _] = registry.update(make_frame(['a-b', 'a.b'])).actors
     assert (again, shown.topic_name) == (shown, 'a_b_2')
     assert (kept.topic_name, kept.frame_id, kept.id) == (shown.topic_name, 'a_b_2', shown.id)
+
+
+def ratio_of_costs(run, small, large):
+    """Return how much more of the processor the large input takes, the least of some tries."""
+    def cost(n):
+        began = time.process_time()
+        run(n)
+        return time.process_time() - began
+    return min(cost(large) for _ in range(3)) / min(cost(small) for _ in range(3))
+
+
+@pytest.mark.parametrize('name', one_of(['a!{}', 'a{}', 'a_{}', '{}']), ids=repr)
+def test_naming_is_linear_in_actors_whatever_their_names_are(name):
+    # 8 times the actors: 8 where it is linear, 64 where it is quadratic.
+    def run(n):
+        # After cleaning, all names are equal: 20 different characters, in all combinations.
+        digits = '!$%&()*+,-./:;<=>?@~'
+        registry = Registry()
+        names = [name.format(''.join(digits[i // 20 ** k % 20] for k in range(4)))
+                 for i in range(n)]
+        registry.update(make_frame(names))
+        registry.name_repeated(make_frame([f'b!{each}' for each in names]))
+
+    assert ratio_of_costs(run, 500, 4000) < 24
+
+
+def test_forgetting_is_linear_in_actors():
+    def run(n):
+        topics, registry = Odometry(), Registry(max_actor_topics=n)
+        actor_topics = ActorTopics(topics, topics, registry, TIMEOUT_S)
+        actor_list = follow(actor_topics, registry, EMPTY_ACTOR_LIST,
+                            [f'car {i}' for i in range(n)], 0)
+        actor_list = follow(actor_topics, registry, actor_list, [], 1)
+        follow(actor_topics, registry, actor_list, ['ego'], 1 + TIMEOUT_S)
+        assert topics.existing == {'ego'}
+
+    assert ratio_of_costs(run, 500, 4000) < 24
 
 
 def test_absent_actors_are_bounded_where_the_clock_stands_still(monkeypatch):

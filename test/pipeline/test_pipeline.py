@@ -17,7 +17,7 @@ from message_store import read
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
@@ -30,6 +30,26 @@ def packet(header, in_json):
     actor = {'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': ['ego']}
     payload = json.dumps({'frame': [actor], **in_json}).encode()
     return Packet(payload, *header, 1)
+
+
+@pytest.mark.parametrize(('header', 'in_json', 'is_reported'), [
+    ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000000}, False),
+    ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -20, 'time': 1600000001}, False),
+    ((12.5, 1600000000), {}, False),
+    ((math.nan, 0), {'game_time': 12.5, 'time': 1600000000}, False),
+    ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -18, 'time': 1600000000}, True),
+    ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000002}, True),
+    ((0.0, 1600000000), {'game_time': 12.5, 'time': 1600000000}, True)])
+def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
+    reports = []
+    pipeline = pipeline_into(SilentSink(NOTHING), report=lambda *report: reports.append(report))
+    for i in range(3):
+        later = {key: value + i for key, value in in_json.items()}
+        pipeline.process(packet([number + i if number else 0 for number in header], later), 0)
+    assert [kind for kind, _ in reports] == ['clocks'] * is_reported
+    if is_reported:
+        assert pipeline.counters.game_time == in_json['game_time'] + 2
+        assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in reports[0][1]
 
 
 def test_tags_that_select_nothing_are_reported_once():
@@ -95,6 +115,15 @@ def test_arrays_in_every_form_that_payloads_may_have(variant):
     first, second = split_frames(variant(written(), written(sample_count=2)))
     assert [decoded.frame.n_actors for text in (first, second)
             for decoded in Decoder().decode(text)] == [1, 1]
+
+
+@pytest.mark.parametrize('text', [
+    b'[]', b'[ ]', b'[', b']', b'[[[', b'[{]', b'[{}', b'[{}]]', b'[{}],{}', b"['{']", b'["',
+    b'["]'])
+def test_text_that_is_no_array_of_frames_is_one_payload_that_is_refused(text):
+    [payload] = split_frames(text)
+    with pytest.raises(DecodeError):
+        Decoder().decode(payload)
 
 
 class ListSink(SilentSink):
