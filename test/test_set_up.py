@@ -46,24 +46,10 @@ def set_up(folder, patch, variables):
 @pytest.mark.parametrize(('patch', 'variables', 'message'), [
     pytest.param('', {'ROS_DISTRO_WHEELS': 'humble'},
                  'ROS_DISTRO_WHEELS: found humble; expected one of jazzy, kilted', id='wheels'),
-    pytest.param('', {'ROS_DISTRO': 'jazzy'},
-                 'ROS_DISTRO: found jazzy but an empty AMENT_PREFIX_PATH; expected', id='sourced'),
     pytest.param('import sys; sys.version_info = (3, 9, 18)', {},
                  'python3: found 3.9.18 (', id='old-python'),
-    pytest.param('import sys; sys.version_info = (3, 15, 0)', {},
-                 'python3: found cpython 3.15.0; expected CPython 3.10 to 3.14', id='new-python'),
-    pytest.param('import platform; platform.machine = lambda: "aarch64"', {},
-                 'machine: found linux aarch64; expected linux x86_64', id='architecture'),
-    pytest.param('import platform; platform.libc_ver = lambda: ("glibc", "2.27")', {},
-                 'C library: found glibc 2.27; expected glibc 2.28 or newer', id='glibc'),
     pytest.param('', {'PATH': '/nowhere'},
                  'compiler: found none of cc, gcc, clang; expected a C and a C++', id='compiler'),
-    pytest.param('', {'CXX': 'no-such-compiler'},
-                 'compiler: found none of no-such-compiler; expected', id='chosen-compiler'),
-    pytest.param('import sys; sys.modules["ensurepip"] = None', {},
-                 'python3: found no module ensurepip in ', id='venv'),
-    pytest.param('import sysconfig; sysconfig.get_path = lambda name: "/nowhere"', {},
-                 'Python.h: found none in /nowhere; expected the headers of Python', id='headers'),
 ])
 def test_set_up_stops_with_one_line(tmp_path, patch, variables, message):
     done = set_up(tmp_path, patch, variables)

@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -191,37 +190,6 @@ def test_a_scheduler_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys
     line = error_of(capsys, 'convert', tmp_path, tmp_path / 'out', '--to', 'json', '--dask',
                     address)
     assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
-
-
-@pytest.mark.parametrize('reply', one_of(
-    [b'HTTP/1.0 400 Bad Request\r\n\r\n', b'', b'\xff' * 4096]))
-def test_a_scheduler_that_is_silent_is_one_line(reply, tmp_path):
-    """Also: the process ends."""
-    synth(tmp_path / 'a.json')
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    connections.append(connection)
-                    connection.sendall(reply)
-
-        connections = []
-        threading.Thread(target=serve, daemon=True).start()
-        address = f'tcp://127.0.0.1:{server.getsockname()[1]}'
-        script = ('from state_sensor_ros.commands import batch, command_line\n'
-                  'batch._REPLY_S = 1.5\n'
-                  'raise SystemExit(command_line.main())')
-        done = subprocess.run(
-            [sys.executable, '-c', script, 'inspect', str(tmp_path), '--dask', address],
-            env=ENVIRONMENT, capture_output=True, text=True, timeout=AWAIT_S, check=False)
-        server.shutdown(socket.SHUT_RDWR)
-    for connection in connections:
-        connection.close()
-    assert (done.returncode, done.stdout) == (1, '')
-    [line] = done.stderr.splitlines()
-    assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
-    assert line.endswith('; expected an address such as tcp://HOST:8786')
 
 
 @pytest.mark.thorough

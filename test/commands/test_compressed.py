@@ -14,7 +14,6 @@ import shutil
 
 from budgets import AWAIT_S, one_of
 from mock_simulator import served
-from paths import ROOT
 from programs import start
 import pytest
 from simulator_peer import Reader
@@ -26,7 +25,6 @@ from state_sensor_ros.files.storage.input_file import zstd
 N_FRAMES = 12
 DECOMPRESS = {'.json.gz': gzip.decompress, '.json.zst': zstd.decompress}
 COMPRESS = {'.json.gz': gzip.compress, '.json.zst': zstd.compress}
-SKIPPABLE = b'\x5f\x2a\x4d\x18\x04\x00\x00\x00abcd'
 SUFFIXES = sorted(DECOMPRESS)
 
 
@@ -165,37 +163,3 @@ def test_recordings_of_any_form_are_served(recording, plain):
         actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in served] == [
         [frame['game_time'], frame['sample_count'], [
             actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in frames]
-
-
-def test_recordings_of_any_form_are_replayed(recording, capsys):
-    with served(None, port=0, control_port=0, on_sample=True) as simulator:
-        assert main(['replay', str(recording), '--control-port', str(simulator.control_port),
-                     '--port', str(simulator.port), '--rate', '0']) == 0
-    assert capsys.readouterr().err == ''
-
-
-def test_bags_of_carla_are_served_with_a_warning(tmp_path):
-    carla = ROOT / 'resource' / 'carla' / 'episode_00000'
-    assert main(['convert', str(carla), str(tmp_path / 'bag')]) == 0
-    for path in (carla, tmp_path / 'bag'):
-        served, errors = frames_served(path)
-        [line] = errors.splitlines()
-        assert line.startswith(f'warning: {path}: v2 does not carry: ')
-        with sensor.open_recording(path) as recording:
-            names = [len(frame.names) for frame in recording]
-        assert [sum(map(len, frame['frame'].values())) for frame in served] == names
-
-
-@pytest.mark.parametrize(('suffix', 'changed'), [
-    ('.json.gz', lambda data: data + bytes(1)), ('.json.gz', lambda data: data + bytes(100_000)),
-    ('.json.gz', lambda data: data + bytes(512) + gzip.compress(b'\n') + bytes(512)),
-    ('.json.zst', lambda data: SKIPPABLE + data),
-    ('.json.zst', lambda data: SKIPPABLE + SKIPPABLE + data + SKIPPABLE)])
-def test_padding_of_compressed_data_is_no_fault(plain, tmp_path, capsys, suffix, changed):
-    """Zeros after gzip, as on tapes, and frames of zstd without content, as of pzstd."""
-    path = tmp_path / f'padded{suffix}'
-    path.write_bytes(changed(COMPRESS[suffix](plain.read_bytes())))
-    capsys.readouterr()
-    assert main(['convert', str(path), str(tmp_path / 'out.json')]) == 0
-    assert capsys.readouterr().err == ''
-    assert (tmp_path / 'out.json').read_bytes() == plain.read_bytes()

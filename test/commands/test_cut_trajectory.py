@@ -8,22 +8,14 @@
 # language governing permissions and limitations under the License.
 """A trajectory that was cut: each command uses the whole frames and prints one warning."""
 
-from contextlib import closing
-import io
 import itertools
 import json
 import re
 
-from budgets import AWAIT_S
-from mock_simulator import served
-from programs import start
 import pytest
-from simulator_peer import Reader
 
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.files.player import FileSource
-from state_sensor_ros.simulators.opening import open_any
 
 N_FRAMES = 6
 
@@ -105,46 +97,6 @@ def test_cut_trajectory_is_inspected(cut, capsys):
     assert anomaly['count'] == 1
     assert re.fullmatch(r'line \d+ column \d+', anomaly['place'])
     assert anomaly['text'].startswith(f'{n_frames} whole frames; lost: ')
-
-
-def test_cut_trajectory_is_read_from_standard_input(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr('sys.stdin', io.TextIOWrapper(io.BytesIO(CUTS['in a character'])))
-    assert main(['convert', '-', str(tmp_path / 'out.json')]) == 0
-    check_warning(capsys.readouterr().err, '-', N_FRAMES - 1)
-    assert len(json.loads((tmp_path / 'out.json').read_text())) == N_FRAMES - 1
-
-
-def test_cut_trajectory_is_replayed(tmp_path, capsys):
-    path = tmp_path / 'cut.json'
-    path.write_bytes(CUTS['in a number'])
-    with served(None, port=0, control_port=0, on_sample=True) as simulator:
-        assert main(['replay', str(path), '--control-port', str(simulator.control_port),
-                     '--port', str(simulator.port), '--rate', '0']) == 0
-    check_warning(capsys.readouterr().err, path, N_FRAMES - 1)
-
-
-def test_cut_trajectory_is_served(tmp_path):
-    path, n_frames = tmp_path / 'cut.json', N_FRAMES - 1
-    path.write_bytes(CUTS['in an escape'])
-    with start('simulate', path, '--port', '0', '--rate', 'max') as process:
-        try:
-            port = int(process.stdout.readline().rpartition(':')[2])
-            with Reader(port) as reader:
-                frames = reader.frames_until_end()
-            assert process.wait(AWAIT_S) == 0
-        finally:
-            process.kill()
-        check_warning(process.stderr.read(), path, n_frames)
-    assert frames == traffic()[:n_frames]
-
-
-def test_cut_trajectory_is_played(cut):
-    path, n_frames = cut
-    source = FileSource(open_any(str(path)), rate=0.0)
-    with closing(source):
-        assert len(list(source.packets())) == n_frames
-    assert source.health.state == 'ended'
-    check_warning(f'warning: {source.health.last_error}', path, n_frames)
 
 
 @pytest.mark.parametrize('text', [

@@ -173,27 +173,6 @@ assert 'multiprocessing.synchronize' not in sys.modules
     assert done.returncode == 0, done.stderr
 
 
-def test_interrupted_again_while_python_ends_is_no_error(tmp_path):
-    # Called after what the program itself has registered for the end.
-    program = ('import atexit, os, sys; '
-               'from state_sensor_ros.commands.command_line import main; '
-               + ''.join(f'atexit.register(os.kill, os.getpid(), {number:d}); '
-                         for number in SIGNALS) + 'sys.exit(main())')
-    result = run_python('-c', program, 'synth', 'out.json', '--frames', '1', cwd=tmp_path)
-    assert (result.returncode, result.stderr) == (0, '')
-
-
-@pytest.mark.parametrize('delay_s', one_of([0.1, 0.0, 0.4, 0.02, 0.05, 0.2], n_always=2))
-def test_interrupted_while_it_loads_its_modules_writes_no_traceback(tmp_path, start, delay_s):
-    process = start('convert', '-', 'bag', stdin=subprocess.PIPE, is_new=True)
-    time.sleep(delay_s)
-    code, errors = ended(process, signal.SIGTERM)
-    # Before Python runs the program, a signal ends it as it ends any program.
-    assert (code, errors) in ((-signal.SIGTERM, ''), (143, f'{NOTHING}\n'),
-                              (143, f'{NOTHING} to bag\n'))
-    assert names(tmp_path) == []
-
-
 LOADING = """
 import os, signal, sys, time
 

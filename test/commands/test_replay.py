@@ -9,15 +9,12 @@
 # flake8: noqa: I100
 """`state_sensor replay` with simulators that follow the protocol and others that do not."""
 
-from concurrent.futures import wait
 from contextlib import contextmanager
 import fcntl
 from itertools import count, pairwise
 import json
 import os
-from pathlib import Path
 import signal
-import socket
 import struct
 import termios
 import threading
@@ -41,7 +38,6 @@ from scripted_simulator import (
 )
 from stopwatch import Stopwatch
 
-from state_sensor_ros.commands import replay as replay_command
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.simulators.monodrive.replay_client import Cursor, ReplayClient, Trajectory
 
@@ -148,18 +144,6 @@ def test_replay_in_a_loop_waits_a_period_from_one_end_to_the_other(peer, five, w
     assert replay(peer, five, '--loop', '--rate', '0.01', *words) == 0
     assert [round(after - before) for before, after in pairwise(dues[1:])] == [
         10, 10, 10, 5, 10, 10, 10]
-
-
-def test_replay_goes_on_after_a_step_of_the_clock(peer, write):
-    path = write(frame(0.0), frame(1e18), frame(1e18 + 1024))
-    assert replay(peer, path) == 0
-    assert amounts(peer) == [1, 1, 1]
-
-
-def test_replay_at_a_rate_near_0_is_interrupted(peer, five, capsys):
-    with interrupting(signal.SIGINT, peer, lambda p: p.messages(STEP)):
-        assert replay(peer, five, '--rate', '1e-12') == 130
-    assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
 
 
 def test_replay_configures_and_steps(peer, five, capsys):
@@ -372,33 +356,6 @@ def test_replay_interrupted_before_its_end_prints_the_frame(peer, five, number, 
     assert peer.n_outstanding == 0
 
 
-def test_replay_interrupted_while_the_main_thread_is_held_up(peer, five, capsys, monkeypatch):
-    begin = replay_command.call_in_daemon
-
-    def begin_slowly(call, name):
-        replaying = begin(call, name)
-        wait([replaying], AWAIT_S)
-        return replaying
-
-    monkeypatch.setattr(replay_command, 'call_in_daemon', begin_slowly)
-    with interrupting(signal.SIGINT, peer, lambda p: p.messages(STEP)):
-        assert replay(peer, five, '--rate', '0.01') == 128 + signal.SIGINT
-    assert capsys.readouterr() == ('', 'interrupted: at frame 1 of 5\n')
-
-
-@pytest.mark.parametrize('command', [TRAJECTORY, STEP])
-def test_replay_interrupted_does_not_wait_long_for_an_answer(peer, five, command, capsys,
-                                                             monkeypatch):
-    assert replay_command._LAST_ANSWER_S <= 1
-    monkeypatch.setattr(replay_command, '_LAST_ANSWER_S', 0.1)
-    peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
-    watch = Stopwatch()
-    with interrupting(signal.SIGINT, peer, lambda p: command in p.types()):
-        assert replay(peer, five, '--loop') == 0
-    assert watch.seconds < 1
-    assert capsys.readouterr() == ('', '')
-
-
 @contextmanager
 def running(*words):
     """Run a program; kill it if the test fails before its end."""
@@ -407,16 +364,6 @@ def running(*words):
             yield process
         finally:
             process.kill()
-
-
-def _not_accepting():
-    """Return a server with a full queue, and the sockets that fill it: a connect to it waits."""
-    server = socket.create_server(('127.0.0.1', 0), backlog=0)
-    fillers = [socket.socket() for _ in range(4)]
-    for filler in fillers:
-        filler.setblocking(False)
-        filler.connect_ex(server.getsockname())
-    return server, fillers
 
 
 @pytest.mark.parametrize(('silent_at', 'number'), each_once(
@@ -432,36 +379,6 @@ def test_replay_ends_in_time_while_the_simulator_is_silent(peer, five, tmp_path,
                  str(config)) as process:
         peer.wait_for(lambda p: (STEP if silent_at == 'packet' else silent_at) in p.types())
         _check_end(process, number)
-
-
-@pytest.mark.parametrize(('port', 'number'), each_once(['control', 'sensor'], SIGNALS))
-def test_replay_ends_in_time_while_a_port_does_not_accept(peer, five, number, port):
-    server, fillers = _not_accepting()
-    ports = {'control': peer.control_port, 'sensor': peer.port, port: server.getsockname()[1]}
-    with running('replay', str(five), '--port', str(ports['sensor']), '--control-port',
-                 str(ports['control']), '--loop') as process:
-        if port == 'sensor':
-            peer.wait_for(lambda p: SENSORS in p.types())
-        else:
-            _wait_for_connect(server.getsockname()[1], len(fillers))
-        _check_end(process, number)
-    for each in (*fillers, server):
-        each.close()
-
-
-def _wait_for_connect(port, n_others):
-    """Wait until one more client than ``n_others`` is connecting to ``port``."""
-    deadline_s = time.monotonic() + AWAIT_S
-    # Without those in TIME_WAIT, which an earlier server of this port has left.
-    remote, connected, asking = f':{port:04X}', '01', '02'
-    while True:
-        rows = [line.split() for line in Path('/proc/net/tcp').read_text().splitlines()[1:]]
-        states = [row[3] for row in rows if row[2].endswith(remote)
-                  and row[3] in (connected, asking)]
-        if len(states) > n_others and asking in states:
-            return
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def _check_end(process, number):

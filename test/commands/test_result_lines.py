@@ -130,12 +130,6 @@ def test_durations_are_rounded_alike(tmp_path, capsys, refusal):
     assert re.search(r'duration +6\.66 s \(game time 1 s to 7\.66 s', capsys.readouterr().out)
 
 
-def test_inspect_takes_quiet_and_prints_its_report(drive, capsys):
-    capsys.readouterr()
-    assert main(['inspect', '-q', str(drive)]) == 0
-    assert capsys.readouterr().out.startswith('recording ')
-
-
 @pytest.mark.parametrize(('command', 'case'), each_once(
     [['render', 'out.svg'], ['convert', 'out.json'], ['convert', 'out']], [
         (['--desired-tags', 'egoo'], 'an actor that passes desired_tags egoo'),

@@ -46,14 +46,6 @@ def test_lookup_finds_what_the_resolver_finds(host):
     assert found
 
 
-def test_lookup_of_an_address_starts_no_thread(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError('a thread')
-
-    monkeypatch.setattr(connection.threading, 'Thread', refuse)
-    assert look_up('192.0.2.1', 1, never)[0][4] == ('192.0.2.1', 1)
-
-
 @pytest.mark.parametrize('host', NO_NAMES)
 @pytest.mark.parametrize('make', [
     lambda host: TcpSource(host, 8700, PacketFramer, Settings(reconnect_min=0.01)),

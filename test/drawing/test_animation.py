@@ -269,23 +269,6 @@ def test_animation_colors_by_speed_and_by_kind():
 
 
 @needs_node
-def test_animation_takes_no_more_numbers_for_a_later_step():
-    # plotly writes what it is given into the traces, from where an edge must not be taken again.
-    _, states = played(scene_of(frame(0.0, Agent('a'), Agent('b', x=9.0))), [0.0] * 4)
-    for state in states:
-        line = state['marker']['line']
-        assert [len(line['color']), len(line['width'])] == [2, 2]
-        assert all(isinstance(color, str) for color in line['color'])
-
-
-@needs_node
-def test_animation_shows_the_lane():
-    _, [state] = played(scene_of(frame(0.0, Agent('a', lane=(7, 1, -2)))), [0.0])
-    assert state['text'] == [
-        '<b>a</b><br>0.0 m/s, 0.0 km/h<br>road 7, section 1, lane -2<br>size assumed']
-
-
-@needs_node
 def test_animation_follows_the_ego_in_a_large_scene_until_switched_off():
     scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
                        for i in range(11)))
@@ -306,15 +289,6 @@ def test_animation_keeps_the_zoom_while_it_follows_the_ego():
     assert later['xRange'] == pytest.approx([690.0, 710.0])
     assert sum(later['yRange']) / 2 == pytest.approx(0.0)
     assert whole['xRange'] == pytest.approx([640.0, 760.0])
-
-
-@needs_node
-def test_animation_keeps_the_place_to_which_it_was_panned_while_it_follows_the_ego():
-    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
-                       for i in range(11)))
-    _, states = played(scene, [5.0, 'zoom 460 580 10 70', 6.0])
-    assert states[-1]['xRange'] == pytest.approx([560.0, 680.0])
-    assert sum(states[-1]['yRange']) / 2 == pytest.approx(40.0)
 
 
 @needs_node

@@ -22,7 +22,6 @@ from state_sensor_ros import source
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.player import FileSource
-from state_sensor_ros.simulators.monodrive.recording import game_time_of
 from state_sensor_ros.simulators.opening import open_any
 
 
@@ -321,18 +320,6 @@ def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
             ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
         source.seek(0.2)
         assert [packet.game_time for packet in source.packets()] == [1.25, 3.0]
-
-
-@pytest.mark.parametrize(('payload', 'expected'), [
-    (b'{"frame": [], "game_time": 1.5}', 1.5), (b'{"a": {"position": []}, "game_time": 2}', 2.0),
-    (b'{"frame": {"vehicles": []}, "game_time": 0.25, "time": 3}', 0.25),
-    (b'{"frame": [{"name": "a"}, {"game_time": 3.5}]}', math.nan),
-    (b'{"frame": [{"name": "a", "game_time": 3.5}]}', 3.5),
-    (b'{"frame": []}', math.nan), (b'{"frame": {}}', math.nan), (b'{}', math.nan),
-    (b'{"game_time": null, "frame": [{"game_time": 4}]}', 4.0),
-    (b'{"game_time": "1"}', math.nan), (b'\xff', math.nan), (b'[' * 5000, math.nan)])
-def test_game_time_is_found_without_decoding(payload, expected):
-    assert game_time_of(payload) == pytest.approx(expected, nan_ok=True)
 
 
 def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):

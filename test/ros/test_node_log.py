@@ -160,24 +160,6 @@ def connect(health):
     health.state = SourceState.CONNECTED
 
 
-def test_connection_log_of_a_loss_between_two_readings():
-    log, health = ConnectionLog(), Health()
-    connect(health)
-    log.new_lines(health)
-    for _ in range(2):
-        health.fail('closed')
-        connect(health)
-        assert log.new_lines(health) == [
-            (WARN, 'connection lost: closed'), (INFO, 'connected again')]
-
-
-def test_connection_log_of_a_loss_before_the_first_reading():
-    log, health = ConnectionLog(), Health()
-    connect(health)
-    health.fail('closed')
-    assert log.new_lines(health) == [(WARN, 'connection lost: closed')]
-
-
 def test_connection_log_of_failures_that_repeat():
     log, health, lines = ConnectionLog(), Health(), []
     for _ in range(25):
@@ -191,16 +173,6 @@ def test_connection_log_of_failures_that_repeat():
     health.failures.add(ValueError('no route'), 3.0)
     health.fail('no route')
     assert log.new_lines(health) == [(WARN, 'connection lost: no route')]
-
-
-def test_connection_log_of_attempts_that_repeat():
-    log, health, lines = ConnectionLog(), Health(), []
-    for _ in range(15):
-        health.failures.add(ValueError('no network'), 0)
-        health.fail('no network')
-        lines += log.new_lines(health)
-    assert lines == [(WARN, 'not connected: no network'),
-                     (WARN, 'not connected for the 10th time: no network')]
 
 
 def test_connection_log_of_a_recording_is_its_error():

@@ -27,7 +27,6 @@ from rig import (
 from rosgraph_msgs.msg import Clock
 
 NS_PER_S = 1_000_000_000
-TIME_S = 1600000000
 
 
 def ns_of(stamp):
@@ -38,80 +37,6 @@ def stamps_of(frames):
     return [ns_of(each.header.stamp) for each in frames]
 
 
-@pytest.mark.parametrize('debug_drawing', one_of([True, False]))
-def test_an_actor_comes_back_inside_an_array_after_its_timeout(bench, debug_drawing):
-    rig = bench(actor_timeout=1.0, debug_drawing=debug_drawing, overflow='block')
-    odometry = {name: rig.listener.subscribe(f'/state_sensor/actors/{name}/odometry',
-                                             'nav_msgs/Odometry') for name in ('car', 'other')}
-    lanes = rig.listener.subscribe('/state_sensor/actors/car/control_state',
-                                   'state_sensor_ros/ControlStateStamped')
-    rig.simulator.accept()
-    car, other, ego = state('car'), state('other'), state('ego', tags=('ego',))
-
-    def send(*states):
-        rig.send_packet(packet(rig.content(*states)))
-        rig.listener.spin_for(0.03)
-
-    rig.listener.until(lambda: (send(ego, car, other),
-                                all(odometry.values()) and lanes and rig.frames)[-1])
-
-    def at(seconds, *states):
-        rig.n_sent += round(seconds * 20)
-        return rig.content(*states)
-
-    for _ in range(3):
-        rig.send_packet(arrayed(
-            at(0.0, ego, car, other), at(0.0, ego, other), at(1.5, ego, other),
-            at(1.5, ego, car), at(0.0, car, ego, other), at(1.5, ego), at(1.5, ego),
-            at(0.0, ego, other, car), at(3.0, other), at(0.0, other, car)), 10)
-        values = rig.wait_until_counted()
-        assert values['frames skipped'] == '0', rig.node.log
-        for received in (*odometry.values(), lanes):
-            received.clear()
-        rig.listener.until(lambda: (send(ego, car, other),
-                                    all(odometry.values()) and lanes)[-1], what='topics again')
-    assert rig.wait_until_counted()['internal errors'] == '0'
-    rig.finish()
-
-
-# Seconds before 1901, before 1970, behind 2038, and where 64 bits end.
-BAD_TIMES = (-3_000_000_000, -1, 2 ** 31, 2 ** 63 - 1, -2 ** 63, 2 ** 62)
-
-
-@pytest.mark.parametrize('time_s', one_of(BAD_TIMES))
-def test_utc_times_that_ros_cannot_represent_cost_their_frames_only(bench, time_s):
-    rig = bench(stamp_source='utc', overflow='block')
-    rig.simulator.accept()
-    # The node has no time to begin with: neither has it a stamp.
-    for _ in range(3):
-        rig.send_packet(packet(rig.content(time=time_s)))
-    rig.send_packet(arrayed(rig.content(time=time_s), rig.content(time=time_s)), 2)
-    values = rig.wait_until_counted()
-    assert (values['frames published'], values['frames skipped']) == ('0', '5')
-    assert values['last error'].startswith('time: found '), values
-    first = rig.n_sent
-    rig.listener.until(rig.send_until_received)
-    # Later times do not count, whatever they are.
-    rig.send_packet(packet(rig.content(time=time_s)))
-    rig.send_packet(arrayed(rig.content(time=time_s), rig.content()), 2)
-    assert rig.wait_until_counted()['frames skipped'] == '5'
-    last = rig.n_sent
-    rig.listener.until(lambda: rig.frames[-1].sample_count == last)
-    assert all(ns_of(each.header.stamp) == TIME_S * NS_PER_S
-               + (each.sample_count - 1 - first) * NS_PER_S // 20 for each in rig.frames)
-    # A restart with such a time: the run begins with the first frame that has a sane one.
-    rig.frames.clear()
-    rig.n_sent = 0
-    for _ in range(2):
-        rig.send_packet(packet(rig.content(time=time_s)))
-    rig.send_packet(arrayed(rig.content(time=time_s), rig.content(time=100)), 2)
-    rig.send()
-    values = rig.wait_until_counted()
-    assert (values['frames skipped'], values['simulator restarts']) == ('8', '1')
-    assert values['samples missed'] == '0'
-    rig.listener.until(lambda: len(rig.frames) == 2)
-    assert stamps_of(rig.frames) == [100 * NS_PER_S, 100 * NS_PER_S + NS_PER_S // 20]
-    rig.finish()
 
 
 class SimulatedClock:

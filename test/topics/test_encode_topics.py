@@ -28,7 +28,7 @@ from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Qos, Subscriptions, Topic
+from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Qos, Subscriptions
 from state_sensor_ros.topics.topic_list import fixed_topics
 
 ACTOR = Actor('Car 1', 'Car_1', 'Car_1', 3, True)
@@ -42,13 +42,6 @@ def test_quality_of_service_is_that_of_the_contract():
     assert set(offered) == {'/clock', '~/frame', '~/markers', '~/control_states', '~/ego/odometry',
                             '~/ego/control_state'}
     assert set(offered.values()) == {Qos(reliable=True, latched=False, depth=10)}
-
-
-def test_fixed_topics_do_not_depend_on_dynamic_parameters():
-    off = replace(Settings(), tf='none', frame=False, debug_drawing=False)
-    assert fixed_topics(off) == fixed_topics(Settings())
-    assert {topic.name for topic in fixed_topics(ALL_ON)} - {
-        topic.name for topic in fixed_topics(Settings())} == {'/clock'}
 
 
 @pytest.mark.parametrize(('settings', 'has_lanes', 'has_wheels', 'kinds'), [
@@ -74,21 +67,6 @@ def test_messages_are_of_the_announced_topics():
         announced |= {*encoder.actor_topics(actor, has_lanes=i == 0, has_wheels=i == 0)}
     sent = {topic for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)}
     assert sent == announced
-
-
-def test_subscriptions_to_topics_name_exactly_these():
-    other = Topic('~/camera', 'sensor_msgs/msg/Image')
-    own = Encoder(ALL_ON, definitions()).actor_topics(ACTOR, has_lanes=True, has_wheels=True)
-    subscriptions = Subscriptions.of([*fixed_topics(Settings()), *own[:2], other])
-    assert subscriptions.names == {'~/camera', *(topic.name for topic in fixed_topics(Settings()))}
-    assert subscriptions.actors_of('odometry') == {'Car_1'}
-    assert subscriptions.actors_of('control_state') == {'Car_1'}
-    assert subscriptions.actors_of('joint_states') == frozenset()
-    assert subscriptions.has(other)
-    assert not subscriptions.has(fixed_topics(ALL_ON)[0])
-    assert Subscriptions.of([]) == NOTHING != EVERYTHING
-    assert EVERYTHING.has(other)
-    assert EVERYTHING.actors_of('odometry') is None
 
 
 @pytest.mark.parametrize(('settings', 'subscriptions', 'needs'), [
