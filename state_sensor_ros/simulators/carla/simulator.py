@@ -33,6 +33,7 @@ from state_sensor_ros.simulators import (
     SimulatorTopics,
     TrajectoryFormatError,
 )
+from state_sensor_ros.simulators.carla.carla_data import data_of
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensors import read_sensors, sensor_transforms
 from state_sensor_ros.simulators.mock_server_options import whole_number
@@ -130,7 +131,6 @@ class CarlaSimulator(Simulator):
 
     def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
         """Yield the frames of a bag that have a player's status."""
-        from state_sensor_ros.simulators.carla.carla_data import data_of
         with restated(TrajectoryFormatError, recording.name):
             for frame in super().frames_to_write(recording):
                 if data_of(frame) is not None:
