@@ -19,6 +19,8 @@ import yaml
 
 LAUNCH = ROOT / 'launch'
 FILES = sorted(LAUNCH.glob('*.py'))
+
+
 def declared(path):
     """Return the keywords of each DeclareLaunchArgument by the argument's name."""
     return {node.args[0].value: {keyword.arg: keyword.value for keyword in node.keywords}

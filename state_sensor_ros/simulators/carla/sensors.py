@@ -23,7 +23,7 @@ import re
 from typing import Final, TypeAlias
 
 from state_sensor_ros.emulator.carla_server.episode_settings import sensor_keys
-from state_sensor_ros.simulators import ConfigError, read_limited, Settings
+from state_sensor_ros.simulators import ConfigError, reason_of, Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.own_topics import registry_of, StaticTransform
@@ -170,7 +170,7 @@ def _pose(numbers: tuple[float, ...]) -> Pose:
     return x, y, z, roll, pitch, yaw
 
 
-# Bytes of a CarlaSettings.ini.
+# Characters of a CarlaSettings.ini.
 _MAX_TEXT = 1_000_000
 # From a body's axes to those of its images: z forward, x right, y down (REP-103).
 _OPTICAL = (0.0, 0.0, 0.0, -math.pi / 2.0, 0.0, -math.pi / 2.0)
@@ -225,9 +225,16 @@ def read_sensors(path: str) -> tuple[Sensor, ...]:
 def read_ini(path: str) -> str:
     try:
         # Editors of Windows write a BOM, which the server does not read.
-        return read_limited(path, _MAX_TEXT, 'a CarlaSettings.ini').decode('utf-8-sig')
-    except UnicodeDecodeError as error:
-        raise ConfigError('config_file', f'{path} ({error})', 'a CarlaSettings.ini') from error
+        with open(path, encoding='utf-8-sig') as file:
+            text = file.read(_MAX_TEXT + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError('config_file', f'{path} ({reason})', 'a readable CarlaSettings.ini'
+                          ) from error
+    if len(text) > _MAX_TEXT:
+        raise ConfigError('config_file', f'{path} (more than {_MAX_TEXT} characters)',
+                          'a CarlaSettings.ini')
+    return text
 
 
 def sensors_of_ini(text: str, where: str) -> tuple[Sensor, ...]:
