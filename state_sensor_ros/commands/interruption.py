@@ -28,7 +28,7 @@ import time
 from types import FrameType
 from typing import TypeVar
 
-from state_sensor_ros.commands.printing import discard_output
+from state_sensor_ros.commands.printing import discard_output, print_line
 from state_sensor_ros.ends import EndingSignals
 from state_sensor_ros.files.whole.output import Output, remove_folders
 from state_sensor_ros.standard_streams import StandardStreams
@@ -140,6 +140,8 @@ class Interruption:
             output.complete()
             with self.committing():
                 output.commit()
+        if output.remains:
+            print_line(f'warning: {output.name}: {output.remains}')
 
     @contextmanager
     def committing(self) -> Iterator[None]:

@@ -49,8 +49,10 @@ import time
 from typing import Any
 
 from state_sensor_ros.connections.relay_copies import (
+    CopyMemory,
     Cutter,
     FrameCutter,
+    MAX_MESSAGE_BYTES,
     MessageCutter,
     NodeLink,
 )
@@ -175,6 +177,7 @@ class RelayProcess:
         self._options = options
         self._node = socket.socket(fileno=options['link'])
         self._link = NodeLink(self._node)
+        self._memory = CopyMemory(options['max_frame_bytes'] + MAX_MESSAGE_BYTES)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._listeners = [socket.socket(fileno=descriptor) for descriptor in options['listeners']]
 
@@ -204,7 +207,7 @@ class RelayProcess:
         except OSError:
             time.sleep(_RETRY_S)  # no free file descriptor
             return
-        if not self._places.acquire(blocking=False):
+        if not self._link.has_room_for_events or not self._places.acquire(blocking=False):
             self._turn_away(client, number, f'more than {MAX_CONNECTIONS} connections')
             return
         try:
@@ -215,7 +218,8 @@ class RelayProcess:
 
     def _turn_away(self, client: socket.socket, number: int, reason: str) -> None:
         client.close()
-        self._link.put_event(event='turned away', port=number, error=reason)
+        if self._link.has_room_for_events:
+            self._link.put_event(event='turned away', port=number, error=reason)
 
     def _serve(self, client: socket.socket, number: int) -> None:
         options, link = self._options, self._link
@@ -225,11 +229,13 @@ class RelayProcess:
                 _set_options(client)
             cutter: Cutter | None = None
             if number == options['copied']:
-                cutter = FrameCutter(link, options['max_frame_bytes'])
+                cutter = FrameCutter(link, self._memory, options['max_frame_bytes'])
             elif number == options['described']:
-                cutter = MessageCutter(link)
+                cutter = MessageCutter(link, self._memory)
             ClientConnection(client, (options['host'], options['ports'][number]), number, link,
                              cutter, options['patience_s']).run()
+            if cutter is not None:
+                cutter.end()
         finally:
             self._places.release()
 

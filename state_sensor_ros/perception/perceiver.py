@@ -19,6 +19,7 @@ of all three (BLAKE2b): they depend neither on the other actors nor on which of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 import math
 import struct
@@ -280,7 +281,7 @@ class Perceiver:
         drawn = self._false_positives(number, viewpoint) if self._has_false_positives else None
         if drawn is not None:
             false_objects, identities = drawn
-            false_positives = _named(identities)
+            false_positives = _named(identities, actor_list)
             objects = objects.followed_by(false_objects)
             twists = np.concatenate((twists, false_objects.twists))
         return Perceived(truth, objects, twists, seen, self._reported(
@@ -392,11 +393,20 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
     orientations_xyzw[..., 2:4].view(np.complex128)[..., 0] *= half_turns.conj()
 
 
-def _named(identities: Words) -> tuple[Actor, ...]:
-    """Return a name and an id for each false positive, which no actor has."""
-    return tuple([Actor(f'{_FALSE_PREFIX}{identity:016x}', '', '',
-                        _LEAST_FALSE_ID + identity % _LEAST_FALSE_ID, False)
-                  for identity in identities.tolist()])
+def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
+    """Return a name and an id for each false positive, which no actor of the frame has."""
+    false_positives, taken = [], _false_names(actor_list)
+    for identity in identities.tolist():
+        while (name := f'{_FALSE_PREFIX}{identity:016x}') in taken:
+            identity = (identity + 1) % 2 ** 64
+        false_positives.append(
+            Actor(name, '', '', _LEAST_FALSE_ID + identity % _LEAST_FALSE_ID, False))
+    return tuple(false_positives)
+
+
+@lru_cache(maxsize=1)
+def _false_names(actor_list: ActorList) -> frozenset[str]:
+    return frozenset([name for name in actor_list.names if name.startswith(_FALSE_PREFIX)])
 
 
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 import glob
 import os
@@ -50,7 +51,7 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
     """
     found: dict[tuple[str, str], FoundRecording] = {}
     for text in inputs:
-        recordings = _search(text, without)
+        recordings = _Search(without).find(text)
         for recording in recordings:
             key = (recording.place if has_results else '', os.path.realpath(recording.path))
             other = found.setdefault(key, recording)
@@ -87,69 +88,127 @@ def _ending(path: str) -> str:
     return path.removeprefix(_stem(path)).removeprefix('.').replace('.', '_') or 'file'
 
 
-def _search(text: str, without: str) -> list[FoundRecording]:
-    """Return the recordings of an input; raise ConfigError if there is no such file."""
+class _Search:
+    """The search for the recordings of one input."""
+
     # without: folder that is not searched, ``''`` for none.
-    path = Path(text)
-    # Folders that were searched: links may lead to one again.
-    entered = {os.path.realpath(without)} if without else set()
-    if is_glob(text):
-        found = [*_in_glob(path, entered)]
-    elif os.path.isdir(path) and not _is_recording(path):
-        # The output may be the folder of the input.
-        entered.discard(os.path.realpath(path))
-        found = [*_in_folder(path, path, entered)]
-    elif os.path.lexists(path):
-        found = [FoundRecording(text, _place(path, path.parent))]
-    else:
-        raise ConfigError('IN', f'no such file or directory: {text}',
-                          "a recording, a folder of recordings or a pattern such as '*.mcap'")
-    return sorted(found, key=lambda recording: Path(recording.path).parts)
 
+    def __init__(self, without: str) -> None:
+        # Device and number of the folders that were entered: links may form circles.
+        self._entered: set[tuple[int, int]] = set()
+        # Links to folders, entered after all that is there without links.
+        self._links: list[tuple[Path, Path]] = []
+        with suppress(OSError):
+            if without:
+                self._entered.add(_identity(os.stat(without)))
 
-def _in_glob(pattern: Path, entered: set[str]) -> Iterator[FoundRecording]:
-    """Yield what a glob matches; places begin behind the folders without wildcards."""
-    parts = pattern.parts
-    n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
-    if '..' in parts[n_plain:]:
-        raise ConfigError('IN', f'{pattern}, with .. after a wildcard',
-                          'wildcards only after the last ..')
-    base = Path(*parts[:n_plain])
-    matches: dict[tuple[str, str], Path] = {}
-    for path in sorted(map(Path, glob.glob(str(pattern), recursive=True)),
-                       key=lambda path: (len(path.parts), path)):
-        matches.setdefault((os.path.realpath(path.parent), path.name), path)
-    for path in matches.values():
-        if os.path.isdir(path) and not _is_recording(path):
-            yield from _in_folder(path, base, entered)
-        elif os.path.isdir(path) or _is_readable(path):
-            yield FoundRecording(str(path), _place(path, base))
+    def find(self, text: str) -> list[FoundRecording]:
+        """Return the recordings of an input; raise ConfigError if there is no such file."""
+        path = Path(text)
+        found: list[FoundRecording] = []
+        if is_glob(text):
+            found += self._in_glob(path)
+        elif os.path.isdir(path) and not _is_recording(path):
+            # The output may be the folder of the input.
+            self._entered.discard(_identity(path.stat()))
+            found += self._in_folder(path, path)
+        elif os.path.lexists(path):
+            found.append(FoundRecording(text, _place(path, path.parent)))
+        else:
+            raise ConfigError('IN', f'no such file or directory: {text}',
+                              "a recording, a folder of recordings or a pattern such as '*.mcap'")
+        known = {os.path.realpath(recording.path) for recording in found}
+        while self._links:
+            for recording in self._in_folder(*self._links.pop(0)):
+                if os.path.realpath(recording.path) not in known:
+                    found.append(recording)
+        return sorted(found, key=lambda recording: Path(recording.path).parts)
 
+    def _in_glob(self, pattern: Path) -> Iterator[FoundRecording]:
+        """Yield what a glob matches; places are relative to the folders before a wildcard."""
+        parts = pattern.parts
+        n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
+        if '..' in parts[n_plain:]:
+            raise ConfigError('IN', f'{pattern}, with .. after a wildcard',
+                              'wildcards only after the last ..')
+        base = Path(*parts[:n_plain])
+        for path in sorted(set(_matches(pattern))):
+            if os.path.isdir(path):
+                yield from self._one_of(path, base)
+            elif _is_readable(path):
+                yield FoundRecording(str(path), _place(path, base))
 
-def _in_folder(top: Path, base: Path, entered: set[str]) -> Iterator[FoundRecording]:
-    # Opening a folder that cannot be read gives the reason.
-    unreadable: list[str] = []
-    for folder, folders, files in os.walk(
-            top, followlinks=True, onerror=lambda error: unreadable.append(error.filename)):
-        if (real := os.path.realpath(folder)) in entered:
-            folders.clear()
-            continue
-        entered.add(real)
-        inside = [Path(folder, name) for name in folders if not name.startswith('.')]
-        recordings = [path for path in inside if _is_recording(path)]
-        # Links come last: a recording has the place that it has without them.
-        folders[:] = [path.name for path in sorted(
-            inside, key=lambda path: (path.is_symlink(), path)) if path not in recordings]
-        recordings += [path for path in (Path(folder, name) for name in files)
-                       if not path.name.startswith('.') and not path.name.endswith(_TABLE)
-                       and _is_readable(path)]
-        yield from (FoundRecording(str(path), _place(path, base)) for path in recordings)
-    yield from (FoundRecording(name, _place(Path(name), base)) for name in unreadable)
+    def _one_of(self, folder: Path, base: Path) -> Iterator[FoundRecording]:
+        """Yield a folder that is a recording, or the recordings in it; a link is put off."""
+        if _is_recording(folder):
+            yield FoundRecording(str(folder), _place(folder, base))
+        elif folder.is_symlink():
+            self._links.append((folder, base))
+        else:
+            yield from self._in_folder(folder, base)
+
+    def _in_folder(self, top: Path, base: Path) -> Iterator[FoundRecording]:
+        waiting = [top]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                identity, paths = _identity(folder.stat()), sorted(folder.iterdir())
+            except OSError:
+                # Opening it gives the reason.
+                yield FoundRecording(str(folder), _place(folder, base))
+                continue
+            if identity in self._entered:
+                continue
+            self._entered.add(identity)
+            for path in paths:
+                if path.name.startswith('.'):
+                    continue
+                if os.path.isdir(path) and not path.is_symlink() and not _is_recording(path):
+                    waiting.append(path)
+                elif os.path.isdir(path):
+                    yield from self._one_of(path, base)
+                elif _is_readable(path) and not path.name.endswith(_TABLE):
+                    yield FoundRecording(str(path), _place(path, base))
 
 
 def is_glob(text: str) -> bool:
     """Return whether an input is a glob: it has wildcards, and no file has this name."""
     return bool(_MAGIC.search(text)) and not os.path.exists(text)
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    """Yield what a glob matches; ``**`` enters a folder once, however many links lead to it."""
+    if '**' not in pattern.parts:
+        yield from map(Path, glob.glob(str(pattern)))
+        return
+    i_any = pattern.parts.index('**')
+    base, rest = Path(*pattern.parts[:i_any]), pattern.parts[i_any + 1:]
+    for folder in map(Path, glob.glob(str(base))):
+        if not rest:
+            yield folder
+            continue
+        for inside in _folders(folder):
+            yield from _matches(Path(glob.escape(str(inside)), *rest))
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Yield a folder and all in it, without hidden ones and those that cannot be read."""
+    entered: set[tuple[int, int]] = set()
+    waiting, links = [folder], list[Path]()
+    while waiting or links:
+        place = waiting.pop() if waiting else links.pop()
+        with suppress(OSError):
+            identity = _identity(place.stat())
+            if identity not in entered and place.is_dir():
+                entered.add(identity)
+                for path in place.iterdir():
+                    if os.path.isdir(path) and not path.name.startswith('.'):
+                        (links if path.is_symlink() else waiting).append(path)
+                yield place
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _is_recording(folder: Path) -> bool:

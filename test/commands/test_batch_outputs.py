@@ -11,8 +11,9 @@
 import json
 import os
 import shutil
+import subprocess
 
-from budgets import AWAIT_S, is_large
+from budgets import AWAIT_S, is_large, one_of
 from programs import run_cut_short, start
 import pytest
 
@@ -73,12 +74,20 @@ def test_a_glob_writes_only_into_the_output(drives, tmp_path, capsys):
     assert written(tmp_path / 'deep') == ['out/a.json']
 
 
-@pytest.mark.parametrize('pattern', ['', '**/*.json'])
-def test_a_folder_behind_a_link_is_searched_once(pattern, drives, tmp_path):
-    (tmp_path / 'disk').mkdir()
-    shutil.copy(drives / 'a.json', tmp_path / 'disk' / 'b.json')
-    for name in ('day1', 'day2'):
-        (drives / name).symlink_to('../disk')
+@pytest.mark.parametrize('pattern', one_of(['', '**/*.json', '**', '*'], n_always=2))
+def test_links_in_circles_end(pattern, drives, tmp_path):
+    (drives / 'day1').mkdir()
+    shutil.copy(drives / 'a.json', drives / 'day1' / 'b.json')
+    for name in ('x', 'y'):
+        (drives / name).symlink_to('.')
+        (drives / 'day1' / name).symlink_to('..')
+    (drives / 'day2').symlink_to('day1')
+    # A search that enters each of these by each way has 2 ** 30 of them.
+    for i in range(30):
+        (drives / f'.{i}').mkdir()
+        for name in ('x', 'y'):
+            (drives / f'.{i}' / name).symlink_to(f'../.{i + 1}')
+    (drives / 'chain').symlink_to('.0')
     out = tmp_path / 'out'
     assert convert(drives / pattern, out) == 0
     assert written(out) == ['a.json', 'day1/b.json']
@@ -144,6 +153,22 @@ def test_outputs_in_the_folder_of_the_inputs_are_not_inputs(drives):
     for _ in range(2):
         assert convert(drives, drives / 'out') == 0
         assert written(drives) == ['a.json', 'out/a.json']
+
+
+def test_a_folder_of_great_depth_is_searched(drives, tmp_path):
+    depth = 1200
+    path = os.open(drives, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir('d', dir_fd=path)
+        path, parent = os.open('d', os.O_RDONLY, dir_fd=path), path
+        os.close(parent)
+    os.close(path)
+    try:
+        assert convert(drives, tmp_path / 'out') == 0
+    finally:
+        # Python's removal is recursive.
+        subprocess.run(['rm', '-r', str(drives / 'd')], check=True)
+    assert written(tmp_path / 'out') == ['a.json']
 
 
 @pytest.mark.parametrize('file_format', ['json', pytest.param('mcap', marks=pytest.mark.thorough)])

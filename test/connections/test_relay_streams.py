@@ -383,20 +383,50 @@ def test_relay_gives_up_a_client_that_takes_no_byte(monkeypatch):
         assert not thread.is_alive()
 
 
-def test_node_link_is_limited():
+def resident_bytes(process):
+    return int(Path(f'/proc/{process}/statm').read_text().split()[1]) * resource.getpagesize()
+
+
+def test_relay_memory_is_limited_in_all():
+    """Unfinished frames of many connections share the memory of one."""
+    most = 2 ** 23
+    unfinished = struct.pack('<I', most - 64) + bytes(most - 2 ** 16)
+    with echo_server() as first, relayed(first, max_frame_bytes=most) as (node, port), \
+            ExitStack() as stack:
+        for i in range(12):
+            client = stack.enter_context(connect(port + 1))
+            threading.Thread(target=client.sendall, args=(unfinished,), daemon=True).start()
+            assert len(exactly(client, len(unfinished))) == len(unfinished)
+            if not i:
+                first_client, before = client, resident_bytes(process_of_relay())
+        # Without a limit, 90 MB more.
+        assert resident_bytes(process_of_relay()) - before < 3 * most
+        # A frame that was given up is counted; further ones of that connection are copied.
+        rest = bytes(most - 60 - len(unfinished)) + bytes(4)
+        first_client.sendall(rest + bytes(4))
+        until(lambda: node.payloads, 'the next frame')
+        assert node.payloads == [bytes(4)]
+        assert any('1 frame dropped so far' in text for text in node.reports)
+
+
+def test_node_link_is_limited(monkeypatch):
     """A node that does not read costs the newest frames and messages of a limited size."""
+    monkeypatch.setattr('state_sensor_ros.connections.relay_copies._MANY_EVENTS', 2 ** 10)
     ours, theirs = socket.socketpair()
     link = NodeLink(theirs)
     for i in range(100):
         link.put_frame(bytes([i]) * 2 ** 20)
         link.put_message(bytes([i]) * 2 ** 20)
-    link.put_event(event='left', port=0)
+    assert link.has_room_for_events
+    for _ in range(2 ** 10):
+        link.put_event(event='left', port=0)
+    assert not link.has_room_for_events
     threading.Thread(target=link.run, daemon=True).start()
     found = {FRAME: [], MESSAGE: []}
     n_events = 0
     with ours, theirs:
         ours.settimeout(AWAIT_S)
-        while n_events < 2:
+        while n_events < 2 ** 10 + 1:
             kind, length = HEAD.unpack(exactly(ours, HEAD.size))
             body = exactly(ours, length)
             if kind in found:

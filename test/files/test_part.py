@@ -8,9 +8,13 @@
 # language governing permissions and limitations under the License.
 """The part of an output: a neighbor for each writer, which no other writer touches."""
 
+import os
+import resource
+
 import pytest
 
 from state_sensor_ros.files.whole.part import Part
+from state_sensor_ros.files.whole.whole_folder import WholeFolder
 
 
 def names(folder):
@@ -47,7 +51,36 @@ def test_part_of_another_program_is_kept_and_known(output):
     assert other.path.read_text() == 'text'
 
 
+def test_part_is_discarded_once(output):
+    """Another program may have made one of that name since."""
+    part = Part(output, is_folder=False)
+    part.discard()
+    other = Part(output, is_folder=False)
+    part.discard()
+    assert other.path.exists()
+
+
 def test_part_is_not_written_through_a_link(output):
     (output.parent / 'precious').touch()
     (output.parent / '.out [1].json.part').symlink_to('precious')
     assert Part(output, is_folder=False).path.name == '.out [1].json.2.part'
+
+
+@pytest.mark.parametrize('is_whole', [False, True])
+def test_part_is_removed_with_one_descriptor(output, is_whole):
+    """As many as are left where a program has failed for lack of them, or just not."""
+    folder = WholeFolder(output, noun='thing', own=None, force=False, is_file=True)
+    for place in ('a', 'a/b', 'a/b/c'):
+        (folder.inside / place).mkdir()
+        (folder.inside / place / 'file').write_text('text')
+    folder.whole = folder.inside / 'a' / 'file'
+    limits, last = resource.getrlimit(resource.RLIMIT_NOFILE), os.dup(0)
+    os.close(last)
+    folder.complete()
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, limits[1]))
+        (folder.commit if is_whole else folder.discard)()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert names(output.parent) == [output.name] * is_whole
+    assert not folder.remains

@@ -59,6 +59,18 @@ def test_whole_file_does_not_overwrite(tmp_path):
     assert path.read_bytes() == b'new'
 
 
+def test_whole_file_of_two_writers_is_that_of_the_last(tmp_path):
+    path = tmp_path / 'out.json'
+    files = [WholeFile(str(path)), WholeFile(str(path))]
+    for text, file in zip((b'first', b'last'), files, strict=True):
+        file.handle.write(text)
+    for file in files:
+        file.commit()
+        file.abort()
+    assert path.read_bytes() == b'last'
+    assert names(tmp_path) == ['out.json']
+
+
 def test_whole_file_replaces_the_target_of_a_link(tmp_path):
     (tmp_path / 'target').write_bytes(b'old')
     (tmp_path / 'link').symlink_to('target')

@@ -13,6 +13,7 @@ import errno
 import json
 import os
 import shutil
+import subprocess
 
 from paths import CARLA, DATA, SAMPLE
 import pytest
@@ -80,10 +81,10 @@ def commit(folder, match=None):
 
 
 def test_whole_folder_replaces_one_of_its_kind(path):
-    made(path, force=False)
+    assert made(path, force=False).remains == ''
     assert contents(path) == OLD
     (path / 'b').write_text('more')
-    made(path, 'new')
+    assert made(path, 'new').remains == ''
     assert contents(path) == NEW
     assert names(path.parent) == ['out']
 
@@ -92,6 +93,8 @@ def test_whole_folder_refuses_an_existing_name(path):
     path.mkdir()
     with pytest.raises(SinkError, match=r'a folder of that name exists; --force'):
         folder_of(path, force=False)
+    with pytest.raises(SinkError, match='found an empty folder; expected a thing to overwrite'):
+        folder_of(path)
     path.rmdir()
     path.write_text('text')
     with pytest.raises(SinkError, match='found something that is not a thing'):
@@ -106,8 +109,8 @@ def add_file(path):
 @pytest.mark.parametrize('add', [
     add_file, lambda path: (path / 'deep' / 'precious').write_text('text'),
     lambda path: (path / 'precious').mkdir(), lambda path: (path / 'precious').symlink_to('a'),
-    # A folder with the name of a file.
-    lambda path: (path / 'b').mkdir()])
+    # A folder and a pipe with the name of a file.
+    lambda path: (path / 'b').mkdir(), lambda path: os.mkfifo(path / 'b')])
 def test_whole_folder_refuses_one_with_another_entry(path, add):
     made(path)
     add(path)
@@ -124,6 +127,23 @@ def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path):
     add_file(path)
     commit(folder, r'precious in it.*; what was written is in .*/whole$')
     assert contents(path) == {**OLD, 'precious': b'text'}
+    assert contents(whole) == NEW
+
+
+def test_whole_folder_replaces_the_one_of_another_writer(path):
+    folder, _ = begun(path, force=False)
+    made(path, force=False)
+    commit(folder)
+    assert contents(path) == NEW
+    assert names(path.parent) == ['out']
+
+
+def test_whole_folder_keeps_both_where_another_kind_has_the_name_meanwhile(path):
+    folder, whole = begun(path, force=False)
+    # An empty folder, which rename() of the C library would replace.
+    path.mkdir()
+    commit(folder, 'an empty folder; expected a thing to overwrite; what was written')
+    assert contents(path) == {}
     assert contents(whole) == NEW
 
 
@@ -168,6 +188,55 @@ def test_whole_folder_creates_the_target_of_a_dangling_link(path):
     path.with_name('astray').symlink_to('nowhere/target')
     with pytest.raises(SinkError, match='no such file or directory'):
         folder_of(path.with_name('astray'))
+
+
+@pytest.fixture
+def mount(tmp_path):
+    """Return a function that mounts a file system; skip where that is not permitted."""
+    mounted = []
+
+    def run(target, *words):
+        if subprocess.run(['mount', *words, target], capture_output=True,
+                          check=False).returncode:
+            pytest.skip('mounting is not permitted')
+        mounted.append(target)
+
+    yield run
+    for target in mounted:
+        subprocess.run(['umount', target], check=True)
+
+
+def test_whole_folder_refuses_a_mount_point(path, mount):
+    path.mkdir()
+    mount(path, '-t', 'tmpfs', 'tmpfs')
+    (path / 'a').write_text('old')
+    with pytest.raises(SinkError, match='found a mount point; expected a folder that can be ren'):
+        folder_of(path)
+    assert names(path) == ['a']
+
+
+def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
+    made(path)
+    made(path.with_name('bound'))
+    mount(path, '--bind', path.with_name('bound'))
+    folder, whole = begun(path)
+    commit(folder, r'busy; what was written is in ')
+    assert contents(path) == OLD
+    assert contents(whole) == NEW
+
+
+def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount):
+    made(path)
+    path.with_name('bound').write_text('mounted')
+    folder, whole = begun(path)
+    mount(path / 'a', '--bind', path.with_name('bound'))
+    commit(folder)
+    assert contents(path) == NEW
+    left = whole.with_name('out.old')
+    assert folder.remains.endswith(f'in {left}: device or resource busy')
+    # The fixture unmounts it at this path.
+    shutil.rmtree(path)
+    left.rename(path)
 
 
 @pytest.fixture(scope='module')
@@ -250,3 +319,15 @@ def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, refused):
     assert main(['convert', str(carla_bag), str(new)]) == 0
     assert {path.relative_to(out) for path in out.rglob('*')} == {
         path.relative_to(new) for path in new.rglob('*')}
+
+
+def test_convert_reports_the_rest_of_the_old_bag(bag, tmp_path, capsys, monkeypatch):
+    out = tmp_path / 'out'
+    shutil.copytree(bag[0], out)
+    failing_from(monkeypatch, os, 'unlink', 0)
+    assert main(['convert', str(bag[1]), str(out), '--force']) == 0
+    left = tmp_path / '.out.part' / 'out.old'
+    assert capsys.readouterr().err == (
+        f'warning: {out}: what is left of the old one is in {left}: operation not permitted\n')
+    assert names(out) == ['metadata.yaml', 'out_0.mcap']
+    assert names(left) == ['bag_0.mcap', 'metadata.yaml']

@@ -45,6 +45,13 @@ def test_noise_is_that_of_seed_name_and_time_in_whatever_order_actors_come():
     assert not set(later.values()) & {*expected.values()}
 
 
+@pytest.mark.parametrize('game_time', [1e300, -1e300, math.inf, math.nan])
+def test_noise_of_a_frame_whose_time_has_no_nanoseconds(game_time):
+    """Random as that of a frame at 0 s."""
+    found = Sensor(ghosts=3.0, **NOISE).by_name(scene(PLACES, game_time=game_time))
+    assert found == Sensor(ghosts=3.0, **NOISE).by_name(scene(PLACES, game_time=0.0))
+
+
 def test_noise_is_the_same_whatever_else_is_on():
     frame = scene(PLACES)
     alone = Sensor(seed=4, position_std=0.3).perceived(frame).objects
@@ -214,6 +221,15 @@ def test_false_positives_have_names_and_ids_of_no_actor():
     assert len({actor.name for actor in named}) == len({actor.id for actor in named}) \
         == counts.sum()
     assert min(actor.id for actor in named) >= 2 ** 31
+    # Not even in a recording that has actors of their names.
+    first = next(each for each in found if each.false_positives)
+    names = [actor.name for actor in first.false_positives]
+    i_frame = found.index(first)
+    sensor = Sensor(seed=2, ghosts=3.0)
+    frame = scene([(50.0, i, 0.0) for i in range(len(names))], names=names,
+                  game_time=0.1 * i_frame)
+    assert [actor.name for actor in sensor.perceived(frame).false_positives] \
+        == [f'ghost_{int(name[6:], 16) + 1:016x}' for name in names]
 
 
 def test_false_positives_do_not_depend_on_the_actors():

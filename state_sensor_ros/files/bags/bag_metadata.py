@@ -77,13 +77,20 @@ def read_metadata(folder: Path, limits: BagLimits) -> BagMetadata:
     if len(text) > limits.n_metadata_bytes:
         raise too_large(str(path), 'metadata', limits.n_metadata_bytes)
     try:
-        return _metadata(_parsed(text.decode('utf-8-sig')))
-    except (ValueError, YAMLError) as error:
+        return _metadata(parse_yaml(text.decode('utf-8-sig')))
+    except ValueError as error:
         raise damaged(str(path), ' '.join(str(error).split())) from error
 
 
-def _parsed(text: str) -> Value:
+def parse_yaml(text: str) -> Value:
     """Parse YAML; all scalars stay text."""
+    try:
+        return _parsed(text)
+    except YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _parsed(text: str) -> Value:
     open_values: list[list[Value]] = [[]]
     for event in YAML(typ='safe').parse(text):
         if isinstance(event, ScalarEvent):

@@ -10,17 +10,17 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import lru_cache
+from typing import TypeVar
 
 from rosbags.interfaces import Qos as Profile
 from rosbags.interfaces import QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
-from rosbags.rosbag2.errors import ReaderError
-from rosbags.rosbag2.metadata import parse_qos
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysError
 from rosbags.typesys.store import Typestore
-from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.cdr.definitions import foreign_texts, installed_text, parse_message
+from state_sensor_ros.files.bags.bag_metadata import parse_yaml, Value
 from state_sensor_ros.files.storage.storage_file import ROS2MSG
 from state_sensor_ros.share import PACKAGE, share_file
 from state_sensor_ros.topics.topic import Qos
@@ -28,6 +28,7 @@ from state_sensor_ros.topics.topic import Qos
 # The duration that rmw reports for a profile without deadline, lifespan or lease.
 _INFINITE = QosTime(9223372036, 854775807)
 
+Policy = TypeVar('Policy', bound=Enum)
 # Longer definitions are not parsed: the time to parse one grows with the square of its size.
 MAX_DEFINITION_BYTES = 64 * 1024
 # Profiles of some hundred publishers; the library reads 0.1 MB/s.
@@ -94,9 +95,40 @@ def parse_profiles(text: str) -> list[Profile] | None:
     if len(text) > _MAX_PROFILES_BYTES:
         return None
     try:
-        return parse_qos(text.strip())
-    except (ReaderError, YAMLError, ValueError, TypeError, LookupError, AttributeError):
+        value = parse_yaml(text) if text.strip() else []
+        return [_profile(item) for item in value] if isinstance(value, list) else None
+    except (ValueError, KeyError):
         return None
+
+
+def _profile(value: Value) -> Profile:
+    if not isinstance(value, dict):
+        raise ValueError('no profile')
+    return Profile(
+        _policy(QosHistory, value['history']), _whole(value['depth']),
+        _policy(QosReliability, value['reliability']),
+        _policy(QosDurability, value['durability']), _time(value['deadline']),
+        _time(value['lifespan']), _policy(QosLiveliness, value['liveliness']),
+        _time(value['liveliness_lease_duration']),
+        value['avoid_ros_namespace_conventions'] == 'true')
+
+
+def _policy(kind: type[Policy], value: Value) -> Policy:
+    if not isinstance(value, str):
+        raise ValueError('a policy that is not text')
+    return kind(int(value)) if value.isdecimal() else kind[value.upper()]
+
+
+def _time(value: Value) -> QosTime:
+    if not isinstance(value, dict):
+        raise ValueError('no time')
+    return QosTime(_whole(value['sec']), _whole(value['nsec']))
+
+
+def _whole(value: Value) -> int:
+    if not isinstance(value, str):
+        raise ValueError('a number that is not text')
+    return int(value)
 
 
 @lru_cache(maxsize=1)

@@ -59,6 +59,7 @@ class Output(ABC):
     """An output, ended by either :meth:`commit` or :meth:`abort`, or by a ``with``."""
 
     name: str  # path of the output as given
+    remains = ''  # description of what is left of a replaced output, ``''`` for nothing
 
     def flush(self) -> None:  # noqa: B027
         """Write what is collected, as far as the format allows: it survives a kill."""

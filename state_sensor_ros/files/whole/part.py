@@ -16,7 +16,6 @@ from itertools import count
 import os
 from pathlib import Path
 import re
-import shutil
 import sys
 
 
@@ -77,7 +76,22 @@ def remove_part(part: Path) -> None:
     with suppress(OSError):
         part.rename(gone)
     for folder in (gone, part):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
+
+
+def remove_tree(folder: Path) -> OSError | None:
+    """Remove what can be removed of a folder; return the first error, None for none."""
+    # Unlike shutil.rmtree, this needs one descriptor at a time: there may be no more.
+    errors: list[OSError] = []
+    for place, folders, names in os.walk(folder, False, errors.append):
+        links = [name for name in folders if os.path.islink(Path(place, name))]
+        for remove, path in (*((os.unlink, Path(place, name)) for name in (*names, *links)),
+                             (os.rmdir, Path(place))):
+            try:
+                remove(path)
+            except OSError as error:
+                errors.append(error)
+    return errors[0] if errors else None
 
 
 def sync(path: Path) -> None:

@@ -20,11 +20,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 import os
 from pathlib import Path
-import shutil
 
-from state_sensor_ros.errors import SinkError
+from state_sensor_ros.errors import reason_of, SinkError
 from state_sensor_ros.files.whole.output import Output, sink_error, unnamed
-from state_sensor_ros.files.whole.part import Part, sync_folder, sync_tree
+from state_sensor_ros.files.whole.part import Part, remove_tree, sync_folder, sync_tree
 
 # Returns whether an entry, 'name' of a file or 'name/' of a folder, belongs to such an output.
 Own = Callable[[str], bool]
@@ -69,16 +68,25 @@ class WholeFolder(Output):
 
         :raises SinkError: if it is of another kind, or a folder with other entries.
         """
-        if not (self.path.is_file() if self.is_file else self.path.is_dir()):
-            in_one_file = ' in one file' if self.is_file else ''
-            raise SinkError(self.name, f'something that is not a {self._noun}{in_one_file}',
+        if self.is_file:
+            if not self.path.is_file():
+                raise SinkError(self.name, f'something that is not a {self._noun} in one file',
+                                f'a {self._noun} to overwrite')
+            return
+        if not self.path.is_dir():
+            raise SinkError(self.name, f'something that is not a {self._noun}',
                             f'a {self._noun} to overwrite')
-        own = self._own(self.path)
-        for entry in () if self.is_file else _entries(self.path):
+        if os.path.ismount(self.path):
+            raise SinkError(self.name, 'a mount point', 'a folder that can be renamed')
+        own, is_empty = self._own(self.path), True
+        for entry in _entries(self.path):
+            is_empty = False
             if not own(entry):
                 raise SinkError(
                     self.name, f'{entry.rstrip("/")} in it, which is not part of a {self._noun} '
                     'that this program writes', f'nothing but a {self._noun} to overwrite')
+        if is_empty:
+            raise SinkError(self.name, 'an empty folder', f'a {self._noun} to overwrite')
 
     def complete(self) -> None:
         """
@@ -121,7 +129,8 @@ class WholeFolder(Output):
             sync_folder(self.path.parent)
         except OSError as error:
             raise sink_error(self.name, error) from error
-        shutil.rmtree(self.inside, ignore_errors=True)
+        if (fault := remove_tree(self.inside)) is not None:
+            self.remains = f'what is left of the old one is in {old}: {reason_of(fault)}'
 
     def discard(self) -> str:
         """
@@ -141,11 +150,16 @@ class WholeFolder(Output):
         self.discard()
 
 
-def _entries(folder: Path) -> Iterator[str]:
+def _entries(folder: Path, prefix: str = '') -> Iterator[str]:
     """Yield all entries of a folder, 'name/' for a folder, each before its own entries."""
-    for place, folders, names in os.walk(folder):
-        where = Path(place).relative_to(folder)
-        for name in sorted(names):
-            yield (where / name).as_posix()
-        for name in sorted(folders):
-            yield f'{(where / name).as_posix()}/'
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield f'{prefix}{entry.name}/'
+            yield from _entries(Path(entry.path), f'{prefix}{entry.name}/')
+        elif entry.is_file(follow_symlinks=False):
+            yield f'{prefix}{entry.name}'
+        else:
+            # A link or a device: a name that no output has as an entry.
+            yield f'{prefix}{entry.name}//'

@@ -23,7 +23,7 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from state_sensor_ros.simulators import (
     counted,
@@ -70,8 +70,10 @@ _PALETTE[:len(CLASS_COLORS)] = CLASS_COLORS
 _MAX_PIXELS: Final = 4096 * 4096
 # Modes of Pillow; kornia-rs has the same names in lower case.
 _USUAL_MODES: Final = ('RGB', 'RGBA')
-# Place of the bits of each color in a PNG file.
-_BITS_AT, _WIDE_BITS = 24, 16
+# The first chunk of a PNG file: its size and the bits of each color.
+_HEADER: Final = struct.Struct('>8s4x4sIIB')
+_WIDE_BITS: Final = 16
+_SIGNATURE: Final = b'\x89PNG\r\n\x1a\n'
 # Errors of Pillow for a file that is damaged, cut short or no PNG.
 _NO_IMAGE: Final = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
                     Image.DecompressionBombError)
@@ -90,7 +92,8 @@ def image_size(image: EncodedImage) -> tuple[int, int]:
     """Return width and height of an image without decoding it, pixels."""
     if image.size is not None:
         return image.size
-    return _opened(image).size
+    width, height, _ = _png_header(image)
+    return width, height
 
 
 def decode_rgb(image: EncodedImage) -> DecodedImage:
@@ -175,40 +178,49 @@ def _where(image: EncodedImage) -> str:
     return f'{image.camera} {image.kind} image'
 
 
-def _opened(image: EncodedImage) -> Image.Image:
-    """Open a PNG file; its pixels are decoded when they are used."""
-    try:
-        opened = Image.open(io.BytesIO(image.data), formats=('PNG',))
-    except _NO_IMAGE as error:
-        # Its text may have the address of the data in memory.
-        raise _no_image(image) from error
-    if opened.width * opened.height > _MAX_PIXELS:
-        raise DecodeError(_where(image), f'{opened.width} x {opened.height} pixels',
-                          f'at most {_MAX_PIXELS} pixels')
-    return opened
-
-
-def _no_image(image: EncodedImage) -> DecodeError:
-    return DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file')
+def _png_header(image: EncodedImage) -> tuple[int, int, int]:
+    """Return width, height and bits per color of a PNG file."""
+    head = bytes(image.data[:_HEADER.size])
+    if len(head) < _HEADER.size:
+        raise DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file')
+    signature, chunk, width, height, n_bits = _HEADER.unpack(head)
+    if (signature, chunk) != (_SIGNATURE, b'IHDR'):
+        raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} with another '
+                          'beginning', 'a PNG file')
+    if not 0 < width * height <= _MAX_PIXELS:
+        raise DecodeError(_where(image), f'{width} x {height} pixels',
+                          f'1 to {_MAX_PIXELS} pixels')
+    return width, height, n_bits
 
 
 def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
     """Return red, green and blue, (H, W, 3)."""
-    opened = _opened(image)
-    if image.data[_BITS_AT] == _WIDE_BITS and image.kind != RGB:
-        raise DecodeError(_where(image), f'a PNG of {_WIDE_BITS} bits for each color',
-                          'one of 8 bits for each of red, green and blue')
-    pixels = _usual_pixels(image, opened)
-    if pixels is not None:
-        return pixels
+    *size, n_bits = _png_header(image)
     try:
+        opened = Image.open(io.BytesIO(image.data), formats=('PNG',))
+        if opened.size != tuple(size):
+            # A second header would set a size that is not checked.
+            raise DecodeError(_where(image), 'two headers', 'one')
+        if n_bits == _WIDE_BITS and image.kind != RGB:
+            color = 'gray' if opened.mode.startswith(('I', 'L')) else 'color'
+            raise DecodeError(_where(image), f'a {n_bits}-bit {color} PNG',
+                              'one of 8 bits for each of red, green and blue')
+        pixels = _usual_pixels(image, opened)
+        if pixels is not None:
+            return pixels
         if opened.mode.startswith('I'):
             # 16-bit gray: Pillow's conversion would make all but the darkest pixels white.
             grey = (np.asarray(opened) >> 8).astype(np.uint8)
             return np.stack((grey, grey, grey), axis=-1)
         return np.asarray(opened.convert('RGB'))
+    except DecodeError:
+        raise
+    except UnidentifiedImageError as error:
+        # Its text has the address of the data in memory.
+        raise DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file') from error
     except _NO_IMAGE as error:
-        raise _no_image(image) from error
+        raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} ({error})',
+                          'a PNG file') from error
 
 
 def _usual_pixels(image: EncodedImage, opened: Image.Image) -> npt.NDArray[np.uint8] | None:

@@ -131,7 +131,9 @@ GOOD = png(np.random.default_rng(1).integers(0, 255, (20, 30, 3)))
     # A header of 100000 x 100000 pixels.
     GOOD[:16] + struct.pack('>II', 100000, 100000) + GOOD[24:],
     GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:],
-    GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:]])
+    GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:],
+    # A second header, which Pillow follows: 10 x 10 pixels, and the pixels of 30 x 20.
+    png(np.zeros((10, 10, 3)))[:33] + GOOD[8:]])
 def test_carla_bad_image_is_refused(data):
     with pytest.raises(DecodeError, match=r'^left rgb image: found .+; expected .+') as error:
         decode_rgb(EncodedImage('left', 'rgb', data))

@@ -140,8 +140,14 @@ def test_carla_settings_file_may_begin_with_a_bom(tmp_path):
 
 
 def test_carla_settings_file_that_is_a_folder_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match='is a folder'):
+    with pytest.raises(ConfigError) as refusal:
         read_ini(str(tmp_path))
+    assert str(refusal.value) == (f'config_file: found {tmp_path} (is a folder); expected a '
+                                  'readable CarlaSettings.ini')
+    path = tmp_path / 'long.ini'
+    path.write_text('#' * 1_000_001)
+    with pytest.raises(ConfigError, match=r'long\.ini \(more than 1000000 characters\)'):
+        read_ini(str(path))
 
 
 def test_carla_metadata_gives_yaw_and_field_of_view():
@@ -222,7 +228,7 @@ def test_carla_camera_info_alone_needs_no_pixels():
     (topic,) = [each for each in sensor_topics([Sensor('central', 'rgb')])
                 if each.name.endswith('info')]
     whole = five_images(4)[0]
-    cut = EncodedImage('central', 'rgb', whole.data[:48])
+    cut = EncodedImage('central', 'rgb', whole.data[:40])
     assert list(encoded([cut], Subscriptions.of([topic]))) == ['~/camera/central/camera_info']
 
 
@@ -236,15 +242,16 @@ def test_carla_images_of_one_camera_that_differ_in_size_are_reported():
                       'camera_info of the other images of this camera (reported once)')
 
 
-@pytest.mark.parametrize(('color_type', 'channels'), [(0, slice(1, 2)), (2, slice(0, 3))])
-def test_carla_depth_of_16_bits_is_an_error(color_type, channels):
+@pytest.mark.parametrize(('color_type', 'channels', 'name'), [
+    (0, slice(1, 2), 'gray'), (2, slice(0, 3), 'color')])
+def test_carla_depth_of_16_bits_is_an_error(color_type, channels, name):
     reports = []
     data = png_16_bits(VALUES[..., channels], color_type)
     encoded([EncodedImage('central', 'depth', data)],
             report=lambda kind, text: reports.append(text))
     (report,) = reports
-    assert report == ('central depth image: found a PNG of 16 bits for each color; expected one '
-                      'of 8 bits for each of red, green and blue')
+    assert report == (f'central depth image: found a 16-bit {name} PNG; expected one of 8 bits '
+                      'for each of red, green and blue')
 
 
 PLY = b"""ply
