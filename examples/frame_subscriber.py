@@ -27,4 +27,6 @@ with suppress(KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
     rclpy.init()
     node = rclpy.create_node('distances')
     node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)
-    rclpy.spin(node)
+    # Not rclpy.spin(): it may sleep through a SIGTERM until the next message.
+    while rclpy.ok():
+        rclpy.spin_once(node, timeout_sec=1.0)
