@@ -187,8 +187,7 @@ def _load_node():
 def _load_commands():
     """Load what the commands do, with what they load once: message definitions, fonts."""
     from state_sensor_ros.commands.command_line import COMMANDS, main
-    for name in COMMANDS:
-        import_module(f'state_sensor_ros.commands.{name}')
+    _load(*(f'state_sensor_ros.commands.{name}' for name in COMMANDS))
     _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.source',
           'state_sensor_ros.files.osi.osi_output', 'state_sensor_ros.commands.evaluate_many',
           'state_sensor_ros.evaluation.evaluator')

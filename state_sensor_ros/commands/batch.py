@@ -61,8 +61,8 @@ _PACKAGES = str(Path(__file__).resolve().parents[2])
 # How often a Dask cluster repeats a task whose worker was lost.
 _RETRIES = 3
 # Limits of the wait for a reply of the scheduler, for a first worker, and for another one, s.
-_REPLY_S, _WORKER_S, _LOST_S = 10.0, 5.0, 30.0
-_CHECK_S, _CLOSE_S = 2.0, 2.0
+_REPLY_S, _WORKER_S, _LOST_S = 10.0, 4.0, 30.0
+_CHECK_S, _CLOSE_S = 0.5, 2.0
 _LOST = 'the scheduler no longer replies'
 
 
