@@ -225,9 +225,13 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'ground truth with an ego')
     first_ns = int(truth.stamps_ns[0])
+    start_s, end_s = args.start or 0.0, math.inf if args.end is None else args.end
+    duration_s = (int(truth.stamps_ns[-1]) - first_ns) * 1e-9
+    if not start_s <= min(duration_s, end_s):
+        raise ConfigError('--start', f'{start_s:g} s', 'a time from the first frame to the last '
+                          f'selected one, {min(duration_s, end_s):.6g} s, of {truth.name}')
     warn_of_unmatched(truth.name, outside(
-        RecordingSelection(end_s=math.inf if args.end is None else args.end),
-        len(truth.stamps_ns), (int(truth.stamps_ns[-1]) - first_ns) * 1e-9))
+        RecordingSelection(end_s=end_s), len(truth.stamps_ns), duration_s))
     times = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if value is not None}
     return Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,

@@ -18,13 +18,7 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.commands.format_options import check_suffix
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.summary import (
-    event_texts,
-    MEASURES,
-    show_result,
-    size_of,
-    worst_rows,
-)
+from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.evaluation.detection_metrics import RECALLS
 from state_sensor_ros.evaluation.evaluation_result import Change
@@ -33,6 +27,7 @@ from state_sensor_ros.evaluation.frame_record import ERROR_NAMES, Matches
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.library.safety import Safety
+from state_sensor_ros.library.safety_texts import event_texts, MEASURES, worst_rows
 from state_sensor_ros.texts import one_line
 
 if TYPE_CHECKING:

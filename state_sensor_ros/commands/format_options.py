@@ -21,7 +21,7 @@ import os
 
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.errors import ConfigError, UsageError
 from state_sensor_ros.files.formats import Format, ReadOptions, texts_of
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
@@ -35,11 +35,18 @@ _OF_ALL = frozenset(('force', 'quiet', 'parameters', 'params_files'))
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
-    """Return the selection that ``args``, the parsed options, describe."""
+    """
+    Return the selection that ``args``, the parsed options, describe.
+
+    :raises ConfigError: if it ends before it starts.
+    """
     tag, origin = ego_of(args)
+    start_s, end_s = getattr(args, 'start', 0.0), getattr(args, 'end', math.inf)
+    if end_s < start_s:
+        raise ConfigError('--end', f'{end_s:g} s', f'a time after --start, {start_s:g} s')
     return RecordingSelection(
         tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors),
-        getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate, tag, origin)
+        start_s, end_s, args.rate, tag, origin)
 
 
 def ego_of(args: argparse.Namespace) -> tuple[str, str]:

@@ -31,18 +31,19 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unused_live
 from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.summary import safety_record, safety_rows
 from state_sensor_ros.errors import StateError, StateSensorError, UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
+from state_sensor_ros.library.safety_texts import safety_record, safety_rows
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.texts import counted, figure, one_line, seconds, size
 
-_REPLAYABLE = {True: 'yes', False: 'no', None: 'does not apply: the simulator has no Replay Mode'}
+_REPLAYABLE = {True: 'yes', False: 'no',
+               None: 'does not apply: no Replay Mode, or an ego that is not selected'}
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -57,7 +58,8 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     selection = selection_of(args)
     with Recording(reader, is_timed=False, selection=selection) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
-                              is_part=not selection.has_all_frames)
+                              is_part=not selection.has_all_frames,
+                              is_of_some=not selection.has_all_actors)
         frames: Iterable[Frame] = read_frames(recording, 'inspect', is_quiet=args.quiet,
                                               warns=False)
         collector = SafetyCollector(EGO, HORIZON_S, settings.ego_tag) if args.safety else None

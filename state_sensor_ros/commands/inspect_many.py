@@ -21,10 +21,11 @@ from typing import Any
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.format_options import check_suffix
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.summary import MEASURES, show_result
+from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.library.safety_texts import MEASURES
 from state_sensor_ros.simulators.search import find_recordings, is_glob
 from state_sensor_ros.texts import counted, figure, seconds
 

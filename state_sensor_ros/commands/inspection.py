@@ -105,12 +105,14 @@ class Inspector:
     :param replayable: generations of frames that Replay Mode takes.
     :param ego_tag: tag that marks the ego; Replay Mode always needs EGO_TAG.
     :param is_part: whether only a span of time is read.
+    :param is_of_some: whether only some actors are read, so that the ego may not be among them.
     """
 
     def __init__(self, recording: Recording, replayable: Collection[str],
-                 ego_tag: str = EGO_TAG, *, is_part: bool = False) -> None:
+                 ego_tag: str = EGO_TAG, *, is_part: bool = False,
+                 is_of_some: bool = False) -> None:
         self._recording = recording
-        self._is_part = is_part
+        self._is_part, self._is_of_some = is_part, is_of_some
         self._ego_tag = ego_tag
         # Replay Mode has an ego tag of its own.
         self._replay_kind = NO_EGO if has_ego_tag([ego_tag]) else NO_REPLAY_EGO
@@ -143,15 +145,16 @@ class Inspector:
 
     @property
     def is_replayable(self) -> bool | None:
-        """Whether Replay Mode takes the recording; None for a simulator without such a mode."""
+        """Whether Replay Mode takes the recording; None where the question makes no sense."""
         if self.refusal is not None:
             return False
         return True if self._is_for_replay else None
 
     @property
     def _is_for_replay(self) -> bool:
-        """Whether all frames are of generations that Replay Mode takes."""
-        return self.generations.keys() <= set(self._replayable)
+        """Whether all frames are of generations that Replay Mode takes, none without its ego."""
+        return bool(self.egos or not self._is_of_some) \
+            and self.generations.keys() <= set(self._replayable)
 
     def evaluate(self, frames: Iterable[Frame]) -> None:
         """
@@ -313,7 +316,7 @@ class Inspector:
             self.anomalies[f'ends inside {cut.container}'] = Anomaly(1, place, cut.summary)
         self._note_complaints('end')
         if not self.egos and not self._is_for_replay:
-            # A property of the recording, not an anomaly of each of its frames.
+            # A property of the recording or selection, not an anomaly of each of its frames.
             self.anomalies.pop(NO_EGO, None)
         pace = self.pacing.pace()
         if pace.n_jumps:

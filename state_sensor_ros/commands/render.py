@@ -49,10 +49,8 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.simulators.opening import format_of, read_map
 from state_sensor_ros.simulators.output_names import output_format
-from state_sensor_ros.texts import one_line, seconds
+from state_sensor_ros.texts import one_line
 
-# Tolerance for a duration copied from printed text, which is rounded.
-_AT_TOLERANCE_S = 0.05
 _MAX_PIXELS = 1e8
 # Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
 _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
@@ -85,7 +83,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     if unnamed:
         more = f' and {len(unnamed) - _N_NAMES} more' if len(unnamed) > _N_NAMES else ''
         texts.append(f'curves without room for a name: {", ".join(unnamed[:_N_NAMES])}{more}')
-    show_result(args.output, [*facts, '; '.join([*texts, opening(args.output)])],
+    show_result(args.output, [*facts, '; '.join(filter(None, [*texts, opening(args.output)]))],
                 is_quiet=args.quiet)
 
 
@@ -103,9 +101,7 @@ def _scene(args: argparse.Namespace) -> Scene:
             raise no_frames(name, is_part=not selection_of(args).has_all_frames,
                             end_s=recording.read_s)
         recording.check_actors()
-    if args.at is not None and args.at > scene.duration_s + _AT_TOLERANCE_S:
-        raise ConfigError('--at', f'{args.at:g} s', f'0 to {seconds(scene.duration_s)} '
-                          f'after the first drawn frame of {name}')
+    scene.check_time(args.at, '--at')
     if args.map and is_off_map(scene):
         print_line(f'warning: --map {args.map}: most vehicles are more than {OFF_MAP_M:g} m away '
                    'from its lines; is it the map of another town?')

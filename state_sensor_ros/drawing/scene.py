@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.tracks import segments, Tracks
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, MapLine, Rows
 from state_sensor_ros.rotations import plane_rotations
 from state_sensor_ros.texts import counted, seconds
@@ -31,6 +32,8 @@ Lane = tuple[int, int, int]
 MAX_LINES, _N_NEAREST = 12, 5
 # Number of times at which the band has an edge.
 _N_TIMES = 600
+# Tolerance for a duration copied from printed text, which is rounded, s.
+_TOLERANCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,12 @@ class Scene:
         if self.tracks.error_m > MAX_ERROR_M:
             facts.append(f'tracks within {self.tracks.error_m:g} m')
         return [fact for fact in facts if fact]
+
+    def check_time(self, time_s: float | None, what: str) -> None:
+        """Raise ConfigError if there is no instant near a time; ``what``: name of the number."""
+        if time_s is not None and not 0.0 <= time_s <= self.duration_s + _TOLERANCE_S:
+            raise ConfigError(what, f'{time_s:g} s', f'0 to {seconds(self.duration_s)} after the '
+                              'first drawn frame')
 
     def instant_at(self, time_s: float | None) -> int:
         """

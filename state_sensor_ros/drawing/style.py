@@ -60,6 +60,12 @@ TEXT_PT, _PAPER_PT = 8.5, 8.0
 LEAST_WIDTH, LEAST_HEIGHT, MOST_INCHES = 2.8, 2.0, 200.0
 
 
+def is_page_size(width: float, height: float | None) -> bool:
+    """Return whether a page may have this size, inches; ``height`` None to follow the content."""
+    return LEAST_WIDTH <= width <= MOST_INCHES and (
+        height is None or LEAST_HEIGHT <= height <= MOST_INCHES)
+
+
 @dataclass(frozen=True, slots=True)
 class PageSize:
     """Width and height of a page."""

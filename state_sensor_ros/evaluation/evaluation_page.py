@@ -240,7 +240,8 @@ def _worst(frames: Sequence[EvaluatedFrame], begin_ns: int) -> Iterator[str]:
     for number, moment in enumerate(map(moment_of, frames), 1):
         time_s = (moment.frame.stamp_ns - begin_ns) * 1e-9
         mean = f', mean error {moment.errors.mean():.2f} m' if len(moment.errors) else ''
-        yield (f'<section><h3>{number}. {time_s:.2f} s</h3><p>{moment.n_missed} missed, '
+        yield (f'<section><h3>{number}. {time_s:.2f} s after the first frame (stamp '
+               f'{moment.frame.stamp_ns * 1e-9:.2f} s)</h3><p>{moment.n_missed} missed, '
                f'{counted(moment.n_false, "false positive")}, '
                f'{len(moment.errors)} matched{mean}</p>'
                f'{_image(plots.moment_picture(moment), f"moment {number} from above")}</section>')

@@ -61,11 +61,14 @@ class RecordingSelection:
         return self.start_s <= 0.0 and math.isinf(self.end_s) and self.rate_hz is None
 
     @property
+    def has_all_actors(self) -> bool:
+        return not self.actors and TagRule(self.desired_tags, self.undesired_tags).passes_all
+
+    @property
     def has_all(self) -> bool:
-        """Return whether nothing is omitted."""
-        return self.has_all_frames and not (
-            self.actors or self.ego_from or self.ego_name) and TagRule(
-            self.desired_tags, self.undesired_tags).passes_all
+        """Return whether nothing is omitted and the ego is that of the recording."""
+        return self.has_all_frames and self.has_all_actors and not (
+            self.ego_from or self.ego_name)
 
 
 EVERYTHING = RecordingSelection()

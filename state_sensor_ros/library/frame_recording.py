@@ -23,7 +23,16 @@ from typing import overload, TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG
-from state_sensor_ros.drawing.style import ORDINARY, PAPER, PictureStyle
+from state_sensor_ros.drawing.style import (
+    COLORINGS,
+    is_page_size,
+    LEAST_HEIGHT,
+    LEAST_WIDTH,
+    MOST_INCHES,
+    ORDINARY,
+    PAPER,
+    PictureStyle,
+)
 from state_sensor_ros.errors import (
     ConfigError,
     DecodeError,
@@ -330,16 +339,21 @@ class Recording:
         :param title: heading; None for the name of the recording, and for none in a paper.
         :raises MissingLibraryError: if matplotlib is not installed.
         :raises StateError: if it has no frames.
-        :raises ConfigError: if the page is too small for its content.
+        :raises ConfigError: if a value is out of its range, or the page too small for its content.
         """
         with importing('plot'):
             from state_sensor_ros.drawing.picture import scene_figure
         page = PAPER if paper else ORDINARY
         if size is not None:
-            page = replace(page, width=size[0], height=size[1])
+            width, height = size
+            if not is_page_size(width, height):
+                raise ConfigError('size', str(size), f'({LEAST_WIDTH:g}, {LEAST_HEIGHT:g}) to '
+                                  f'({MOST_INCHES:g}, {MOST_INCHES:g})')
+            page = replace(page, width=width, height=height)
         if title is None:
             title = '' if paper else self._title
-        return scene_figure(self._scene(), PictureStyle(title, color, names, page), at)
+        scene = self._scene_to_draw(at, color)
+        return scene_figure(scene, PictureStyle(title, color, names, page), at)
 
     def animate(self, *, at: float = 0.0, color: str = 'speed', names: bool = True,
                 title: str | None = None) -> Animation:
@@ -352,11 +366,12 @@ class Recording:
         :param title: heading; None for the name of the recording.
         :raises MissingLibraryError: if plotly is not installed.
         :raises StateError: if it has no frames.
+        :raises ConfigError: if ``at`` or ``color`` is out of its range.
         """
         with importing('animate'):
             from state_sensor_ros.drawing.animation import write_animation
-        stream = BytesIO()
-        write_animation(self._scene(), stream, title=self._title if title is None else title,
+        stream, scene = BytesIO(), self._scene_to_draw(at, color)
+        write_animation(scene, stream, title=self._title if title is None else title,
                         coloring=color, at_s=at, names=names)
         return Animation(stream.getvalue().decode())
 
@@ -429,10 +444,13 @@ class Recording:
     def _title(self) -> str:
         return one_line(os.path.basename(os.path.abspath(self.name)))
 
-    def _scene(self) -> Scene:
+    def _scene_to_draw(self, at: float | None, color: str) -> Scene:
+        if color not in COLORINGS:
+            raise ConfigError('color', color, ' or '.join(COLORINGS))
         scene = scene_of(self._read_apart(Needs()))
         if not len(scene.time_s):
             raise StateError(self.name, 'no frame with a time', 'a recording with frames')
+        scene.check_time(at, 'at')
         return scene
 
     def _repr_html_(self) -> str:

@@ -26,6 +26,7 @@ from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle
 from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
+from state_sensor_ros.library.safety_texts import event_texts, worst_rows
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.rotations import rpy_from_quaternion
@@ -184,26 +185,18 @@ def track_html(track: Track) -> str:
 
 def safety_html(safety: Safety) -> str:
     """Return measures of safety as HTML."""
-    rows = []
-    for name, actors in (('gap', safety.lead), ('time_headway', safety.lead),
-                         ('time_to_collision', safety.collision_partner),
-                         ('post_encroachment_time', safety.crossing_actor),
-                         ('closest_distance', safety.closest_actor)):
-        values: Floats = getattr(safety, name)
-        if np.isfinite(values).any():
-            i = int(np.nanargmin(values))
-            rows.append((name, f'{values[i]:.2f}', f'{safety.game_time[i]:.2f}', actors[i]))
-    events = [(event.kind, f'{event.start:.2f}', f'{event.end:.2f}', event.actor,
-               f'{event.measure} {event.value:.2f}') for event in safety.events()]
+    rows = [*worst_rows(safety)]
+    events = [event_texts(event) for event in safety.events()]
 
     def draw() -> Figure:
         from state_sensor_ros.drawing.figures import measures_figure
         return measures_figure(safety.game_time, {
             'TTC (s)': safety.time_to_collision, 'distance (m)': safety.closest_distance})
 
-    return _heading(safety) + _table(('measure', 'smallest', 'at (s)', 'other actor'), rows) \
-        + (_table(('event', 'start (s)', 'end (s)', 'other actor', 'worst'), events)
-           if events else '<p>no events</p>') + _picture(draw)
+    return _heading(safety) + _table(('measure', 'worst', 'game time', 'other actor'), rows) + (
+        _table(('event', 'game time', 'other actor', 'worst'), events)
+        if events else '<p>no events</p>') + ''.join(
+            f'<p>{escape(line)}</p>' for line in safety.assumptions) + _picture(draw)
 
 
 def _range(values: Floats, unit: str) -> str:

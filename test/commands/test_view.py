@@ -43,8 +43,8 @@ def code_of(*words):
 def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
     out = tmp_path / 'drive.rrd'
     assert code_of(SAMPLE, '--save', out) == 0
-    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, \d+ kB; open it: rerun {out}\n',
-                        capsys.readouterr().out)
+    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, \d+ kB; open it: CI=1 rerun '
+                        rf'{out}\n', capsys.readouterr().out)
     assert list(tmp_path.iterdir()) == [out]
     before = out.read_bytes()
     assert code_of(SAMPLE, '--save', out) == 1

@@ -74,8 +74,8 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
         assert word in text
     assert not re.search(r'\b(ghosts?|judged?|verdict|stand-in|inks?)\b', text)
     assert not re.search(r'(src|href)="(?!data:)', text)
-    moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s</h3><p>(\d+) missed, (\d+) false '
-                         'positives?, ', text)
+    moments = re.findall(r'<section><h3>\d+\. ([\d.]+) s after the first frame \(stamp [\d.]+ s\)'
+                         r'</h3><p>(\d+) missed, (\d+) false positives?, ', text)
     assert len(moments) == 10
     assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
     assert '6 missed, 1 false positive, ' in text

@@ -190,7 +190,7 @@ def test_osi_classes_of_objects_without_one(tmp_path, capsys):
     names = [each['state']['name'] for each in frames[0]['frame']['vehicles']]
     assert (f'2 vehicles whose tags name no class, written as cars: {", ".join(names)}; '
             in found[''])
-    assert '2 objects without a box, written with the usual size of their class: ' in found['']
+    assert '2 objects without a box, written with the usual size of a class: ' in found['']
     assert '1 object without a box whose tags name no class, dropped: ' in found['']
     assert 'name no class' not in found['truck']
     *_, [*_, (*_, message)] = read_trace(tmp_path / 'truck.osi.mcap')

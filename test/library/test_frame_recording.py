@@ -11,6 +11,7 @@
 from dataclasses import replace
 import json
 import pickle
+import re
 from types import MappingProxyType
 
 import numpy as np
@@ -212,3 +213,24 @@ def test_frame_of_a_bag_of_carla_is_read_alone(tmp_path, monkeypatch, suffix):
             assert (found.game_time, found.names) == (frames[i].game_time, frames[i].names)
             np.testing.assert_array_equal(found.kinematics, frames[i].kinematics)
             np.testing.assert_array_equal(found.extension.ids, frames[i].extension.ids)
+
+
+@pytest.mark.parametrize(('method', 'values', 'error'), [
+    ('plot', {'at': 500.0}, 'at: found 500 s; expected 0 to '),
+    ('plot', {'at': -3.0}, 'at: found -3 s; expected 0 to '),
+    ('animate', {'at': 500.0}, 'at: found 500 s; expected 0 to '),
+    ('plot', {'color': 'sped'}, 'color: found sped; expected speed or actor'),
+    ('animate', {'color': 'sped'}, 'color: found sped; expected speed or actor'),
+    ('plot', {'size': (1.0, None)}, 'size: found (1.0, None); expected (2.8, 2) to (200, 200)')])
+def test_pictures_refuse_values_out_of_their_range(method, values, error):
+    pytest.importorskip({'plot': 'matplotlib', 'animate': 'plotly'}[method])
+    with sensor.open_recording(SAMPLE) as recording, pytest.raises(sensor.ConfigError) as raised:
+        getattr(recording, method)(**values)
+    assert str(raised.value).startswith(error)
+
+
+def test_html_of_measures_has_their_names_and_units():
+    with sensor.open_recording(SAMPLE) as recording:
+        html = recording.safety()._repr_html_()
+    assert re.search(r'<td>time to collision</td><td>[\d.]+ s</td><td>[\d.]+ s</td>', html)
+    assert 'time_' not in html

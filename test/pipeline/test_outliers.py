@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.commands.summary import MEASURES
 from state_sensor_ros.evaluation.ground_truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.library.notebook import scene_of
 from state_sensor_ros.library.safety import SafetyCollector
+from state_sensor_ros.library.safety_texts import MEASURES
 from state_sensor_ros.pipeline.outliers import MAX_ACCELERATION, Outliers
 from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import DEFAULTS

@@ -24,6 +24,7 @@ from state_sensor_ros.drawing.style import (
     BY_SPEED,
     COLORINGS,
     FILM_SIZE,
+    is_page_size,
     LEAST_HEIGHT,
     LEAST_WIDTH,
     MOST_INCHES,
@@ -81,8 +82,7 @@ def _page_size(text: str) -> tuple[float, float | None]:
         size = float(width), float(height) if separator else None
     except ValueError as error:
         raise argparse.ArgumentTypeError(f'{text!r} is not W or WxH, such as 3.5x3') from error
-    if not (LEAST_WIDTH <= size[0] <= MOST_INCHES
-            and (size[1] is None or LEAST_HEIGHT <= size[1] <= MOST_INCHES)):
+    if not is_page_size(*size):
         raise argparse.ArgumentTypeError(
             f'{text} is not between {LEAST_WIDTH:g}x{LEAST_HEIGHT:g} and '
             f'{MOST_INCHES:g}x{MOST_INCHES:g}')

@@ -99,4 +99,4 @@ def silence_of_a_port(host: str, port: int) -> str:
     """Return the warning about a measurements port that accepts a connection and sends nothing."""
     return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
             'of CARLA 0.8 serves one client, so end the other one, or let it connect through '
-            'relay_port; for CARLA 0.9, use source carla9')
+            'carla.relay_port; for CARLA 0.9, use source carla9')
