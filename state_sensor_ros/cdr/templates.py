@@ -434,8 +434,7 @@ class Template:
 
     def __init__(self, definitions: Definitions, type_name: str,
                  prototype: Mapping[str, Prototype], *, is_message: bool = False) -> None:
-        self.definitions, self.type_name = definitions, type_name
-        self.prototype, self.is_message = prototype, is_message
+        self.type_name, self.is_message = type_name, is_message
         compiler = _Compiler(definitions)
         compiler.add_fields(type_name, prototype)
         self._steps = compiler.steps

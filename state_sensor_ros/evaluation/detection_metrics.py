@@ -98,7 +98,6 @@ def _binned(places: Rows, columns: Sequence[npt.NDArray[Any]], n_places: int) ->
 # Ours: plain means over the matches at 2 m. nuScenes': means over recall of running means.
 PLAIN: Final = 'plain'
 NUSCENES: Final = 'nuscenes'
-DEFINITIONS: Final = (PLAIN, NUSCENES)
 # The weight of mAP in NDS; each of the five errors has the weight 1.
 MAP_WEIGHT: Final = 5.0
 # Number of recalls from 0 to 1.

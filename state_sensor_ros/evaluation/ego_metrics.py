@@ -30,7 +30,6 @@ from state_sensor_ros.rotations import (
     quaternion_product,
 )
 
-ALIGNMENTS: Final = ('none', 'se3', 'sim3')
 # Lengths of the relative errors: distances traveled, m, and times, s.
 DISTANCES_M: Final = (1.0, 10.0, 100.0)
 TIMES_S: Final = (1.0, 5.0, 10.0)

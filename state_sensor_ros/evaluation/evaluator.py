@@ -40,7 +40,6 @@ from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.base_link import BASE_LINK
 
 AT_STAMP: Final = 'stamp'
-AT_RECEIVED: Final = 'received'
 # Time of receipt, ns, and message.
 Messages = Iterable[tuple[int, bytes]]
 # Called with the name of a topic and matches of it.
@@ -93,9 +92,9 @@ class Evaluator:
 
     truth: GroundTruth
     selection: Selection  # of messages and objects
-    at: str  # AT_STAMP or AT_RECEIVED, the time at which ground truth is taken
+    at: str  # AT_STAMP or ``received``, the time at which ground truth is taken
     global_frame: str  # of the ground truth
-    alignment: str  # one of ALIGNMENTS, for the poses of the ego
+    alignment: str  # ``none``, ``se3`` or ``sim3``, for the poses of the ego
     with_nuscenes: bool  # whether tracks are scored as by nuScenes, too
     # Returns the transforms of the bag; called once, and only if a message is in another frame.
     open_transforms: Callable[[], FrameTransforms]

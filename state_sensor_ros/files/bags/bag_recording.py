@@ -167,22 +167,15 @@ class Bag(OpenBag):
         return {(name.removeprefix(prefix), type_name): self.count((name, type_name))
                 for name, type_name in self.topics if name.startswith(prefix)}
 
-    def messages_of_node(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    def timed_messages_of_node(self, names: Iterable[str], at_ns: int | None = None,
+                               ) -> Iterator[tuple[str, int, bytes]]:
         """
         Yield messages of the node that published the StateFrames, in the order of log times.
 
         :param names: names of topics, without the node's, such as ``frame``.
-        :returns: the name and the serialized message of each.
-        :raises TrajectoryFormatError: if the bag is damaged.
-        """
-        return ((name, data) for name, _, data in self.timed_messages_of_node(names))
-
-    def timed_messages_of_node(self, names: Iterable[str], at_ns: int | None = None,
-                               ) -> Iterator[tuple[str, int, bytes]]:
-        """
-        Yield the same with their log times, ns.
-
         :param at_ns: the only log time whose messages are read; None for all.
+        :returns: the name, the log time, ns, and the serialized message of each.
+        :raises TrajectoryFormatError: if the bag is damaged.
         """
         short_names = {f'{self._node}/{name}': name for name in names}
         selected = {key for key in self.topics if key[0] in short_names}

@@ -111,10 +111,6 @@ class Decoder:
         """Return whether this object is the last one that :meth:`decode` was called with."""
         return payload is self._last
 
-    def is_read_ahead(self, payload: bytes) -> bool:
-        """Return whether the next :meth:`decode` uses what :meth:`read_ahead` parsed."""
-        return self._ahead is not None and self._ahead[0] is payload
-
     def read_ahead(self, payload: bytes) -> float:
         """
         Check that a payload is JSON of the usual format of the last one.
