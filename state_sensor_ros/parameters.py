@@ -54,7 +54,6 @@ class Rule:
     # and those of Python that a simulator needs; '' stands for any other value.
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     libraries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    wrong: tuple[object, ...] = ()  # examples of refused values that no other rule names
     subject: str = ''  # heading over it and the parameters after it
 
 

@@ -131,8 +131,7 @@ class Settings:
     source: str = parameter(
         SIMULATORS[0], 'Source of frames: a simulator, or `file` for a recording.',
         choices=(*SIMULATORS, FILE), is_open=True, pattern=_WORD)
-    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=_WORD, used_by=LIVE,
-                          wrong=('', 'a b'))
+    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=_WORD, used_by=LIVE)
     port: int = parameter(
         8700, "Port of the simulator's frames; the default depends on the source.",
         low=1, high=65535, used_by=LIVE)
@@ -151,25 +150,23 @@ class Settings:
         'as possible.', low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
     loop: bool = parameter(False, 'Repeat the recording endlessly.', used_by=RECORDED)
     global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID,
-                                  wrong=('', '/map'), subject='frames')
-    frame_prefix: str = parameter('', "Prefix of each actor's TF frame.",
-                                  pattern=_FRAME_PREFIX, wrong=('/a',))
+                                  subject='frames')
+    frame_prefix: str = parameter('', "Prefix of each actor's TF frame.", pattern=_FRAME_PREFIX)
     parent_frame: str = parameter('', 'Parent frame of global_frame on /tf_static; empty: none.',
-                                  pattern=_FRAME_PREFIX, wrong=('a b',))
+                                  pattern=_FRAME_PREFIX)
     global_frame_pose: tuple[float, ...] = parameter(
         (0.0,) * 6, 'Pose of global_frame in parent_frame: x y z (m) roll pitch yaw (rad).',
         length=6)
     odom_frame: str = parameter(
         '', 'Frame between global_frame and the ego, such as odom of REP 105: fixed on '
-        '/tf_static, parent of the ego on /tf; empty: none.', pattern=_FRAME_PREFIX,
-        wrong=('a b',))
+        '/tf_static, parent of the ego on /tf; empty: none.', pattern=_FRAME_PREFIX)
     odom_frame_pose: tuple[float, ...] = parameter(
         (0.0,) * 6, 'Pose of odom_frame in global_frame: x y z (m) roll pitch yaw (rad).',
         length=6)
-    ego_tag: str = parameter('ego', 'Tag that marks the ego actor.', pattern=_WORD, wrong=('',))
+    ego_tag: str = parameter('ego', 'Tag that marks the ego actor.', pattern=_WORD)
     ego_frame: str = parameter(
         '', 'TF frame of the ego, such as base_link; empty: named like other actors.',
-        pattern=_FRAME_PREFIX, wrong=('/base_link',))
+        pattern=_FRAME_PREFIX)
     desired_tags: tuple[str, ...] = parameter(
         (), 'Publish actors with one of these tags; empty: all.', dynamic=True, subject='actors')
     undesired_tags: tuple[str, ...] = parameter(
@@ -225,10 +222,10 @@ class Settings:
     base_link_xyz: tuple[float, ...] = parameter(
         (math.nan,) * 3, "Position of base_link in the ego's axes, m; NaN: the middle of the "
         "rear wheels if known, else the ego's origin.",
-        length=3, may_be_nan=True, wrong=((0.0, math.nan, 0.0),))
+        length=3, may_be_nan=True)
     default_sizes: tuple[float, ...] = parameter(
         _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
-        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01, wrong=((1.0,) * 20,))
+        'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01)
     control_input: str = parameter(
         '', 'Command topic that drives the ego; empty: none. With autoware, the ego stands '
         'still until its gear is known; if no node publishes a gear within 1 s of the first '

@@ -15,6 +15,8 @@ _OF_OTHER_TYPES = {bool: (1, 'true'), int: ('many', 1.5, True), float: ('fast', 
                    str: (7, True)}
 # Texts of which each pattern refuses some.
 _TEXTS = ('', 'a b', '/a')
+# Values that a further rule of their parameter refuses.
+_FURTHER = {'base_link_xyz': [[0.0, float('nan'), 0.0]], 'default_sizes': [[1.0] * 20]}
 _NOT_FINITE = (float('nan'), float('inf'), -float('inf'))
 
 
@@ -31,7 +33,7 @@ def _outside(rule, kind):
 
 
 def wrong_values(parameter):
-    """Return values that a parameter refuses, the examples of its declaration among them."""
+    """Return values that a parameter refuses, those of a further rule among them."""
     rule, item = parameter.rule, parameter.item
     if item is None:
         wrong = [*_OF_OTHER_TYPES[parameter.type], *_outside(rule, parameter.type), [1]]
@@ -42,7 +44,7 @@ def wrong_values(parameter):
         wrong = ['car', 3, True, *([value] * max(len(parameter.default), 1) for value in items)]
         if rule.length is not None:
             wrong += [[0.0] * (rule.length + beyond) for beyond in (-1, 1)]
-    return [*wrong, *(list(value) if isinstance(value, tuple) else value for value in rule.wrong)]
+    return [*wrong, *_FURTHER.get(parameter.name, ())]
 
 
 def other_value(parameter):
