@@ -46,15 +46,15 @@ from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
-from state_sensor_ros.topics.topic_list import fixed_topics
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 5
 IMAGES, IMAGE_SIZE = 'images', 200
 SETTINGS = Settings(debug_drawing=True)
 SUBSCRIPTIONS = {
     'nothing': NOTHING, 'everything': EVERYTHING,
-    'like RViz': Subscriptions.of([topic for topic in fixed_topics(SETTINGS)
-                            if topic.name in ('/tf', '~/markers', '~/ego/odometry')])}
+    'like RViz': Subscriptions.of([
+        topic for topic in Encoder(SETTINGS, load_definitions()).topics
+        if topic.name in ('/tf', '~/markers', '~/ego/odometry')])}
 
 
 class NoSink:

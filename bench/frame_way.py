@@ -34,7 +34,6 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
-from state_sensor_ros.topics.topic_list import fixed_topics
 
 PACKAGE = f'{Path(state_sensor_ros.__file__).parent}/'
 N_ACTORS, N_FRAMES = 10, 24
@@ -45,7 +44,8 @@ LIKE_A_USER = ('/tf', '~/frame', '~/markers', '~/ego/odometry')
 def measured():
     """Return the subscriptions that are measured, by their names."""
     return {'~/frame, /tf, markers, odometry of the ego': Subscriptions.of([
-        topic for topic in fixed_topics(SETTINGS) if topic.name in LIKE_A_USER]),
+        topic for topic in Encoder(SETTINGS, load_definitions()).topics
+        if topic.name in LIKE_A_USER]),
         'every topic': EVERYTHING}
 
 

@@ -27,12 +27,11 @@ import time
 import rclpy
 from rclpy.lifecycle import LifecycleNode
 from traffic import Cycle
-from worker import NODE_NAME, pipeline_into, SETTINGS
+from worker import FIXED_TOPICS, NODE_NAME, pipeline_into, SETTINGS
 
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.ros.topic_sink import TopicSink
 from state_sensor_ros.topics.topic import NOTHING, Qos, Subscriptions
-from state_sensor_ros.topics.topic_list import fixed_topics
 
 RATE_HZ = 50.0
 CHANGES = ('appears', 'is subscribed', 'leaves', 'is forgotten')
@@ -58,7 +57,7 @@ class Stopwatch:
 
     def __init__(self, cycle):
         self._cycle, self._numbers = cycle, itertools.count()
-        self._sink = AllSubscribed(LifecycleNode(NODE_NAME), fixed_topics(SETTINGS), Qos())
+        self._sink = AllSubscribed(LifecycleNode(NODE_NAME), FIXED_TOPICS, Qos())
         self._pipeline = pipeline_into(self._sink)
         self.costs_ms = {}
 

@@ -34,7 +34,7 @@ from state_sensor_ros.settings import OUTPUTS, parse_settings, Settings
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
-from state_sensor_ros.topics.topic_list import output_topics
+from state_sensor_ros.topics.topic_list import output_encoders
 
 N_ACTORS, N_FRAMES, N_WARM, N_ROUNDS = 100, 40, 5, 25
 GOAL = '<= 1.6'
@@ -72,7 +72,8 @@ def encode_times(frames, output, perception):
     settings = parse_settings({'outputs': (output,), **{
         f'perception.{name}': value for name, value in perception.items()}})
     encoder, registry = Encoder(settings, load_definitions()), Registry()
-    subscriptions = Subscriptions(frozenset(topic.name for topic in output_topics(settings)), {})
+    subscriptions = Subscriptions.of([
+        topic for each in output_encoders(output) for topic in each.topics_of(settings)])
     times = []
     for i, frame in enumerate(frames):
         actor_list = registry.update(frame)

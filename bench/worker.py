@@ -49,11 +49,11 @@ from state_sensor_ros.simulators.monodrive.wire import (
 )
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Qos
-from state_sensor_ros.topics.topic_list import fixed_topics
 
 NODE_NAME = 'bench'
 SETTINGS = parse_settings({'frame': False, 'debug_drawing': True, 'labels': False,
                            'max_actor_topics': 65536})
+FIXED_TOPICS = Encoder(SETTINGS, load_definitions()).topics
 
 
 class Recorder:
@@ -84,7 +84,7 @@ def pipeline_into(sink):
 def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
     """Process with this package."""
     node = LifecycleNode(NODE_NAME)
-    sink = TopicSink(node, fixed_topics(SETTINGS), Qos())
+    sink = TopicSink(node, FIXED_TOPICS, Qos())
     pipeline = pipeline_into(sink)
 
     def process(payload):
@@ -106,7 +106,7 @@ def ready_buffers(cycle, decode):
         pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
     node = LifecycleNode(NODE_NAME)
     publishers = {}
-    for topic in (*fixed_topics(SETTINGS), *recorder.topics):
+    for topic in (*FIXED_TOPICS, *recorder.topics):
         durability = DurabilityPolicy.TRANSIENT_LOCAL if topic.qos.latched \
             else DurabilityPolicy.VOLATILE
         publishers[topic.name] = node.create_publisher(

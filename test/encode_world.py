@@ -26,20 +26,19 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Subscriptions
-from state_sensor_ros.topics.topic_list import fixed_topics
 
 # All that can be published at once.
 ALL_ON = Settings(debug_drawing=True, wheel_tf=True, joint_states=True, publish_clock=True)
 STAMP_NS = 1_234_000_000_567
 
 HALF = 0.5 ** 0.5
-NAMES = frozenset(topic.name for topic in fixed_topics(ALL_ON))
 
 
 def subscriptions_without(*names, **actors):
     """Return the subscriptions to all but these topics, with actors by kind of topic."""
-    return Subscriptions(NAMES - {*names}, {
+    return Subscriptions(names_of_all() - {*names}, {
         kind: frozenset(names) for kind, names in actors.items()} or None)
 
 
@@ -51,6 +50,11 @@ def subscriptions_of(*names, **actors):
 @cache
 def definitions():
     return load_definitions()
+
+
+@cache
+def names_of_all():
+    return frozenset(topic.name for topic in Encoder(ALL_ON, definitions()).topics)
 
 
 def writable(array):

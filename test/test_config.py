@@ -19,7 +19,7 @@ import yaml
 
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
 from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
-from state_sensor_ros.topics.topic_list import output_topics, TOPICS
+from state_sensor_ros.topics.topic_list import output_encoders, TOPICS
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'
@@ -102,8 +102,10 @@ def test_rviz_draws_the_last_message_however_slow_it_is(name):
     assert tree['Views']['Current'] == {**first, 'Name': 'Current View'}
 
 
-STACK = {topic.name.replace('~', NODE)
-         for topic in output_topics(parse_settings({'outputs': list(OUTPUTS)}))}
+OUTPUT_TOPICS = [
+    topic for output in OUTPUTS for encoder in output_encoders(output)
+    for topic in encoder.topics_of(parse_settings({'outputs': list(OUTPUTS)}))]
+STACK = {topic.name.replace('~', NODE) for topic in OUTPUT_TOPICS}
 
 
 def test_rviz_of_stacks_shows_their_topics():
@@ -114,8 +116,7 @@ def test_rviz_of_stacks_shows_their_topics():
 
 
 TYPES = {topic.name.replace('~', NODE): topic.type_name for topic in (
-    *(topic for each in TOPICS for topic in each.topics),
-    *output_topics(parse_settings({'outputs': list(OUTPUTS)})))}
+    *(topic for each in TOPICS for topic in each.topics), *OUTPUT_TOPICS)}
 
 
 def type_at(path):

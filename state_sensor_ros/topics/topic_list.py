@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import cast
 
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
 
 # Module and class of each, in the order in which messages are sent: a transform precedes the data
@@ -69,18 +68,6 @@ def topic_encoders(settings: Settings,
                    further: Sequence[NewTopicEncoder] = ()) -> list[NewTopicEncoder]:
     return [*TOPICS, *further,
             *[encoder for output in settings.outputs for encoder in output_encoders(output)]]
-
-
-def fixed_topics(settings: Settings) -> tuple[Topic, ...]:
-    """Return the topics of any simulator that exist from the start."""
-    return tuple(topic for encoder in TOPICS if encoder.opens_with is None
-                 for topic in encoder.topics_of(settings))
-
-
-def output_topics(settings: Settings) -> tuple[Topic, ...]:
-    """Return the topics of the outputs for autonomy stacks that are switched on."""
-    return tuple(topic for output in settings.outputs for encoder in output_encoders(output)
-                 for topic in encoder.topics_of(settings))
 
 
 def perception_used(settings: Settings) -> frozenset[str]:

@@ -29,14 +29,13 @@ from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Qos, Subscriptions
-from state_sensor_ros.topics.topic_list import fixed_topics
 
 ACTOR = Actor('Car 1', 'Car_1', 'Car_1', 3, True)
 SILENT = Actor('Car 2', 'Car_2', 'Car_2', 4, False)
 
 
 def test_quality_of_service_is_that_of_the_contract():
-    offered = {topic.name: topic.qos for topic in fixed_topics(ALL_ON)}
+    offered = {topic.name: topic.qos for topic in Encoder(ALL_ON, definitions()).topics}
     assert offered.pop('/tf') == Qos(reliable=True, latched=False, depth=100)
     assert offered.pop('~/actors') == Qos(reliable=True, latched=True, depth=1)
     assert set(offered) == {'/clock', '~/frame', '~/markers', '~/control_states', '~/ego/odometry',
@@ -62,7 +61,7 @@ def test_topics_of_an_actor(settings, has_lanes, has_wheels, kinds):
 def test_messages_are_of_the_announced_topics():
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     actor_list = Registry().update(frame)
-    announced = {*fixed_topics(ALL_ON)}
+    announced = {*encoder.topics}
     for i, actor in enumerate(actor_list.actors):
         announced |= {*encoder.actor_topics(actor, has_lanes=i == 0, has_wheels=i == 0)}
     sent = {topic for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)}
