@@ -25,7 +25,7 @@ import re
 from typing import Any, cast, get_args, get_type_hints, TypeAlias, TypeVar
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, listed
 
 Own = TypeVar('Own')
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
@@ -284,8 +284,7 @@ def near_names(wanted: Iterable[str], known: Iterable[str]) -> str:
         *(name for name in names if name.endswith(f'_{word}')), *get_close_matches(word, names)))
     if near:
         return f'; did you mean {" or ".join([*near][:_MAX_NEAR])}?'
-    more = f' and {len(names) - _MAX_NEAR} more' if len(names) > _MAX_NEAR else ''
-    return f'; there are {", ".join(names[:_MAX_NEAR])}{more}' if names else ''
+    return f'; there are {listed(names, _MAX_NEAR)}' if names else ''
 
 
 def as_yaml(value: Value) -> str:

@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """Numbers and texts as people read them: with units, in one line, shortened."""
 
+from collections.abc import Sequence
+
 # Most characters of a value in an error, and of all that was found: a file may have any.
 MAX_SHOWN, MAX_FOUND = 40, 600
 _SIZES = (('TB', 1e12), ('GB', 1e9), ('MB', 1e6), ('kB', 1e3))
@@ -51,6 +53,24 @@ def abbreviated(text: str, longest: int = 32) -> str:
     """
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]}…{text[half + 1 - longest:]}'
+
+
+def listed(items: Sequence[str], n_most: int = 8, separator: str = ', ',
+           rest: str = ' and {} more', n_items: int | None = None) -> str:
+    """
+    Join the first items of a list.
+
+    >>> listed(['car', 'bus', 'van'], 2)
+    'car, bus and 1 more'
+
+    :param n_most: number of items that are joined.
+    :param separator: between two items.
+    :param rest: text for the number of items that are omitted, appended if there are any.
+    :param n_items: number of all items; None if ``items`` has all.
+    """
+    shown = items[:n_most]
+    n_more = (len(items) if n_items is None else n_items) - len(shown)
+    return separator.join(shown) + (rest.format(n_more) if n_more else '')
 
 
 def counted(number: int, noun: str) -> str:

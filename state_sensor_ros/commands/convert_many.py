@@ -33,7 +33,7 @@ from state_sensor_ros.commands.format_options import (
     SELECTION,
 )
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import listed, print_line
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import n_bytes_of, show_result
 from state_sensor_ros.errors import (
     ConfigError,
@@ -47,7 +47,7 @@ from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.whole.part import parts_of
 from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, listed
 
 # Limit of the wait for an output, which a network file system may delay, s.
 _SHARED_S, _POLL_S = 5.0, 0.1

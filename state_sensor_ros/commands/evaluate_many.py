@@ -21,7 +21,7 @@ from typing import Any
 from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
 from state_sensor_ros.commands.evaluate_outputs import join_tables
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import listed, print_line
+from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.summary import show_result, size_of
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation import evaluation_result
@@ -30,7 +30,7 @@ from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.whole.output import print_output, temporary_folder
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording, is_glob
-from state_sensor_ros.texts import counted, one_line
+from state_sensor_ros.texts import counted, listed, one_line
 
 # Heading and path of the numbers in a row.
 _SHOWN = (('mAP', 'detection/map'), ('NDS', 'detection/nds'), ('HOTA', 'tracking/hota'),

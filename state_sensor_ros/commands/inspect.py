@@ -29,7 +29,6 @@ from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unused_live
-from state_sensor_ros.commands.printing import listed
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.errors import StateError, StateSensorError, UsageError
 from state_sensor_ros.files.whole.output import print_output
@@ -40,7 +39,7 @@ from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.library.safety_texts import safety_record, safety_rows
 from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
-from state_sensor_ros.texts import counted, figure, one_line, seconds, size
+from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
 _REPLAYABLE = {True: 'yes', False: 'no',
                None: 'does not apply: no Replay Mode, or an ego that is not selected'}

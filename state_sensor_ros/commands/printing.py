@@ -7,11 +7,11 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""What sub-commands print on standard error: lines, shortened lists, long waits, progress."""
+"""What sub-commands print on standard error: lines, long waits, progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 import os
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.library.frame_recording import Recording
 
-_MAX_LISTED = 8
 _SILENCE_S = 1.0
 _REFRESH_S = 0.2
 
@@ -65,21 +64,6 @@ def discard_output() -> None:
 def _discard(stream: TextIO) -> None:
     """Discard the buffer of a stream: Python would report a failed write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def listed(items: Sequence[str], separator: str = ', ', rest: str = ' and {} more',
-           n_items: int | None = None) -> str:
-    """
-    Join the first items of a list.
-
-    :param items: texts, of which at most eight are joined.
-    :param separator: between two items.
-    :param rest: text for the number of items that are omitted, appended if there are any.
-    :param n_items: number of all items; None if ``items`` has all.
-    """
-    shown = items[:_MAX_LISTED]
-    n_more = (len(items) if n_items is None else n_items) - len(shown)
-    return separator.join(shown) + (rest.format(n_more) if n_more else '')
 
 
 @contextmanager

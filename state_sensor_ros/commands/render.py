@@ -49,7 +49,7 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.simulators.opening import format_of, read_map
 from state_sensor_ros.simulators.output_names import output_format
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.texts import listed, one_line
 
 _MAX_PIXELS = 1e8
 # Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
@@ -81,8 +81,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
     texts = size_of(args.output)
     if unnamed:
-        more = f' and {len(unnamed) - _N_NAMES} more' if len(unnamed) > _N_NAMES else ''
-        texts.append(f'curves without room for a name: {", ".join(unnamed[:_N_NAMES])}{more}')
+        texts.append(f'curves without room for a name: {listed(unnamed, _N_NAMES)}')
     show_result(args.output, [*facts, '; '.join(filter(None, [*texts, opening(args.output)]))],
                 is_quiet=args.quiet)
 

@@ -20,7 +20,7 @@ import stat
 from typing import cast
 
 from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import bar_type, listed
+from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.bags.bag_metadata import STORAGE_OF_SUFFIX
@@ -32,7 +32,7 @@ from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, listed
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -132,6 +132,6 @@ def _losses(repair: BagRepair) -> str:
     defects = f' ({"; ".join(repair.defects)})' if repair.defects else ''
     if not repair.losses and not repair.n_lost:
         return f'nothing was lost{defects}'
-    losses = listed(repair.losses, '; ', '; {} more places')
+    losses = listed(repair.losses, separator='; ', rest='; {} more places')
     n_lost = f'{counted(repair.n_lost, "message")}: ' if repair.n_lost else ''
     return f'lost: {n_lost}{losses or "not known where"}{defects}'

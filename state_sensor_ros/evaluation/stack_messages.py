@@ -45,7 +45,7 @@ from state_sensor_ros.files.bags.bag_recording import NOT_SUCH
 from state_sensor_ros.files.bags.bag_topics import definition
 from state_sensor_ros.frame import Floats, NS_PER_S
 from state_sensor_ros.rotations import global_from_body, quaternion_product
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, listed
 from state_sensor_ros.topics.tables import UNKNOWN_VARIANCE
 
 # Number of float64 in a message; its only field is ``values``.
@@ -395,8 +395,7 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
 def _listed(topics: Collection[str]) -> str:
     """Return names of topics as text; of many, those of the usual ones first."""
     names = sorted(topics, key=lambda name: 'odometry' in name)
-    more = f' and {len(names) - _N_LISTED} more' if len(names) > _N_LISTED else ''
-    return ', '.join(names[:_N_LISTED]) + more or 'none'
+    return listed(names, _N_LISTED) or 'none'
 
 
 def _objects(name: str, evaluable: Sequence[TopicKey]) -> TopicKey | None:

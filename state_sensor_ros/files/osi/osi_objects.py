@@ -36,7 +36,7 @@ from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, listed
 
 # Tag of all stationary objects of a trace.
 STATIONARY = 'stationary'
@@ -202,11 +202,10 @@ class OsiNotes:
     def lines(self) -> Iterator[str]:
         for kind, places in self._places.items():
             text, option = _TEXTS[kind]
-            n_more = self._counts[kind] - len(places)
-            more = f' and {n_more} more' if n_more else ''
             noun, _, rest = text.partition('s ')
-            yield f'{counted(self._counts[kind], noun)} {rest}: {", ".join(places)}{more}' + (
-                f'; {option}' if option else '')
+            yield (f'{counted(self._counts[kind], noun)} {rest}: '
+                   + listed(places, n_items=self._counts[kind])
+                   + (f'; {option}' if option else ''))
 
 
 def _columns(*names: str) -> list[int]:
