@@ -46,7 +46,7 @@ from state_sensor_ros.files.bags.bag_metadata import is_bag
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.whole.part import parts_of
 from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
-from state_sensor_ros.simulators.search import find_recordings, FoundRecording
+from state_sensor_ros.simulators.search import find_recordings, FoundRecording, refuse_same
 from state_sensor_ros.texts import counted, listed
 
 # Limit of the wait for an output, which a network file system may delay, s.
@@ -180,13 +180,7 @@ def _outputs_of(found: Sequence[FoundRecording], folder: str,
         if str(Path(output)) in folders:
             outputs[recording] = os.path.join(
                 folder, f'{recording.place}_{file_format.name}{suffix}')
-    sources: dict[str, str] = {}
-    for recording, output in outputs.items():
-        other = sources.setdefault(output, recording.path)
-        if other != recording.path:
-            raise ConfigError('IN', f'two recordings for the same output {output}: {other} and '
-                              f'{recording.path}',
-                              'different names, or a command for each')
+    refuse_same((output, recording.path) for recording, output in outputs.items())
     return list(outputs.items())
 
 
