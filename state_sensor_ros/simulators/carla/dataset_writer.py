@@ -55,7 +55,7 @@ from state_sensor_ros.simulators.carla.dataset import (
     sensor_file_name,
 )
 from state_sensor_ros.simulators.carla.frame_payload import server_points
-from state_sensor_ros.simulators.carla.images import color_bytes
+from state_sensor_ros.simulators.carla.images import color_bytes, PNG_SIGNATURE
 from state_sensor_ros.simulators.carla.measurement import OLD_BOX_NAME
 from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
 from state_sensor_ros.simulators.carla.sensors import (
@@ -196,7 +196,6 @@ _LEVEL: Final = 1
 _WINDOW_BITS, _MEMORY_LEVEL = 15, 9
 # The difference to the pixel on the left.
 _FILTER: Final = 1
-_SIGNATURE: Final = b'\x89PNG\r\n\x1a\n'
 # Width, height, bits per color, red green blue, and the only methods.
 _HEADER: Final = struct.Struct('>IIBBBBB')
 _BITS, _RGB = 8, 2
@@ -228,7 +227,7 @@ def format_image(image: EncodedImage) -> bytes:
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS, _MEMORY_LEVEL, strategy)
     packed = packer.compress(rows.data) + packer.flush()
     head = _HEADER.pack(width, height, _BITS, _RGB, 0, 0, 0)
-    return b''.join((_SIGNATURE, *_chunk(b'IHDR', head), *_chunk(b'IDAT', packed),
+    return b''.join((PNG_SIGNATURE, *_chunk(b'IHDR', head), *_chunk(b'IDAT', packed),
                      *_chunk(b'IEND', b'')))
 
 

@@ -73,7 +73,7 @@ _USUAL_MODES: Final = ('RGB', 'RGBA')
 # The first chunk of a PNG file: its size and the bits of each color.
 _HEADER: Final = struct.Struct('>8s4x4sIIB')
 _WIDE_BITS: Final = 16
-_SIGNATURE: Final = b'\x89PNG\r\n\x1a\n'
+PNG_SIGNATURE: Final = b'\x89PNG\r\n\x1a\n'
 # Errors of Pillow for a file that is damaged, cut short or no PNG.
 _NO_IMAGE: Final = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
                     Image.DecompressionBombError)
@@ -184,7 +184,7 @@ def _png_header(image: EncodedImage) -> tuple[int, int, int]:
     if len(head) < _HEADER.size:
         raise DecodeError(_where(image), counted(len(image.data), 'byte'), 'a PNG file')
     signature, chunk, width, height, n_bits = _HEADER.unpack(head)
-    if (signature, chunk) != (_SIGNATURE, b'IHDR'):
+    if (signature, chunk) != (PNG_SIGNATURE, b'IHDR'):
         raise DecodeError(_where(image), f'{counted(len(image.data), "byte")} with another '
                           'beginning', 'a PNG file')
     if not 0 < width * height <= _MAX_PIXELS:

@@ -75,7 +75,7 @@ _LONGEST_MARK = 4
 # Members of a closed-loop scenario, a file that is sometimes confused with a trajectory.
 _SCENARIO_KEYS = frozenset({'vehicles', 'trigger_boxes', 'tagged_actors'})
 
-_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class TrajectoryWriter:
         :param payload: UTF-8.
         """
         text = (payload if is_strict_json(payload) else repaired(payload)).strip()
-        frames = [bytes(frame) for frame in _ELEMENTS.decode(text)] if text.startswith(b'[') \
+        frames = [bytes(frame) for frame in ELEMENTS.decode(text)] if text.startswith(b'[') \
             else [text]
         for frame in frames:
             self._handle.write((b',\n' if self.n_frames else b'[\n') + frame)

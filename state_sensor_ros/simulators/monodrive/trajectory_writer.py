@@ -56,6 +56,7 @@ from state_sensor_ros.simulators.monodrive.decoder import (
 from state_sensor_ros.simulators.monodrive.single_actors import STRING_KEY
 from state_sensor_ros.simulators.monodrive.trajectory import (
     complete_trajectory,
+    ELEMENTS,
     MAX_ELEMENT_BYTES,
     read_payloads,
     TrajectoryWriter,
@@ -85,7 +86,6 @@ class _Actor(msgspec.Struct):
     position: msgspec.Raw = msgspec.Raw()
 
 
-_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _ACTOR = msgspec.json.Decoder(_Actor)
 _TEXT = msgspec.json.Decoder(str)
 
@@ -112,7 +112,7 @@ class TagFilter:
 
     def _frames(self, payload: bytes) -> list[bytes]:
         if payload.lstrip()[:1] == b'[':
-            return [self._frame(bytes(element)) for element in _ELEMENTS.decode(payload)]
+            return [self._frame(bytes(element)) for element in ELEMENTS.decode(payload)]
         return [self._frame(payload)]
 
     def _frame(self, payload: bytes) -> bytes:
@@ -140,7 +140,7 @@ class TagFilter:
         """Filter an array of actors; another value stays unchanged."""
         if bytes(group)[:1] != b'[':
             return group
-        actors = _ELEMENTS.decode(group)
+        actors = ELEMENTS.decode(group)
         kept = [actor for actor in actors if self._passes(actor)]
         return group if len(kept) == len(actors) else msgspec.Raw(msgspec.json.encode(kept))
 

@@ -262,9 +262,6 @@ def is_truth(type_name: str, encoding: str) -> bool:
     return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}
 
 
-PLAIN = '.osi'
-
-
 class OsiRecording(TimedRecording):
     """A trace; a frame is one message."""
 
@@ -322,7 +319,7 @@ class OsiRecording(TimedRecording):
 def open_trace(path: str, options: ReadOptions) -> OsiRecording:
     where = Path(path)
     file: MessageFile
-    if where.name.endswith(PLAIN):
+    if where.name.endswith('.osi'):
         if options.topic:
             raise TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
                                         'an MCAP file, or no topic')
