@@ -44,9 +44,9 @@ _HEAD_BYTES = 4096
 
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from compression import zstd as zstd
 else:
-    from backports import zstd
+    from backports import zstd as zstd
 
 _FRAME_HEADER_BYTES = 18
 

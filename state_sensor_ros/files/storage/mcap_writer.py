@@ -19,7 +19,6 @@ from itertools import accumulate, chain
 from pathlib import Path
 from queue import SimpleQueue
 import struct
-import sys
 import threading
 from zlib import crc32
 
@@ -28,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinitionFormat
 
+from state_sensor_ros.files.storage.input_file import zstd
 from state_sensor_ros.files.storage.mcap_file import (
     CRC,
     FOOTER_RECORD,
@@ -53,12 +53,6 @@ _EXTENT, _TWO_NUMBERS = struct.Struct('<QQ'), struct.Struct('<HH')
 _COUNTS, _COUNT, _GROUP = struct.Struct('<QHIIIIQQI'), struct.Struct('<HQ'), struct.Struct('<BQQ')
 # Name of the metadata record, and the key of the text in it.
 _METADATA, _METADATA_KEY = 'rosbag2', 'serialized_metadata'
-
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 MAX_TIME_NS = 2**63 - 1
 # The chunk that is collected, one that waits and one that is written.
