@@ -15,16 +15,11 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.errors import (
-    ConfigError,
-    importing,
-    MissingFileError,
-    reason_of,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import ConfigError, importing, MissingFileError, reason_of
 from state_sensor_ros.files.formats import PARQUET
 from state_sensor_ros.files.tables.table_columns import selected
 from state_sensor_ros.files.tables.table_output import TableBuilder
+from state_sensor_ros.files.tables.table_recording import parquet_error
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import open_recording
 from state_sensor_ros.library.frame_stream import Stream
@@ -92,10 +87,7 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
         except FileNotFoundError as error:
             raise MissingFileError(os.fspath(source), reason_of(error)) from error
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.strerror:
-                raise TrajectoryFormatError(os.fspath(source), reason_of(error)) from error
-            raise TrajectoryFormatError(os.fspath(source), ' '.join(str(error).split()),
-                                        'a Parquet file') from error
+            raise parquet_error(os.fspath(source), error) from error
     with open_recording(source, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit, parameters=parameters) as recording:
         return table_of(_first(recording, n_frames, seconds), names, source=recording.name,

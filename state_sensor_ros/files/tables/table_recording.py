@@ -81,6 +81,14 @@ _TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 
 
+def parquet_error(name: str, error: Exception) -> TrajectoryFormatError:
+    """Return an error of pyarrow or of the file as one that names the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return TrajectoryFormatError(name, reason_of(error))
+    found = ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
+    return TrajectoryFormatError(name, found, 'a Parquet file')
+
+
 class TableRecording(FrameFile):
     """The rows of a Parquet file as frames."""
 
@@ -102,7 +110,7 @@ class TableRecording(FrameFile):
             raise
         except self._failures as error:
             self.close()
-            raise self._error(error) from error
+            raise parquet_error(self.name, error) from error
 
     def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
@@ -153,12 +161,6 @@ class TableRecording(FrameFile):
             raise TrajectoryFormatError(f'{self.name}: {DEFAULT_SIZES}', repr(text)[1:_MAX_SHOWN],
                                         'three lengths for each class') from error
 
-    def _error(self, error: Exception) -> TrajectoryFormatError:
-        if isinstance(error, OSError) and error.strerror:
-            return TrajectoryFormatError(self.name, reason_of(error))
-        found = ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
-        return TrajectoryFormatError(self.name, found, 'a Parquet file')
-
     def read(self) -> Iterator[FrameLike]:
         """Yield the frames; one without actors has no rows."""
         return (item for item, _ in self._placed())
@@ -193,7 +195,7 @@ class TableRecording(FrameFile):
         except TrajectoryFormatError:
             raise
         except self._failures as error:
-            raise self._error(error) from error
+            raise parquet_error(self.name, error) from error
 
     def _placed(self) -> Iterator[tuple[FrameLike, tuple[int, int]]]:
         import pyarrow as pa
