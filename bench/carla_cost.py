@@ -105,8 +105,8 @@ def drawn_images(rng):
     shade = (10.0 * np.sin(x / 20) * np.cos(y / 15))[..., None]
     images = {f'{side}RGB': colors[classes] + shade + rng.normal(0.0, 3.0, (*y.shape, 3))
               for side in ('Central', 'Left', 'Right')}
-    metres = np.where(classes == 0, 1000.0, 140.0 / below + rng.normal(0.0, 0.01, y.shape))
-    counts = (metres / 1000.0 * (2 ** 24 - 1)).astype(int)
+    meters = np.where(classes == 0, 1000.0, 140.0 / below + rng.normal(0.0, 0.01, y.shape))
+    counts = (meters / 1000.0 * (2 ** 24 - 1)).astype(int)
     images['CentralDepth'] = np.stack((counts, counts >> 8, counts >> 16), -1) & 255
     images['CentralSemanticSeg'] = np.stack((classes, 0 * classes, 0 * classes), -1)
     return images

@@ -360,7 +360,7 @@
     return { left, right, bottom, top };
   };
 
-  const metresPerPixel = () => {
+  const metersPerPixel = () => {
     const [low, high] = map.layout.xaxis.range;
     const width = follow.checked ? 2 * following.half : high - low;
     return width / Math.max(map.clientWidth - MARGINS, 1);
@@ -381,7 +381,7 @@
   };
 
   const drawMap = async () => {
-    const { traces, ego } = snapshot(now, metresPerPixel());
+    const { traces, ego } = snapshot(now, metersPerPixel());
     egoNow = ego;
     const each = (name) => traces.map((trace) => trace[name]);
     await Plotly.update(

@@ -70,17 +70,17 @@ class Interruption:
     """SIGINT or SIGTERM, recorded by the handler and raised at safe points by :meth:`follow`."""
 
     def __init__(self) -> None:
-        self._is_signalled = False
+        self._is_signaled = False
         for signum in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signum, self._note)
 
     def follow(self) -> None:
         """Raise KeyboardInterrupt after a signal."""
-        if self._is_signalled:
+        if self._is_signaled:
             raise KeyboardInterrupt
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        self._is_signalled = True
+        self._is_signaled = True
 
 
 def main() -> int:

@@ -59,7 +59,7 @@ def frame(number, elapsed, *packets, duration=0.05):
 
 
 def drive(n_frames=6, *, has_more=True, step=0.05):
-    """Return a log: a hero that climbs in a curve, a lorry, a person, a light, a sign, a cone."""
+    """Return a log: a hero that climbs in a curve, a truck, a person, a light, a sign, a cone."""
     parts = [header()]
     for i in range(n_frames):
         t = i * step

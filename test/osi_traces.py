@@ -51,7 +51,7 @@ def add_vehicle(message, number, time_s=0.0):
 
 
 def add_lanes(message, n_lanes=3, road='7'):
-    """Add logical lanes of one road of OpenDRIVE, from lane -1 outwards."""
+    """Add logical lanes of one road of OpenDRIVE, from lane -1 outward."""
     for i in range(n_lanes):
         lane = message.logical_lane.add()
         lane.id.value = 100 + i

@@ -43,7 +43,7 @@ _SHORTEST_S = 1e-3
 
 OnSilence = Callable[[str], None]
 _Result = TypeVar('_Result')
-# Time between two checks whether the wait was cancelled.
+# Time between two checks whether the wait was canceled.
 _PERIOD_S = 0.05
 
 # Family, kind, protocol, canonical name, address.
@@ -350,7 +350,7 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
 
 def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STREAM,
                  flags: int = 0) -> Addresses:
-    """Return the addresses of a host; the wait for the resolver cannot be cancelled."""
+    """Return the addresses of a host; the wait for the resolver cannot be canceled."""
     # flags: as for ``getaddrinfo``.
     try:
         return socket.getaddrinfo(host, port, type=kind, flags=flags)

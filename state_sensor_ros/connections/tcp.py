@@ -165,7 +165,7 @@ class TcpSource(LiveSource):
     def _receive(self) -> Iterator[Packet]:
         """Yield the packets of one connection until the peer closes it between two."""
         connected, framer = self._connection.open_socket, self._new_framer(self._where)
-        receive_into, acknowledge = connected.recv_into, _acknowledgement(connected)
+        receive_into, acknowledge = connected.recv_into, _acknowledgment(connected)
         ahead = memoryview(bytearray(_AHEAD_BYTES))
         # Stop reading on close: unread data makes the kernel send RST, which frees a blocked
         # peer; otherwise it waits for another minute.
@@ -209,12 +209,12 @@ def _packets_of(framer: Framer, data: memoryview) -> Iterator[Packet | None]:
         data = data[n_bytes:]
 
 
-def _acknowledgement(connected: socket.socket) -> Callable[[], object]:
+def _acknowledgment(connected: socket.socket) -> Callable[[], object]:
     """
     Return a function that has the kernel acknowledge at once the bytes received last.
 
     A peer with Nagle's algorithm holds a frame back until the previous one is acknowledged, and
-    the kernel delays an acknowledgement without data by up to 40 ms.
+    the kernel delays an acknowledgment without data by up to 40 ms.
     """
     if not hasattr(socket, 'TCP_QUICKACK'):  # Linux only
         return lambda: None

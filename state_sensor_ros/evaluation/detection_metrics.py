@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Detection metrics by the formulae of nuscenes-devkit 1.2.0: AP, true-positive errors, NDS.
+Detection metrics by the formulas of nuscenes-devkit 1.2.0: AP, true-positive errors, NDS.
 
 Source: ``nuscenes/eval/detection/algo.py`` and ``common/utils.py``, without class ranges and point
 filters. Errors are given as plain means over the matches at 2 m, and as nuScenes' means over

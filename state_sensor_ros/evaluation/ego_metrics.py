@@ -146,13 +146,13 @@ def _angles(turns_xyzw: Floats) -> Floats:
 
 def _distance_marks(truth: EgoPoses, length_m: float) -> Rows:
     """Return the rows at which at least a length has been traveled since the last one."""
-    rows, travelled = [0], 0.0
+    rows, traveled = [0], 0.0
     steps = np.linalg.norm(np.diff(truth.poses[:, :3], axis=0), axis=1).tolist()
     for row, step in enumerate(steps, 1):
-        travelled += step
-        if travelled >= length_m:
+        traveled += step
+        if traveled >= length_m:
             rows.append(row)
-            travelled = 0.0
+            traveled = 0.0
     return np.array(rows if len(truth.poses) else [], np.int64)
 
 

@@ -117,7 +117,7 @@ class FileSource:
         """
         Continue with the first frame at or after a time, even while paused.
 
-        A seek backwards appears as a restart of the simulator.
+        A seek backward appears as a restart of the simulator.
         """
         if not math.isfinite(seconds):
             raise ConfigError('seek', str(seconds), 'seconds from the beginning')

@@ -73,7 +73,7 @@ class PlanarBoxes:
         return PlanarBoxes(*(getattr(self, name)[rows] for name in _MEMBERS))
 
     def speeds(self) -> Floats:
-        """Return (K,) m/s along the headings, negative for backwards, NaN if unknown."""
+        """Return (K,) m/s along the headings, negative for backward, NaN if unknown."""
         return _dot(self.velocities, self.headings)
 
 

@@ -79,7 +79,7 @@ class Snapshot:
     before: Frame | None  # the frame before it in the same run, None for none
 
 
-class _Cancelled(Exception):  # noqa: N818
+class _Canceled(Exception):  # noqa: N818
     """The stream was stopped while the frame was processed."""
 
 
@@ -126,7 +126,7 @@ class Pipeline:
         self._last_number = -1
         # Held while messages are sent, so that cancel() does not separate those of one frame.
         self._sending = threading.Lock()
-        self._is_cancelled = False
+        self._is_canceled = False
         self._unknown_members: frozenset[str] = frozenset()
         self._are_clocks_reported = self._are_tags_checked = False
 
@@ -154,7 +154,7 @@ class Pipeline:
 
     def begin(self) -> None:
         """Start a new stream: samples before its first frame do not count as missed."""
-        self._is_cancelled = False
+        self._is_canceled = False
         self._last_number = -1
         self.stamper.resume()
         # cancel() has deleted the markers of displays.
@@ -167,7 +167,7 @@ class Pipeline:
         May be called from any thread; a frame that is being sent is completed first.
         """
         with self._sending:
-            self._is_cancelled = True
+            self._is_canceled = True
             self._held.clear()
             self._close_topics()
 
@@ -186,7 +186,7 @@ class Pipeline:
         except DecodeError as error:
             self.counters.n_skipped += 1
             self._report_error('payload', error)
-        except _Cancelled:
+        except _Canceled:
             return False
         except Exception as error:  # noqa: BLE001
             # A frame, or a defect that it triggers, must not end the node.
@@ -370,7 +370,7 @@ class Pipeline:
         settings = self._pending.popleft()
         # Under the lock, so that either this or cancel() closes the topics.
         with self._sending:
-            if not self._is_cancelled:
+            if not self._is_canceled:
                 self._close_topics(settings)
             self._settings, self._delay_s = settings, settings.perception.delay
             self._codec.encoder.reconfigure(settings)
@@ -388,8 +388,8 @@ class Pipeline:
 
     def _send(self, messages: Messages) -> None:
         with self._sending:
-            if self._is_cancelled:
-                raise _Cancelled
+            if self._is_canceled:
+                raise _Canceled
             stamp_ns = max(self.stamper.stamp_ns, 0)
             if self._delay_s or self._held:
                 late = [message for message in messages if message[0].is_perceived]

@@ -23,7 +23,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 
-# Middleware whose acknowledgements are those of the subscribers; that of Zenoh returns at once.
+# Middleware whose acknowledgments are those of the subscribers; that of Zenoh returns at once.
 _ACKNOWLEDGING = ('fastrtps', 'cyclonedds', 'connext', 'gurumdds')
 # How long messages take to subscribers that do not acknowledge them, s.
 _IN_FLIGHT_S = 0.1

@@ -40,7 +40,7 @@ _WIDTH_DIGITS = 2
 # Colors by kind, rgb 0..1; all others are gray.
 _COLORS = {'driving': (0.75, 0.78, 0.82), 'junction': (0.45, 0.5, 0.55),
            'biking': (0.75, 0.45, 0.35), 'sidewalk': (0.35, 0.6, 0.45)}
-_GREY = 0.55, 0.58, 0.62
+_GRAY = 0.55, 0.58, 0.62
 # Of the surfaces of lanes: RViz turns lines once, to where its camera is when they come, and
 # hardly shows them from elsewhere. m below the lines, m narrower than the lane, brightness
 # relative to the lines.
@@ -169,7 +169,7 @@ def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[NewTopicE
 def _marker(namespace: str, color_of: str, number: int, points_xyz: Floats,
             line_width: float = 0.0, width: float = 0.0) -> dict[str, object]:
     """Return lines if ``line_width`` is not 0, otherwise triangles."""
-    color = np.array(_COLORS.get(color_of, _GREY)) * (1.0 if line_width else _DARKER)
+    color = np.array(_COLORS.get(color_of, _GRAY)) * (1.0 if line_width else _DARKER)
     scale = (line_width, width, 0.0) if line_width else (1.0, 1.0, 1.0)
     return {'ns': namespace, 'id': number, 'type': _LINE_LIST if line_width else _TRIANGLE_LIST,
             'action': _ADD, 'points': points_xyz, **dict(zip('xyz', scale, strict=True)),

@@ -145,7 +145,7 @@ def test_durations_are_rounded_alike(tmp_path, capsys, refusal):
          'an actor that passes undesired_tags vehicle object cone traffic_sign'),
         (['--actors', 'Nobody', '--desired-tags', 'ego'], 'the actor Nobody')]))
 def test_selection_without_actors_is_an_error(tmp_path, monkeypatch, capsys, command, case):
-    """A misspelt tag gave an empty output."""
+    """A misspelled tag gave an empty output."""
     words, text = case
     monkeypatch.chdir(tmp_path)
     assert main([command[0], str(SAMPLE), command[1], '--end', '0', *words]) == 1

@@ -106,7 +106,7 @@ def ego_box(picture):
     return at.min(axis=0), at.max(axis=0)
 
 
-def test_picture_shows_the_box_where_it_is_in_metres():
+def test_picture_shows_the_box_where_it_is_in_meters():
     low, high = ego_box(drawn(standing(0.0, 0.0)))
     moved_low, moved_high = ego_box(drawn(standing(10.0, 6.0)))
     # x to the right, y up, both at the same scale.

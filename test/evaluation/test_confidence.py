@@ -84,7 +84,7 @@ def evaluated(stacks, sums=None):
 
 
 def right(**shifts):
-    """Return the rows of cars, some of them off by metres along y; None for a miss."""
+    """Return the rows of cars, some of them off by meters along y; None for a miss."""
     return [(name, x, shifts.get(name, 0.0)) for name, x in CARS.items()
             if shifts.get(name, 0.0) is not None]
 
@@ -161,7 +161,7 @@ def drawn_sums(offsets, are_there=None):
     """
     Return the sums of a car that drives along x with another one 5 m beside it.
 
-    :param offsets: (100, 7), how far each path is off towards the other car.
+    :param offsets: (100, 7), how far each path is off toward the other car.
     :param are_there: (100,) whether the stack has the car.
     """
     builder, names = GroundTruthBuilder('truth'), ('a', 'b')

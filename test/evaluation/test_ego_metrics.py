@@ -100,7 +100,7 @@ def test_constant_offset_is_no_relative_error():
     assert scores.statistics['rpe/1m/translation']['max'] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_wrong_scale_of_ways_of_exactly_a_metre():
+def test_wrong_scale_of_ways_of_exactly_a_meter():
     scores = score_ego(ego_poses(along_x(11, 1.1)), ego_poses(along_x(11)), 'none')
     assert scores.statistics['rpe/1m/translation']['rmse'] == pytest.approx(0.1)
     assert scores.statistics['rpe/10m/translation']['mean'] == pytest.approx(1.0)

@@ -116,7 +116,7 @@ def test_table_for_people(capsys, drive, stack):
     (['--undesired-tags', 'vehicle'], 'no selected frame has an actor that passes'),
     (['--actors', 'nobody'], 'no selected frame has the actor nobody; there are ')])
 def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
-    """A misspelt tag or name gave an evaluation against no objects."""
+    """A misspelled tag or name gave an evaluation against no objects."""
     errors = evaluate(stack, '--topic', TRACKING, *words, code=1)
     assert text in errors
     assert 'found no selected object in any frame; expected at least one selected object' in errors
@@ -344,12 +344,12 @@ def test_options_with_several_values_leave_truth_and_stack(capsys, drive, stack,
 
 # Hostile bags: what a broken or malicious stack may write.
 def test_unusable_poses_are_dropped(tmp_path, capsys, evaluate, stack, drive):
-    def spoilt(message, log_ns):
+    def spoiled(message, log_ns):
         pose = message.objects[0].kinematics.pose_with_covariance.pose
         pose.position.x = math.nan
         pose = message.objects[1].kinematics.pose_with_covariance.pose
         pose.orientation.x = pose.orientation.y = pose.orientation.z = pose.orientation.w = 0.0
-    bag = changed(stack, tmp_path / 'bag', spoilt)
+    bag = changed(stack, tmp_path / 'bag', spoiled)
     car = evaluate(bag)['detection']['classes']['car']
     assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
@@ -379,12 +379,12 @@ def test_numbers_of_a_large_variance_are_unknown(tmp_path, evaluate, stack):
 @pytest.mark.parametrize('length', one_of([0.0, math.nan, 1e-200, 0.5, 1e200], n_always=2))
 def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive, stack, length):
     """As those of objects: a quaternion far from unit length is not a rotation."""
-    def spoilt(message, log_ns):
+    def spoiled(message, log_ns):
         if next(count) % 2 == 0:
             turn = message.pose.pose.orientation
             turn.x, turn.y, turn.z, turn.w = 0.0, 0.0, 0.0, length
     count = iter(range(N_FRAMES))
-    bag = changed(stack, tmp_path / 'bag', spoilt, (EGO,))
+    bag = changed(stack, tmp_path / 'bag', spoiled, (EGO,))
     result = evaluate(bag)
     # They are counted once: the ground truth is there.
     assert (result['frames'], result['frames_without_truth']) == (N_FRAMES / 2, 0)
@@ -395,7 +395,7 @@ def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive
         'or not rotations\n')
     count = iter([0] * N_FRAMES)
     assert f'found {N_FRAMES} poses that are not finite or not rotations; expected' in evaluate(
-        changed(stack, tmp_path / 'all', spoilt, (EGO,)), code=1)
+        changed(stack, tmp_path / 'all', spoiled, (EGO,)), code=1)
     # The same poses as the ground truth of another program.
     truth = write_bag(tmp_path / 'truth', [*messages_of(bag), *messages_of(stack, (TRACKING,))])
     assert evaluate(stack, '--topic', EGO, truth=truth)['ego']['rpe_rmse'] < 0.02
@@ -665,10 +665,10 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, refusal, drive, st
     """Rows of both bags with their names; each is compared with the earlier one of its name."""
     pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
 
-    def off(metres):
+    def off(meters):
         def move(message, log_ns):
             for position in positions_of(message.objects):
-                position.x += metres
+                position.x += meters
         return move
     for folder, shifts in (('old', (0.1, 0.2)), ('new', (0.3, 0.1))):
         for name, shift in zip(('one', 'two'), shifts, strict=True):

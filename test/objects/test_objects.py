@@ -27,7 +27,7 @@ HALF = 0.5 ** 0.5
 # Axes of a box x, y, z that are the actor's y, z, x: width, height, length.
 PERMUTED = (0.5, 0.5, 0.5, 0.5)
 LEVEL = (0.0, 0.0, 0.0, 1.0)
-# On a slope, on a bank, on both while turned, backwards.
+# On a slope, on a bank, on both while turned, backward.
 ATTITUDES = ((0.0, 0.0, 0.0), (0.0, -0.2, 0.0), (0.15, 0.0, 0.0), (0.1, 0.25, 2.5),
              (0.0, 0.0, math.pi))
 

@@ -121,7 +121,7 @@ def test_axes_turn_with_the_yaw_and_the_global_velocity_stays():
         == pytest.approx(expected[:, :2, 0])
 
 
-def test_edges_are_never_shorter_than_ten_centimetres():
+def test_edges_are_never_shorter_than_ten_centimeters():
     sizes = Sensor(seed=1, size_std=5.0).perceived(scene(PLACES)).objects.sizes
     assert sizes.min() == 0.1
     assert sizes.max() > SIZE[0]

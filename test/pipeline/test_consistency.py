@@ -54,7 +54,7 @@ def times(vector, factors):
             vector[axis] *= factor
 
 
-def metres(frame):
+def meters(frame):
     """Send lengths and velocities in meters, which is consistent but a hundred times too small."""
     hundredth = dict.fromkeys('xyz', 0.01)
     for state in states(frame):
@@ -65,7 +65,7 @@ def metres(frame):
             times(box['extents'], hundredth)
 
 
-def velocity_in_metres(frame):
+def velocity_in_meters(frame):
     for state in states(frame):
         times(state['odometry']['linear_velocity'], dict.fromkeys('xyz', 0.01))
 
@@ -110,8 +110,8 @@ def test_consistency_of_real_recordings(path):
 
 
 @pytest.mark.parametrize(('change', 'words'), [
-    (metres, 'lengths are not in the expected unit'),
-    (velocity_in_metres, 'not in the same units'),
+    (meters, 'lengths are not in the expected unit'),
+    (velocity_in_meters, 'not in the same units'),
     (velocity_of_body, 'not in the same units or axes'),
     (y_left, 'y is not mirrored'),
     (all_right_handed, 'y is not mirrored'),

@@ -199,7 +199,7 @@ def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monk
     assert [type(defect) for defect in defects] == [TypeError]
 
 
-def test_pipeline_publishes_nothing_after_it_was_cancelled():
+def test_pipeline_publishes_nothing_after_it_was_canceled():
     sink = ListSink()
     pipeline = pipeline_into(sink, Settings(debug_drawing=True))
     assert pipeline.process(crowd(1, 'car'), 0)
@@ -235,22 +235,22 @@ class Topics(SilentSink):
 
     def open(self, topics):
         topics = list(topics)
-        if any('cancelling' in topic.name for topic in topics):
+        if any('canceling' in topic.name for topic in topics):
             self.pipeline.cancel()
 
     def publish(self, messages, stamp_ns):
         self.messages += [data for topic, data in messages if topic.name == self._name]
 
 
-def test_pipeline_publishes_actors_of_a_frame_that_was_cancelled_with_the_next_one():
+def test_pipeline_publishes_actors_of_a_frame_that_was_canceled_with_the_next_one():
     sink = Topics('~/actors', NOTHING)
     pipeline = pipeline_into(sink)
     assert pipeline.process(crowd(1, 'a'), 0)
-    assert not pipeline.process(crowd(2, 'a', 'cancelling'), 0)
+    assert not pipeline.process(crowd(2, 'a', 'canceling'), 0)
     assert len(sink.messages) == 1
     pipeline.begin()
     for number in (3, 4):
-        assert pipeline.process(crowd(number, 'a', 'cancelling'), 0)
+        assert pipeline.process(crowd(number, 'a', 'canceling'), 0)
         assert len(sink.messages) == 2
     assert pipeline.counters.n_published == 3
 
@@ -279,7 +279,7 @@ def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
     pipeline = pipeline_into(sink, settings)
     pipeline.process(crowd(1, 'a'), 0)
     n_before = len(sink.messages)
-    assert not pipeline.process(crowd(2, 'cancelling'), 0)
+    assert not pipeline.process(crowd(2, 'canceling'), 0)
     assert not pipeline.process(crowd(3, 'b'), 0)
     pipeline.cancel()
     # Two calls of cancel(), and nothing in between.

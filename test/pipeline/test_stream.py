@@ -52,17 +52,17 @@ class Processor:
     def __init__(self, process=lambda packet: None, n_frames=1):
         self.calls, self.numbers = [], []
         self._process, self._n_frames = process, n_frames
-        self.is_cancelled = False
+        self.is_canceled = False
 
     def split(self, item):
         return [item] * self._n_frames
 
     def begin(self):
-        self.is_cancelled = False
+        self.is_canceled = False
         self.calls.append('begin')
 
     def cancel(self):
-        self.is_cancelled = True
+        self.is_canceled = True
         self.calls.append('cancel')
 
     def apply_settings(self):
@@ -72,7 +72,7 @@ class Processor:
         self.calls.append(item.sample_count)
         self.numbers.append(number)
         self._process(item)
-        return not self.is_cancelled
+        return not self.is_canceled
 
 
 def stream_of(source, processor, *, queue=None, **options):

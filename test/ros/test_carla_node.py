@@ -172,8 +172,8 @@ def check_pixels(images):
                 if round(10 * stamp_of(each)) == 34)
     with Image.open(SAMPLE / 'episode_00000' / 'CentralDepth_00004.png') as file:
         r, g, b = np.moveaxis(np.asarray(file, np.float64), -1, 0)
-    metres = 1000.0 * (r + 256.0 * g + 65536.0 * b) / 16777215.0
-    assert np.frombuffer(bytes(depth.data), '<f4').tolist() == metres.astype('f4').ravel().tolist()
+    meters = 1000.0 * (r + 256.0 * g + 65536.0 * b) / 16777215.0
+    assert np.frombuffer(bytes(depth.data), '<f4').tolist() == meters.astype('f4').ravel().tolist()
     with Image.open(SAMPLE / 'episode_00000' / 'CentralSemanticSeg_00004.png') as file:
         assert bytes(tags.data) == np.asarray(file)[..., 0].tobytes()
 

@@ -339,12 +339,12 @@ class Driver:
         self.simulator.accept()
         self.model.resume()
         if is_flowing and not is_clean:
-            self.resynchronise()
+            self.resynchronize()
         if is_clean:
             # Without a frame the report has no actors.
             self.frames()
 
-    def resynchronise(self):
+    def resynchronize(self):
         """Send a frame that is later than all others, and take over what was counted."""
         self._clock += 1.0
         self._count += 100
@@ -400,7 +400,7 @@ class Driver:
         for _ in range(12):
             self.array()
         if self.overflow == 'drop_oldest':
-            self.resynchronise()
+            self.resynchronize()
             # Frames are in flight no more, as the last one is processed.
             assert self.model.dropped >= n_before
 
@@ -439,7 +439,7 @@ class Driver:
             values = self._last_values = reports[-1]
             if self.overflow == 'drop_oldest' \
                     and int(values.get('frames dropped', 0)) > self.model.dropped:
-                self.resynchronise()
+                self.resynchronize()
                 return False
             return values.get('connection state') == 'connected' \
                 and not self.differences(values)

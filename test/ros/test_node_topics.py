@@ -123,7 +123,7 @@ def test_node_publishes_every_actor_of_every_frame(path, domain, listener, simul
         warm = dict(frames[0])
         number_sent = 0
         while not (tf and whole and all(odometry.values())):
-            # A clock that runs backwards is a restart, after which the real frames follow.
+            # A clock that runs backward is a restart, after which the real frames follow.
             warm = {**warm, 'game_time': 1e6 + number_sent,
                     'sample_count': 1_000_000 + number_sent}
             if isinstance(warm.get('frame'), list) and 'game_time' in warm['frame'][0]:

@@ -109,7 +109,7 @@ def test_publishers_whose_messages_are_not_received_are_named(node, listener):
 
 
 class AtOnce:
-    """A publisher of a middleware that does not wait for acknowledgements."""
+    """A publisher of a middleware that does not wait for acknowledgments."""
 
     def __init__(self, n_subscribers, error=None):
         self._n_subscribers, self._error = n_subscribers, error
@@ -128,8 +128,8 @@ class AtOnce:
 
 @pytest.mark.parametrize(('identifier', 'n_subscribers', 'waits'), [
     ('rmw_zenoh_cpp', 1, True), ('rmw_zenoh_cpp', 0, False), ('rmw_fastrtps_cpp', 1, False)])
-def test_last_messages_do_not_depend_on_acknowledgements(monkeypatch, identifier, n_subscribers,
-                                                         waits):
+def test_last_messages_do_not_depend_on_acknowledgments(monkeypatch, identifier, n_subscribers,
+                                                        waits):
     monkeypatch.setattr(rclpy, 'get_rmw_implementation_identifier', lambda: identifier)
     slept = []
     monkeypatch.setattr(time, 'sleep', slept.append)

@@ -50,7 +50,7 @@ class Faults:
     def __init__(self):
         self.kind, self._last = '', b''
 
-    def spoilt(self, payload):
+    def spoiled(self, payload):
         """Return what is sent in place of a payload."""
         if self.kind == 'damaged':
             return payload[:-5] + b'\xff' * 5
@@ -76,7 +76,7 @@ def brakes_and_says(stack, node, text, is_braking):
 
 def test_pedals_of_monodrive(domain, listener):
     faults = Faults()
-    payloads = (faults.spoilt(frame(i / 20)) for i in count())
+    payloads = (faults.spoiled(frame(i / 20)) for i in count())
     with driven(domain, payloads=payloads, **LONG) as (peer, node):
         stack = Stack(listener).matched()
         stack.publish_until(pedals(throttle=0.5), lambda: controls(peer)
@@ -112,7 +112,7 @@ def test_pedals_of_monodrive(domain, listener):
 def test_speeds_of_carla(domain, listener, monkeypatch, is_synchronous):
     faults, original = Faults(), town_server.measurements_bytes
     monkeypatch.setattr(town_server, 'measurements_bytes',
-                        lambda *args, **options: faults.spoilt(original(*args, **options)))
+                        lambda *args, **options: faults.spoiled(original(*args, **options)))
     episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0, is_synchronous=is_synchronous)
     with CarlaServer(CarlaOptions(rate=20.0, period_s=0.05, episode=episode)) as server, \
             NodeProcess(domain, source='carla', port=server.port, control_input='twist',

@@ -63,7 +63,7 @@ class RingActor:
 
     id: int
     angle: float  # position on the ring, rad
-    speed: float  # along the ring, m/s, negative backwards
+    speed: float  # along the ring, m/s, negative backward
     radius: float  # radius of its lane, m
     half_sizes: tuple[float, float, float]  # half sizes of its box, m
     bank_deg: float = BANK_DEG  # roll angle, degrees
@@ -95,7 +95,7 @@ class DrivenCar:
 
     @property
     def speed(self) -> float:
-        """Speed along the heading, m/s, negative backwards."""
+        """Speed along the heading, m/s, negative backward."""
         return self.body.speed
 
     @property

@@ -57,7 +57,7 @@ class FrameSource(ABC):
     @abstractmethod
     def step(self, amount: int) -> TimedFrame | None:
         """Move by a number of frames, as far as possible, and return the frame there."""
-        # amount: frames, negative ones backwards; the first step of 1 returns the first one.
+        # amount: frames, negative ones backward; the first step of 1 returns the first one.
 
     def rewind(self) -> None:  # noqa: B027
         """Return to the position before the first frame, if the source can go back."""
@@ -93,7 +93,7 @@ class TrajectorySource(FrameSource):
 
     def step(self, amount: int) -> TimedFrame | None:
         """Move within the trajectory, or round it if it loops, and return the frame there."""
-        # amount: number of frames, negative backwards.
+        # amount: number of frames, negative backward.
         target = self._index + amount
         if self._loop and self._frames:
             self._index = target % len(self._frames)

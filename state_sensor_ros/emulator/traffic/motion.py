@@ -115,8 +115,8 @@ class Kinematics:
         # Returns (N, 4) rad/s.
         lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0, -1.0, 1.0])
         ahead = self._wheelbase_m[:, None] * np.array([1.0, 1.0, 0.0, 0.0])
-        per_metre = np.hypot(1 - curvature[:, None] * lateral, curvature[:, None] * ahead)
-        speeds: FloatArray = (rear_speed / self._radius_m)[:, None] * per_metre
+        per_meter = np.hypot(1 - curvature[:, None] * lateral, curvature[:, None] * ahead)
+        speeds: FloatArray = (rear_speed / self._radius_m)[:, None] * per_meter
         return speeds
 
 

@@ -212,7 +212,7 @@ def _columns(*names: str) -> list[int]:
     return [FLOAT_NAMES.index(name) for name in names]
 
 
-_ORIGIN, _CENTRE = _columns('x', 'y', 'z'), _columns('center_x', 'center_y', 'center_z')
+_ORIGIN, _CENTER = _columns('x', 'y', 'z'), _columns('center_x', 'center_y', 'center_z')
 _VELOCITY, _TURNING = _columns('vx', 'vy', 'vz'), _columns('wx', 'wy', 'wz')
 _SPEED, _ANGLES = FLOAT_NAMES.index('speed'), _columns('roll', 'pitch', 'yaw')
 _VALUES = _columns('length', 'width', 'height', 'center_x', 'center_y', 'center_z', 'roll',
@@ -264,7 +264,7 @@ def _set_velocities(floats: Floats) -> None:
     """Replace velocities of origins by those of centers; unknown ones by the speed, if known."""
     unknown = np.isnan(floats[:, _VELOCITY]).any(axis=1)
     forward = global_from_unit(quaternion_from_rpy(floats[unknown][:, _ANGLES]))[:, :, 0]
-    arms = floats[:, _CENTRE] - floats[:, _ORIGIN]
+    arms = floats[:, _CENTER] - floats[:, _ORIGIN]
     moved = transported(floats[:, _VELOCITY + _TURNING], arms, is_finite=False)[:, :3]
     moved[unknown] = floats[unknown, _SPEED, None] * forward
     floats[:, _VELOCITY] = moved

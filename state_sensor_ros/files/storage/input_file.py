@@ -247,7 +247,7 @@ class DecompressedFile(io.RawIOBase):
     """
     The decompressed content of a file, up to its end or to the first fault.
 
-    A seek backwards decompresses from the beginning.
+    A seek backward decompresses from the beginning.
 
     :param source: compressed file, at its beginning; it stays open.
     :param compression: ``gzip``, ``zstd`` or ``lz4``.

@@ -50,7 +50,7 @@ from state_sensor_ros.settings import DEFAULTS, Settings
 _AT = {name: i for i, name in enumerate(FLOAT_NAMES)}
 _POSE, _ANGLES, _TWIST = _AT['x'], _AT['roll'], _AT['vx']
 _ACCELERATION, _SPEED = _AT['ax'], _AT['speed']
-_CENTRE, _SIZE, _S = _AT['center_x'], _AT['length'], _AT['s']
+_CENTER, _SIZE, _S = _AT['center_x'], _AT['length'], _AT['s']
 # Largest number of repeated frames, from a paused simulator, that wait for an acceleration.
 _MAX_REPEATED = 256
 # Larger blocks are not faster, and OpenBLAS would start threads for their products.
@@ -237,7 +237,7 @@ class RowMaker:
             floats[:, _SPEED] = np.where(usable, np.einsum(
                 'ij,ij->i', frame.velocity_xyz, centers.axes[:, :, 0]), np.nan)
         have_centers = usable & (centers.have_boxes | (classes != UNKNOWN))
-        floats[have_centers, _CENTRE:_CENTRE + 3] = centers.poses[have_centers, :3]
+        floats[have_centers, _CENTER:_CENTER + 3] = centers.poses[have_centers, :3]
         floats[have_centers, _SIZE:_SIZE + 3] = centers.sizes[have_centers]
         return centers.have_boxes
 

@@ -121,11 +121,11 @@ def color_bytes(image: EncodedImage) -> npt.NDArray[np.uint8]:
         pixels = np.zeros(shape, np.uint8)
         pixels[..., 0] = np.frombuffer(image.data, np.uint8).reshape(shape[:2])
         return pixels
-    metres = np.frombuffer(image.data, '<f4')
-    is_depth = (metres >= 0.0) & (metres <= FAR_PLANE_M)
+    meters = np.frombuffer(image.data, '<f4')
+    is_depth = (meters >= 0.0) & (meters <= FAR_PLANE_M)
     if not is_depth.all():
-        raise DecodeError(_where(image), f'{metres[~is_depth][0]} m', f'0 to {FAR_PLANE_M:g} m')
-    counts = np.rint(metres.astype(np.float64) * (_DEPTH_MAX / FAR_PLANE_M)).astype('<u4')
+        raise DecodeError(_where(image), f'{meters[~is_depth][0]} m', f'0 to {FAR_PLANE_M:g} m')
+    counts = np.rint(meters.astype(np.float64) * (_DEPTH_MAX / FAR_PLANE_M)).astype('<u4')
     return counts.view(np.uint8).reshape(*shape[:2], 4)[..., :3]
 
 
@@ -140,11 +140,11 @@ def decode_depth(image: EncodedImage) -> DecodedImage:
     else:
         bytes_ = _pixels(image).astype(np.uint32)
         counts = bytes_[..., 0] | bytes_[..., 1] << 8 | bytes_[..., 2] << 16
-    metres = counts.astype(np.float64)
+    meters = counts.astype(np.float64)
     # The product is an integer, exact in float64.
-    metres *= FAR_PLANE_M
-    metres /= _DEPTH_MAX
-    return _decoded(metres.astype('<f4'))
+    meters *= FAR_PLANE_M
+    meters /= _DEPTH_MAX
+    return _decoded(meters.astype('<f4'))
 
 
 def decode_segmentation(image: EncodedImage) -> DecodedImage:
@@ -210,8 +210,8 @@ def _pixels(image: EncodedImage) -> npt.NDArray[np.uint8]:
             return pixels
         if opened.mode.startswith('I'):
             # 16-bit gray: Pillow's conversion would make all but the darkest pixels white.
-            grey = (np.asarray(opened) >> 8).astype(np.uint8)
-            return np.stack((grey, grey, grey), axis=-1)
+            gray = (np.asarray(opened) >> 8).astype(np.uint8)
+            return np.stack((gray, gray, gray), axis=-1)
         return np.asarray(opened.convert('RGB'))
     except DecodeError:
         raise

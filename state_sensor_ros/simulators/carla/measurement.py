@@ -207,7 +207,7 @@ def _converted(value: object, type_: type[_Type], path: str) -> _Type:
 BOX_NAME, OLD_BOX_NAME = 'bounding_box', 'box_extent'
 
 # Half sizes of agents are in cm in 0.8.0, in m in 0.8.1, and no message has the version. In cm
-# the height of a child is above this, in m the length of a lorry below.
+# the height of a child is above this, in m the length of a truck below.
 _GREATEST_HALF_SIZE_M: Final = 15.0
 # Speed limits are in km/h in 0.8.0, which has signs of these, and in m/s later: 25.0 for 90 km/h,
 # 36.1 for 130. None of these is a sign in m/s: 30 m/s are 108 km/h.

@@ -57,7 +57,7 @@ TRAJECTORY = Format(
     repair='state_sensor_ros.simulators.monodrive.trajectory_writer:copy_whole_frames')
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
-# Large enough to amortise numpy's calls, small enough for the processor's cache.
+# Large enough to amortize numpy's calls, small enough for the processor's cache.
 _CHUNK_BYTES = 256 * 1024
 # A longer line is that of a whole file rather than of a frame.
 _MAX_LINE_BYTES = 4 * 1024 * 1024

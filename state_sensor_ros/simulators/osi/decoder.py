@@ -66,7 +66,7 @@ _UNKNOWN = (math.nan,) * 3
 _AT_REST = (0.0,) * 9
 # Center, roll pitch yaw, size, velocity, turning rate, acceleration.
 _N_COLUMNS = 18
-_CENTRE, _ANGLES, _SIZE = slice(0, 3), slice(3, 6), slice(6, 9)
+_CENTER, _ANGLES, _SIZE = slice(0, 3), slice(3, 6), slice(6, 9)
 _VELOCITY, _TURNING, _ACCELERATION = slice(9, 12), slice(12, 15), slice(15, 18)
 
 
@@ -215,7 +215,7 @@ class OsiDecoder(SingleFrameDecoder):
 
 def _frame_of(game_time: float, actors: list[_Actor], lanes: Lanes, ids: Rows) -> Frame:
     rows = np.array([actor.row for actor in actors]).reshape(-1, _N_COLUMNS)
-    centers, sizes = rows[:, _CENTRE], rows[:, _SIZE]
+    centers, sizes = rows[:, _CENTER], rows[:, _SIZE]
     with np.errstate(invalid='ignore'):
         # A negative size is unknown.
         sizes[(sizes < 0.0).any(axis=1)] = math.nan

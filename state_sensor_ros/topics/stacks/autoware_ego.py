@@ -50,7 +50,7 @@ EGO_ACCELERATION = Table('ego acceleration', np.float64, 6)
 EGO_TWIST_VARIANCE = Table('ego twist variance', np.float64, 6)
 EGO_ACCELERATION_VARIANCE = Table('ego acceleration variance', np.float64, 6)
 EGO_SPEEDS = Table('ego speeds', np.float32, 3)
-TYRE_ANGLE = Table('ego tire angle', np.float32, 1)
+TIRE_ANGLE = Table('ego tire angle', np.float32, 1)
 
 
 def _topic(name: str, type_name: str) -> Topic:
@@ -95,7 +95,7 @@ class AutowareEgoEncoder(TopicEncoder):
     def key(self, now: FrameToSend) -> object:
         """Return whether the angle of the tires and the speed are known."""
         i_ego = now.actor_list.i_ego
-        return i_ego >= 0 and (math.isfinite(_tyre_angle(now.frame, i_ego)),
+        return i_ego >= 0 and (math.isfinite(_tire_angle(now.frame, i_ego)),
                                math.isfinite(_speed(now.frame, i_ego)))
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
@@ -106,7 +106,7 @@ class AutowareEgoEncoder(TopicEncoder):
             return []
         # Their messages cannot say that a number is unknown.
         unknown = {topic for topic, number_of in (
-            (STEERING_TOPIC, _tyre_angle), (VELOCITY_TOPIC, _speed))
+            (STEERING_TOPIC, _tire_angle), (VELOCITY_TOPIC, _speed))
             if not math.isfinite(number_of(now.frame, i_ego))}
         topics = [topic for topic in self.topics
                   if now.subscriptions.has(topic) and topic not in unknown]
@@ -140,7 +140,7 @@ class AutowareEgoEncoder(TopicEncoder):
         numbers[EGO_ACCELERATION], numbers[EGO_ACCELERATION_VARIANCE] = with_variances(
             accelerations, variances)
         numbers |= {EGO_POSE: row[None, :7],
-                    TYRE_ANGLE: np.array([[_tyre_angle(frame, i_ego)]])}
+                    TIRE_ANGLE: np.array([[_tire_angle(frame, i_ego)]])}
 
     def _accelerations(self, game_time: float, twist_now: Floats) -> Floats:
         """Return (6,) change of the twist since the last frame, global axes; NaN without one."""
@@ -157,7 +157,7 @@ def _speed(frame: Frame, i_ego: int) -> float:
                  else frame.forward_speed[i_ego])
 
 
-def _tyre_angle(frame: Frame, i_ego: int) -> float:
+def _tire_angle(frame: Frame, i_ego: int) -> float:
     """Return the angle of the ego's tires: as measured, else the mean of its front wheels."""
     # Returns rad, + = left; NaN where neither is known.
     if frame.inputs is not None:
@@ -195,6 +195,6 @@ def _templates(settings: Settings, definitions: Definitions) -> dict[Topic, Temp
                 ('longitudinal_velocity', 'lateral_velocity', 'heading_rate'))}},
         STEERING_TOPIC: {
             'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)},
-            'steering_tire_angle': Slot(TYRE_ANGLE, 0)}}
+            'steering_tire_angle': Slot(TIRE_ANGLE, 0)}}
     return {topic: Template(definitions, topic.type_name, prototype, is_message=True)
             for topic, prototype in prototypes.items()}

@@ -32,7 +32,7 @@ from state_sensor_ros.objects.predicted_paths import (
 from state_sensor_ros.perception.perceiver import perceived_paths
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.stacks.object_topic import (
-    CENTRE,
+    CENTER,
     Covariances,
     ObjectTopicEncoder,
     SIZE,
@@ -121,7 +121,7 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
             'existence_probability': 1.0,
             'classification': [{'label': Given('label'), 'probability': 1.0}],
             'kinematics': self.kinematics(
-                {'pose': pose(CENTRE), 'covariance': diagonal(measured.pose_covariance_diagonal)},
+                {'pose': pose(CENTER), 'covariance': diagonal(measured.pose_covariance_diagonal)},
                 {'twist': twist(OWN_TWIST, 0), 'covariance': covariance(measured, TWIST_VARIANCE)},
                 {'accel': twist(OWN_ACCELERATION, 0),
                  'covariance': covariance(settings, ACCELERATION_VARIANCE)}),

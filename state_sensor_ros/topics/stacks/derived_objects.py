@@ -20,7 +20,7 @@ from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
+from state_sensor_ros.topics.stacks.object_topic import CENTER, ObjectTopicEncoder, SIZE
 from state_sensor_ros.topics.tables import Fields, header, pose, twist
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Numbers
@@ -45,7 +45,7 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
         return {
             'header': header(settings.global_frame), 'id': Given('id'),
             'detection_level': _TRACKED, 'object_classified': Given('is_classified'),
-            'pose': pose(CENTRE), 'twist': twist(GLOBAL_TWIST, 0),
+            'pose': pose(CENTER), 'twist': twist(GLOBAL_TWIST, 0),
             'accel': twist(GLOBAL_ACCELERATION, 0),
             'shape': {'type': _BOX, 'dimensions': [Slot(SIZE, i) for i in range(3)]},
             'classification': Given('class'), 'classification_certainty': Given('certainty')}

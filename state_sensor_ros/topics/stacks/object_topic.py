@@ -31,7 +31,7 @@ from state_sensor_ros.topics.tables import Fields, header
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 # Of objects: center xyz, orientation xyzw.
-CENTRE = Table('object center', np.float64, 7)
+CENTER = Table('object center', np.float64, 7)
 # Number of poses in the predicted path of a false positive, if the topic has paths.
 FALSE_POSES = len(TIMES_S)
 # In the place of a false positive in the layout of all.
@@ -154,7 +154,7 @@ class ObjectTopicEncoder(TopicEncoder):
 
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Compute the numbers of some objects: centers and sizes here."""
-        numbers[CENTRE], numbers[SIZE] = objects.poses, objects.sizes
+        numbers[CENTER], numbers[SIZE] = objects.poses, objects.sizes
 
     def path_lengths(self, now: FrameToSend, truth: Objects) -> Rows:
         """Return the number of predicted poses of each object: (T,) int64."""

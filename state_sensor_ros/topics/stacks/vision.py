@@ -20,7 +20,7 @@ from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.perception.perceiver import FALSE_NAME_LENGTH
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.stacks.object_topic import CENTRE, ObjectTopicEncoder, SIZE
+from state_sensor_ros.topics.stacks.object_topic import CENTER, ObjectTopicEncoder, SIZE
 from state_sensor_ros.topics.tables import (
     diagonal,
     Fields,
@@ -33,8 +33,8 @@ from state_sensor_ros.topics.tables import (
 from state_sensor_ros.topics.topic import LATCHED, Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, Messages, Numbers, TopicEncoder
 
-# CENTRE in a second place of one message.
-CENTRE_AGAIN = Table('object center again', np.float64, 7)
+# CENTER in a second place of one message.
+CENTER_AGAIN = Table('object center again', np.float64, 7)
 # Of false positives: the characters of their names.
 FALSE_NAME = Table('false positive name', np.uint8, FALSE_NAME_LENGTH)
 
@@ -49,9 +49,9 @@ class DetectionsEncoder(ObjectTopicEncoder):
         return {
             'header': header(settings.global_frame), 'id': Given('id'),
             'results': [{'hypothesis': {'class_id': Given('class'), 'score': 1.0},
-                         'pose': {'pose': pose(CENTRE_AGAIN), 'covariance': diagonal(
+                         'pose': {'pose': pose(CENTER_AGAIN), 'covariance': diagonal(
                              self._measured.pose_covariance_diagonal)}}],
-            'bbox': {'center': pose(CENTRE), 'size': xyz(SIZE, 0)}}
+            'bbox': {'center': pose(CENTER), 'size': xyz(SIZE, 0)}}
 
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
         return {'id': actor.name, 'class': CLASSES[class_].name}
@@ -59,7 +59,7 @@ class DetectionsEncoder(ObjectTopicEncoder):
     def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
         """Add the centers of the objects, which a detection has in two fields."""
         super().tables(now, objects, numbers)
-        numbers[CENTRE_AGAIN] = numbers[CENTRE]
+        numbers[CENTER_AGAIN] = numbers[CENTER]
 
     def false_positive_fields(self) -> Fields:
         return {'id': SlotText(FALSE_NAME)}

@@ -59,7 +59,7 @@ def counts_of(pixels):
     return pixels.astype(np.int64) @ [1, 256, 65536]
 
 
-def metres_of(counts):
+def meters_of(counts):
     return (counts * 1000.0 / DEPTH_MAX).astype(np.float32)
 
 
@@ -124,9 +124,9 @@ def test_carla_dataset_comes_back_from_a_bag_with_its_images(dataset, tmp_path, 
         one, other = dataset / name, again / name
         if 'Depth' in name:
             sent, found = counts_of(read_pixels(one)), counts_of(read_pixels(other))
-            assert (metres_of(sent) == metres_of(found)).all()
+            assert (meters_of(sent) == meters_of(found)).all()
             assert abs(sent - found).max() <= 1
-            assert (sent == found)[metres_of(sent) < 512.0].all()
+            assert (sent == found)[meters_of(sent) < 512.0].all()
             assert found[0, :4].tolist() == sent[0, :4].tolist()
         elif one.suffix == '.png':
             assert (read_pixels(one) == read_pixels(other)).all(), name

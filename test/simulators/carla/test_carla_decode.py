@@ -290,7 +290,7 @@ def test_carla_agents_of_the_oldest_versions_have_boxes(unit):
     ('0.8.0', (30.0, 60.0, 90.0)), ('0.8.0', (40.0, 120.0, 130.0)),
     ('0.8.1', (30 / 3.6, 60 / 3.6, 90 / 3.6)), ('0.8.1', (100 / 3.6, 120 / 3.6, 130 / 3.6)),
     ('0.8.4', (30 / 3.6, 60 / 3.6, 90 / 3.6)), ('0.8.4', (40.0, 40.0, 40.0))])
-def test_carla_speed_limits_are_in_metres_per_second(version, limits):
+def test_carla_speed_limits_are_in_meters_per_second(version, limits):
     """In 0.8.0 they are sent in km/h; a later version, with greater ones too, in m/s."""
     extent = wire.sub(11, wire.vector(2.5, 1.0, 0.75))
     if version == '0.8.4':

@@ -178,7 +178,7 @@ def test_carla_odometry_has_large_variances_where_carla_measures_nothing(message
 
 def test_carla_odometry_in_global_axes():
     messages = Rig(twist_frame='global').messages()
-    car = messages['~/actors/vehicle_30/odometry'].twist  # faces -y, drives backwards
+    car = messages['~/actors/vehicle_30/odometry'].twist  # faces -y, drives backward
     assert car.twist.linear.x == pytest.approx(0.0, abs=1e-12)
     assert car.twist.linear.y == pytest.approx(3.5)
     assert car.covariance[::7].tolist() == [1e6] * 6

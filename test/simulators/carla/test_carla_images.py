@@ -106,7 +106,7 @@ def png_palette():
     (png_16_bits(VALUES, 2), [0, 0, 1, 1, 128, 255]),
     (png_16_bits(VALUES[..., 1:2], 0), [0, 0, 0, 128, 128, 128]),
     (png_palette(), [16, 17, 18, 10, 11, 12, 13, 14, 15])],
-    ids=['alpha', 'grey', 'color of 16 bits', 'grey of 16 bits', 'palette'])
+    ids=['alpha', 'gray', 'color of 16 bits', 'gray of 16 bits', 'palette'])
 def test_carla_rgb_of_every_kind_of_png(data, expected):
     assert list(decode_rgb(EncodedImage('left', 'rgb', data)).data) == expected
 

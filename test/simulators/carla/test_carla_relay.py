@@ -64,7 +64,7 @@ def test_relay_forwards_a_byte_at_once():
             client.sendall(b'x')
             assert client.recv(1) == b'x'
             times.append(watch.seconds)
-    # Nagle's algorithm with a delayed acknowledgement would take 40 ms.
+    # Nagle's algorithm with a delayed acknowledgment would take 40 ms.
     assert sorted(times)[25] < 0.02
 
 

@@ -48,13 +48,13 @@ def test_views_of_images_of_a_server(seen):
     pixels = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     depth = np.zeros((1, 2, 4), np.uint8)
     depth[0, 1, :3] = 255
-    rgb, metres, classes = decode(
+    rgb, meters, classes = decode(
         EncodedImage('front', RGB, pixels.tobytes(), DataFormat.WIRE, (3, 2)),
         EncodedImage('front', DEPTH, depth.tobytes(), DataFormat.WIRE, (2, 1)),
         EncodedImage('front', SEGMENTATION, bytes((0, 0, 7, 0)), DataFormat.WIRE, (1, 1)))
-    assert (rgb.name, metres.name) == ('front/rgb', 'front/depth')
+    assert (rgb.name, meters.name) == ('front/rgb', 'front/depth')
     np.testing.assert_array_equal(rgb.pixels, pixels[..., 2::-1])
-    np.testing.assert_array_equal(metres.pixels, [[0.0, 1000.0]])
+    np.testing.assert_array_equal(meters.pixels, [[0.0, 1000.0]])
     assert classes.pixels.tolist() == [[[90, 60, 120]]]
     assert errors == []
 

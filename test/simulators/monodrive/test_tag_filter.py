@@ -51,7 +51,7 @@ def test_tag_filter_changes_no_byte_where_all_pass(payload, tags):
     (('VEHICLE',), ('Static',), (EGO,)),
     (('cone', 'ego'), (), (EGO, CONE)),
     ((), ('vehicle',), (CONE, BARE)),
-    (('lorry',), (), ()),
+    (('truck',), (), ()),
 ])
 def test_tag_filter_keeps_actors_as_they_were_sent(desired, undesired, kept):
     tag_filter = TagFilter(desired, undesired)

@@ -20,7 +20,7 @@ GRID = ROOT / 'resource' / 'sumo' / 'grid.sumocfg'
 HILL = ROOT / 'test' / 'data' / 'sumo' / 'hill.net.xml'
 TYPES = """
   <vType id="car" vClass="passenger" length="4.6" width="1.85" height="1.5"/>
-  <vType id="lorry" vClass="truck" length="9.5" width="2.5" height="3.4"/>
+  <vType id="hauler" vClass="truck" length="9.5" width="2.5" height="3.4"/>
   <vType id="bike" vClass="bicycle"/>
   <vType id="walker" vClass="pedestrian"/>"""
 
@@ -30,7 +30,7 @@ def write_hill(folder):
     (folder / 'hill.rou.xml').write_text(f"""<routes>{TYPES}
   <route id="over" edges="up down turn"/>
   <flow id="car" type="car" route="over" begin="0" end="60" period="3"/>
-  <flow id="lorry" type="lorry" route="over" begin="1" end="60" period="9"/>
+  <flow id="hauler" type="hauler" route="over" begin="1" end="60" period="9"/>
 </routes>""")
     return _write(folder, 'hill', HILL)
 
@@ -44,7 +44,7 @@ def write_crowd(folder, n_vehicles=300):
     trips = []
     for i in range(n_vehicles):
         start, end = dice.sample(edges, 2)
-        kind = dice.choices(('car', 'lorry', 'bike'), (8, 1, 1))[0]
+        kind = dice.choices(('car', 'hauler', 'bike'), (8, 1, 1))[0]
         trips.append(f'<trip id="{kind}{i}" type="{kind}" depart="{i // 50 * 0.05:.2f}" '
                      f'from="{start}" to="{end}" departLane="random" departPos="random_free"/>')
     for i in range(30):

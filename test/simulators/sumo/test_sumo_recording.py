@@ -101,7 +101,7 @@ def test_fcd_recording_in_degrees_is_refused(value, capsys):
     assert not Path('bag').exists()
 
 
-def test_fcd_recording_in_metres_is_read(capsys):
+def test_fcd_recording_in_meters_is_read(capsys):
     Path('plain.xml').write_text('<!-- <fcd-output.geo value="false"/> -->' + FCD)
     assert main(['convert', 'plain.xml', 'bag', '--quiet']) == 0
 

@@ -85,7 +85,7 @@ def test_sumo_crowd_equals_its_own_account_row_by_row(crowd):
 def test_sumo_classes_and_sizes_of_the_crowd(crowd):
     frame = crowd[0][-1]
     for prefix, tags, size in (('car', ('vehicle', 'car'), (4.6, 1.85, 1.5)),
-                               ('lorry', ('vehicle', 'truck'), (9.5, 2.5, 3.4)),
+                               ('hauler', ('vehicle', 'truck'), (9.5, 2.5, 3.4)),
                                ('bike', ('vehicle', 'bicycle'), (1.6, 0.65, 1.7)),
                                ('walker', ('pedestrian',), (0.215, 0.478, 1.719))):
         row = next(i for i, name in enumerate(frame.names)
