@@ -378,7 +378,7 @@ class Extension(Protocol):
     """Data of one simulator beyond the common frame; only its own encoder reads all of it."""
 
     def select(self, rows: Rows) -> Extension:
-        """Return the same for the actors at ``rows`` only."""
+        """Return the data of the actors at ``rows`` only."""
 
     def displays(self) -> tuple[str, ...]:
         """Return what each of the N actors displays, for pictures."""

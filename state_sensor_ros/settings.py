@@ -384,7 +384,7 @@ class ParameterTable:
         return settings
 
     def _chosen(self, values: Mapping[str, object]) -> list[str]:
-        """Return one name for each parameter, of those by which it is given."""
+        """Return one name for each parameter, which may be given by an alias as well."""
         given: dict[str, list[str]] = {}
         for name in values:
             given.setdefault(self.aliases.get(name, name), []).append(name)

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
                                         'located without the end of the file',
                                         'a table in CSV, or another recording')
-        # The content does not tell these formats.
+        # The content does not distinguish these formats.
         is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \
             and wanted != trajectory_format()
         bag = None if is_of_name or is_compressed_trajectory(part) else find_bag(part, limits)

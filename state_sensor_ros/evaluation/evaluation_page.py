@@ -67,7 +67,7 @@ _N_EVENTS = 20
 def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[TopicResult],
                result: Mapping[str, Any], changes: Sequence[Change] | None,
                safety: plots.SafetySection | None) -> None:
-    """Write the page."""
+    """Write the page of one evaluation; ``file`` stays open."""
     # result: their result, as ``result_of`` returns it, with the confidence intervals.
     # changes: what got better or worse, None without an earlier result.
     # safety: measures of the ego in the ground truth, None without an ego.

@@ -65,7 +65,7 @@ def event_texts(event: SafetyEvent) -> tuple[str, str, str, str]:
 
 
 def safety_record(safety: Safety) -> dict[str, object]:
-    """Return the same as JSON, with null for what is undefined in all frames."""
+    """Return measures and events for JSON, None for what is undefined in all frames."""
     worst = {name: _worst(safety, name) for name in MEASURES}
     return {'actor': safety.name,
             'worst': {name: None if found is None else {

@@ -282,14 +282,14 @@ class Situation:
             + np.abs(np.cos(angles)) * others.halves[:, 1]
         in_path = (np.abs(deviations) < own.halves[0, 1] + reaches) & (along > 0.0) \
             & (along < _MAX_PATH) & (np.abs(angles) < _MAX_ANGLE)
-        # In one section of a road, the lane tells; elsewhere the path does.
+        # In one section of a road, the lane decides; elsewhere the path does.
         own_lane, lanes = self.lanes[row], self.lanes[rows]
         ahead = lanes[:, 3] - own_lane[3]
         same_section = self._same_section(row, rows) & np.isfinite(ahead)
         in_lane = same_section & (lanes[:, 2] == own_lane[2])
         turns, ways = _turns_and_ways(own, others)
         if own_lane[2] > 0.0 and in_lane.any():
-            # Against the road, or in left-hand traffic along it: the nearest one tells.
+            # Against the road, or in left-hand traffic along it: the nearest one decides.
             nearest = int(np.where(in_lane, np.abs(ahead), np.inf).argmin())
             ahead = ahead * (np.sign(ahead[nearest]) * np.sign(ways[nearest, 0]) or -1.0)
         # Not one that comes toward it.

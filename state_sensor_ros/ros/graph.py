@@ -131,7 +131,7 @@ class Graph:
             return Topic(name, info.topic_type, Qos(
                 profile.reliability == ReliabilityPolicy.RELIABLE,
                 profile.durability == DurabilityPolicy.TRANSIENT_LOCAL,
-                # Some middlewares do not tell it.
+                # Some middlewares do not report it.
                 profile.depth or ORDINARY.depth))
         return None
 

@@ -44,7 +44,7 @@ def subscription_counter(publisher: Publisher) -> Callable[[], int]:
 
 
 def given_parameters(node: Node) -> Mapping[str, Parameter]:
-    """Return the parameters given at start, declared or not; none where rclpy does not tell."""
+    """Return the parameters given at start, declared or not; none if rclpy does not keep them."""
     found: Mapping[str, Parameter] = getattr(node, '_parameter_overrides', {})
     return found
 

@@ -134,7 +134,7 @@ def _by_content(path: Path, found: Format) -> Format:
                                 or (is_xml and '.xml' in each.suffixes)) and each.is_of(path)),
                           None)
         if recognized is None and is_xml:
-            # Its reader tells what the file is.
+            # Its reader determines what the file is.
             return next((each for each in known if '.xml' in each.suffixes), found)
         if recognized is None and found.any_name and not found.is_of(path) and _is_json(path):
             return trajectory_format()

@@ -218,7 +218,7 @@ def _check_libraries(simulator: Simulator, settings: Settings) -> None:
 
 
 def unread_parameters(names: Iterable[str], simulator: str) -> dict[str, str]:
-    """Return those parameters of simulators that reading a recording does not use."""
+    """Map each parameter that reading a recording ignores to what uses it instead."""
     # simulator: name of the recording's simulator, ``''`` for none.
     schema, found = schema_of(with_added=True), {}
     for name in names:
@@ -246,7 +246,7 @@ def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
 
 def unused_parameters(names: Iterable[str], source: str, *,
                       with_added: bool = False) -> list[str]:
-    """Return those of some parameters that a source does not use."""
+    """Return the ``names`` of parameters that a source does not use."""
     # source: name of a simulator, or ``file``.
     schema, simulator = schema_of(source, with_added=with_added), find_simulator(source)
 

@@ -32,7 +32,7 @@ LATCHED = Qos(latched=True, depth=1)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic."""
+    """Name, type and QoS of a topic, and the actor that owns it."""
 
     name: str  # absolute or with ``~`` for the node's own
     type_name: str  # ``package/msg/Name``

@@ -114,7 +114,7 @@ class LastCommand(NamedTuple):
 
 
 def no_command() -> None:
-    """Return that no command was sent."""
+    """Stand for a node that has sent no command."""
 
 
 @dataclass(slots=True, eq=False)

@@ -34,7 +34,7 @@ _NO_STEERING_SPEED = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class AckermannTarget:
-    """What a client wants, in the order of the client's type."""
+    """What a client requests, in the order of the client's type."""
 
     steering_angle: float = 0.0  # rad, + = right
     steering_speed: float = 0.0  # rad/s, 0 for at once

@@ -109,7 +109,7 @@ class Ego(Enum):
 
 
 class SimulationState:
-    """The state of a simulation."""
+    """What the threads of a server share: source and driver of frames, and the ego."""
 
     # source: the source of frames, None if clients place all frames.
 

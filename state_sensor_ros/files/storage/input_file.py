@@ -99,7 +99,7 @@ class _PositionedFile(io.FileIO):
 class _Closable(Protocol):
 
     def close(self) -> None:
-        """Close it."""
+        """Release what it has opened."""
 
 
 def open_positioned(path: str | Path) -> BinaryIO:

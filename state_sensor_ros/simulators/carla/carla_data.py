@@ -171,7 +171,7 @@ class CarlaData:
 
     @property
     def identity(self) -> int | None:
-        """Return what tells the frame from others; 0.8.0 and 0.8.1 send no number."""
+        """Return what identifies the frame; 0.8.0 and 0.8.1 send no number."""
         return self.frame_number or self.platform_timestamp or None
 
     @property

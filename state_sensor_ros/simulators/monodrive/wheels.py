@@ -179,7 +179,7 @@ def _front_wheels_alone(actor: Rows, ids: Rows) -> Rows:
 
 
 def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
-    """Return those of ``fours`` that are shifted samples."""
+    """Return the vehicles of ``fours`` that are shifted samples."""
     # Most frames have none: that is seen from the first entries' x, which is neither 0 nor NaN.
     fours = fours[np.logical_not(np.abs(source[fours[:, 0], 0]) > 0.0)]
     if not len(fours):

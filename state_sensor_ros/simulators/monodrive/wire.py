@@ -105,7 +105,7 @@ class Box(Struct, gc=False, frozen=True):
     """An oriented bounding box of v2, cm, world."""
 
     center: Vector
-    # Raw when a whole payload is decoded, as are tags: see actor_table.py.
+    # Raw when a whole payload is decoded, as are tags: see ActorTable in assemble.py.
     extents: Vector | Raw
     orientation: Quaternion
     name: str = ''
