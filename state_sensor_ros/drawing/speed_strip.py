@@ -68,7 +68,8 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
     fastest = float(np.nanmax(scene.tracks.speed, initial=low))
     if fastest >= slowest:
         room = max(_ROOM * (fastest - slowest), _LEAST_ROOM_MPS)
-        low, high = max(low, slowest - room), min(high, fastest + room)
+        # Curves on the frame would be hidden; below 0 is no speed, but half the width of a line.
+        low, high = max(slowest - room, -room / 2), fastest + room
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
              ylabel='' if size.is_compact else SPEED_TITLE)
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())

@@ -306,6 +306,18 @@ def test_picture_names_the_lines_of_the_strip():
     assert scale.get_ylim()[0] < strip.get_ylim()[0] < 2.0
 
 
+@pytest.mark.parametrize(('speeds', 'lowest'), [((5.0, 10.0), 4.5), ((10.0, 10.0), 9.5),
+                                                ((0.0, 10.0), -0.3), ((0.0, 0.0), -0.25)])
+def test_picture_has_no_line_of_the_strip_on_its_frame(speeds, lowest):
+    scene = scene_of(*(frame(float(i), *(
+        Agent(f'{k}', speed * i, 5.0 * k, speed=speed) for k, speed in enumerate(speeds)))
+        for i in range(3)))
+    *_, strip, _, _ = page_of(scene).axes
+    low, high = strip.get_ylim()
+    assert low == pytest.approx(lowest)
+    assert high >= speeds[1] + 0.5
+
+
 def test_picture_of_a_paper_leads_from_each_moved_name_to_its_actor():
     cars = [Agent(f'a_long_name_{i}', 20.0 + 6.0 * i, 0.3 * i, speed=5.0 + i) for i in range(9)]
     figure = page_of(scene_of(frame(0.0, *cars)), size=PageSize(3.5, is_paper=True))
