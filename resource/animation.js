@@ -98,7 +98,7 @@
     if (kind === 'speed limit sign') state = `${display} km/h`;
     const lane = scene.lanes[laneOf[row]];
     const where = lane ? `<br>road ${lane[0]}, section ${lane[1]}, lane ${lane[2]}` : '';
-    const size = scene.has_box[actor] || data.symbols[kind] ? '' : '<br>size assumed';
+    const size = scene.has_size[actor] || data.symbols[kind] ? '' : '<br>size assumed';
     return `<b>${scene.names[actor]}</b><br>${state}${where}${size}`;
   };
 
@@ -278,7 +278,7 @@
       } else {
         const kind = classOf(actor, speed);
         box = addShape(fills[kind], shape.outline, x, y, yaw);
-        addShape(scene.has_box[actor] ? outlines : assumed, shape.outline, x, y, yaw);
+        addShape(scene.has_size[actor] ? outlines : assumed, shape.outline, x, y, yaw);
         if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, shape.head, x, y, yaw);
         Object.assign(dot, {
           color: colors[kind], size: { [EGO]: 12, [OBJECT]: 6 }[kind] || 9,

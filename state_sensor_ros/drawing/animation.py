@@ -139,7 +139,7 @@ def _packed(scene: Scene) -> Json:
     packed['is_ego'] = scene.is_ego.tolist()
     packed['moves'] = scene.moves.tolist()
     packed['is_vehicle'] = scene.is_vehicle.tolist()
-    packed['has_box'] = scene.has_box.tolist()
+    packed['has_size'] = scene.has_size.tolist()
     packed['kinds'] = [shapes.KIND_NAMES[kind] for kind in scene.kind.tolist()]
     packed['displays'] = scene.displays
     return packed
@@ -203,8 +203,8 @@ class MovingTraces:
     """Indices of the traces of the map that the player fills."""
 
     classes: tuple[int, ...]  # fills of footprints, one trace for each of :func:`class_colors`
-    outlines: int  # of boxes
-    assumed: int  # outlines of actors without a box
+    outlines: int  # of known sizes
+    assumed: int  # outlines of assumed sizes
     fronts: int  # arrow heads
     points: int  # dots and symbols, with the texts that are shown on hovering
     labels: int  # names and numbers

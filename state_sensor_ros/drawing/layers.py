@@ -168,10 +168,10 @@ def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: 
     """Draw footprints, dashed if the size is assumed, or dots if they are too small."""
     fills = fills_of(scene, rows, coloring)
     outlines = scene.outlines(rows)
-    has_box = scene.has_box[scene.actor[rows]]
-    for boxed, style in ((has_box, 'solid'), (~has_box, DASHED)):
+    has_size = scene.has_size[scene.actor[rows]]
+    for chosen, style in ((has_size, 'solid'), (~has_size, DASHED)):
         axes.add_collection(PolyCollection(
-            list(outlines[boxed]), facecolors=fills[boxed], edgecolors=edge, linewidths=0.7,
+            list(outlines[chosen]), facecolors=fills[chosen], edgecolors=edge, linewidths=0.7,
             linestyles=style, zorder=order), autolim=False)
     is_ego = scene.is_ego[scene.actor[rows]]
     if is_dot.any():

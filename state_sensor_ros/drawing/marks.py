@@ -83,7 +83,7 @@ def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
     for actor, display in pairs.T.tolist():
         mark = mark_of(scene, actor, display)
         marks.add(mark)
-        if mark in FOOTPRINTS and not scene.has_box[actor]:
+        if mark in FOOTPRINTS and not scene.has_size[actor]:
             marks.add(Mark.ASSUMED)
     return marks
 

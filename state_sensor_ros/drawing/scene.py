@@ -70,7 +70,7 @@ class Scene:
     is_ego: Bools
     kind: Kinds  # (A,) one of shapes.py
     actor_class: Kinds  # (A,) index in CLASSES
-    has_box: Bools  # (A,)
+    has_size: Bools  # (A,) whether the size is not an assumed one
     footprint_xy: Floats  # (A, 4, 2) m, in its own axes
     lane_changes: tuple[LaneChangeMark, ...]
     tracks: Tracks

@@ -31,7 +31,16 @@ from state_sensor_ros.drawing.shapes import (
     VEHICLE,
 )
 from state_sensor_ros.drawing.tracks import TrackBuilder
-from state_sensor_ros.frame import Bools, direction_of_change, Floats, Frame, Ints, MapLine, Rows
+from state_sensor_ros.frame import (
+    Bools,
+    DERIVED_SIZE,
+    direction_of_change,
+    Floats,
+    Frame,
+    Ints,
+    MapLine,
+    Rows,
+)
 from state_sensor_ros.rotations import global_from_body, rpy_from_quaternion
 
 # Above one of these limits, 15 MB, every second instant is omitted: a screen does not show more.
@@ -77,6 +86,7 @@ class SceneBuilder:
         self._classes: list[int] = []
         self._footprints: list[Floats] = []
         self._has_box: list[bool] = []
+        self._has_size: list[bool] = []
         self._lanes: dict[Lane, int] = {}
         self._displays = {'': 0}
         self._changing: dict[int, int] = {}
@@ -134,7 +144,7 @@ class SceneBuilder:
             lanes=tuple(self._lanes), displays=tuple(self._displays), names=tuple(self._columns),
             is_ego=np.array(self._is_ego, np.bool_), kind=kind,
             actor_class=np.array(self._classes, np.uint8),
-            has_box=np.array(self._has_box, np.bool_),
+            has_size=np.array(self._has_size, np.bool_),
             footprint_xy=np.array(self._footprints).reshape(-1, 4, 2),
             # Changes of the lane's id count only if the simulator flags no lane change.
             lane_changes=tuple(self._flagged or self._crossed),
@@ -160,6 +170,7 @@ class SceneBuilder:
                 self._kinds.append(kind_of(actor_class, frame.tags[i]))
                 self._footprints.append(default_footprint(actor_class))
                 self._has_box.append(False)
+                self._has_size.append(False)
         return np.array([columns[name] for name in frame.names], np.int64)
 
     def _displays_of(self, frame: Frame) -> Ints:
@@ -174,9 +185,12 @@ class SceneBuilder:
         if frame.boxes is None or all(self._has_box[i] for i in actor[frame.boxes.actor]):
             return
         rows, footprints = box_footprints(frame)
-        for i, footprint in zip(actor[rows].tolist(), footprints, strict=True):
+        are_known = ~frame.is_derived(DERIVED_SIZE)[rows]
+        for i, footprint, is_known in zip(
+                actor[rows].tolist(), footprints, are_known.tolist(), strict=True):
             if not self._has_box[i]:
                 self._footprints[i], self._has_box[i] = footprint, True
+                self._has_size[i] = is_known
 
     def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
                     lane: Ints, is_drawn: Bools) -> None:

@@ -12,7 +12,7 @@ Frames as entities of the viewer: boxes by kind, points, lines, the ego, sensors
 ::
 
     world/vehicles, pedestrians, …   Boxes3D, the label is the name
-    world/assumed_boxes              Boxes3D of actors without a box, in the usual size
+    world/assumed_boxes              Boxes3D of assumed sizes
     world/points                     traffic lights and signs
     world/ego                        Transform3D and Boxes3D, with the lidars as children
     world/trails, world/ego_trail    LineStrips3D, the path since the frame before
@@ -44,7 +44,16 @@ from state_sensor_ros.drawing.style import (
     VEHICLE,
     YELLOW,
 )
-from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, NS_PER_S, Rows
+from state_sensor_ros.frame import (
+    Bools,
+    DERIVED_SIZE,
+    Floats,
+    Frame,
+    Kinds,
+    MapLine,
+    NS_PER_S,
+    Rows,
+)
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
 from state_sensor_ros.viewing import ego_log
@@ -166,6 +175,8 @@ class FrameLog:
         self._classify(frame)
         boxes_of_all = self._with_assumed(poses, n_actors, box_rows, owners)
         self._ego.add(frame, ego, poses, None if ego is None else boxes_of_all[ego], i_frame)
+        # Some sources have boxes of assumed sizes.
+        owners = owners[~frame.is_derived(DERIVED_SIZE)[owners]]
         self._add_boxes(frame, boxes_of_all, owners, ego)
         is_lit = (self._kinds == shapes.LIGHT) | (self._kinds == shapes.SIGN)
         is_assumed = are_drawn & ~is_lit

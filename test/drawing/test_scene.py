@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.drawing import scene_builder
+from state_sensor_ros.drawing.marks import Mark, marks_of
 from state_sensor_ros.drawing.scene import LEFT, NO_LANE, RIGHT
-from state_sensor_ros.frame import KIND_OBJECT
+from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT
 
 
 def test_scene_has_names_kinds_positions_and_speeds():
@@ -70,7 +71,7 @@ def test_scene_outlines_are_at_the_actors():
     boxed = box(0, (3.0, 4.0, 0.5), (0, 0, np.sqrt(0.5), np.sqrt(0.5)), (4.0, 2.0, 1.0))
     scene = scene_of(frame(0.0, Agent('car', 3.0, 4.0, np.pi / 2), boxes=boxed),
                      frame(1.0, Agent('car', 13.0, 4.0, 0.0)))
-    assert scene.has_box.tolist() == [True]
+    assert scene.has_size.tolist() == [True]
     # Heading along y: the front left corner is at smaller x and larger y.
     np.testing.assert_allclose(scene.outlines(scene.samples_at(0))[0],
                                [(2, 6), (4, 6), (4, 2), (2, 2)], atol=1e-6)
@@ -81,8 +82,17 @@ def test_scene_outlines_are_at_the_actors():
 def test_scene_uses_the_first_box_of_an_actor():
     straight = box(0, (0.0, 0.0, 0.5), (0, 0, 0, 1), (6.0, 2.0, 1.0))
     scene = scene_of(frame(0.0, Agent('car')), frame(1.0, Agent('car'), boxes=straight))
-    assert scene.has_box.tolist() == [True]
+    assert scene.has_size.tolist() == [True]
     assert np.ptp(scene.footprint_xy[0], axis=0) == pytest.approx((6.0, 2.0))
+
+
+def test_scene_size_of_a_box_can_be_assumed():
+    boxed = box(0, (0.0, 0.0, 0.5), (0, 0, 0, 1), (6.0, 2.0, 1.0))
+    scene = scene_of(replace(frame(0.0, Agent('car'), boxes=boxed),
+                             derived=np.array([DERIVED_SIZE], np.uint8)))
+    assert scene.has_size.tolist() == [False]
+    assert np.ptp(scene.footprint_xy[0], axis=0) == pytest.approx((6.0, 2.0))
+    assert marks_of(scene, scene.samples_at(0)) == {Mark.VEHICLE, Mark.ASSUMED}
 
 
 def changes(*states):

@@ -19,6 +19,7 @@ from rrd_scene import array_of, read_layout, read_scene
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.frame import DERIVED_SIZE
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.simulators import MapLine, SensorImage, SensorPoints
 
@@ -131,6 +132,15 @@ def test_view_of_an_actor_without_a_box_has_the_usual_size_on_the_ground(shown):
     row = scene['/world/assumed_boxes'].rows[0]
     np.testing.assert_allclose(array_of(row, HALVES), [[2.3, 0.925, 0.75]])
     np.testing.assert_allclose(array_of(row, CENTERS), [[3.0, 4.0, 0.75]])
+
+
+def test_view_of_a_box_of_an_assumed_size_is_a_wireframe(shown):
+    boxed = box(0, (3.0, 4.0, 0.5), (0.0, 0.0, 0.0, 1.0), (6.0, 2.0, 1.0))
+    scene = shown([replace(frame(0.0, Agent('a', 3.0, 4.0), boxes=boxed),
+                           derived=np.array([DERIVED_SIZE], np.uint8))])
+    np.testing.assert_allclose(array_of(scene['/world/assumed_boxes'].rows[0], HALVES),
+                               [[3.0, 1.0, 0.5]])
+    assert not scene['/world/vehicles'].rows.get(0, {}).get(HALVES)
 
 
 def test_view_goes_on_after_a_restart_of_the_clock(shown):
