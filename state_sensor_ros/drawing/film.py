@@ -42,6 +42,8 @@ GIF_HZ, MP4_HZ = 10, 20
 _LONGEST_S = 60.0
 # Time for which a film shows the begin of a lane change.
 _CHANGE_S = 3.0
+# Room for the title of the axis, inches.
+_AFTER_TITLE = 0.4
 # A view with more actors has no names.
 _MAX_NAMED = 40
 
@@ -109,9 +111,10 @@ class _Screen:
         self._ego_xy: tuple[float, float] | None = None
         self._kept: dict[int, Direction] = {}
         axes = page.whole
-        # Beside the scale, outside the map.
+        # Beside the scale, outside the map; on a narrow page the title of the axis is at the left.
+        left = _AFTER_TITLE / page.view.width if style.size.is_compact else 0.0
         self._clock = axes.text(
-            0.0, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
+            left, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
             ha='left', va='baseline', fontsize='large', fontweight='bold')
         self._cursor = None if page.strip is None else page.strip.axvline(
             0.0, color=DARK, linewidth=1.6, clip_on=False, animated=True)

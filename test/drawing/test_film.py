@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Films: what their pictures show, when, and that players read them."""
 
+from dataclasses import replace
 import io
 
 from budgets import one_of
@@ -17,7 +18,10 @@ import numpy as np
 from PIL import Image
 import pytest
 
+from state_sensor_ros import drawing
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
+from state_sensor_ros.drawing.layers import SCALE_GID
+from state_sensor_ros.drawing.picture import draw_page
 from state_sensor_ros.drawing.style import EGO, OBJECT, PageSize, PictureStyle
 
 STYLE = PictureStyle('test', names=False, size=SMALL)
@@ -50,6 +54,25 @@ def test_film_follows_the_ego_in_a_large_scene():
     places = [ego_pixels(picture) for picture in film(scene, STYLE, 1)]
     assert len(places) == 6
     np.testing.assert_allclose(places, [places[0]] * 6, atol=1.0)
+
+
+@pytest.mark.parametrize('width', [2.8, 4.0])
+def test_film_time_is_beside_the_title_and_the_scale(width, monkeypatch):
+    pages = []
+    monkeypatch.setattr(drawing.film, 'draw_page', lambda *args, **options: pages.append(
+        draw_page(*args, **options)) or pages[0])
+    # So small that the map does not follow the ego, and has one scale.
+    scene, times = scene_of(*(frame(0.1 * i, Agent('a', x=float(i))) for i in range(16))), []
+    for _ in film(scene, replace(STYLE, size=PageSize(width, 4.0, 100.0)), 10):
+        axes = pages[0].whole
+        [clock] = [text for text in axes.texts if text.get_text().endswith(' s')]
+        times.append(clock.get_text())
+        others = [axes.xaxis.label, *(artist for artist in (*axes.texts, *axes.patches)
+                                      if artist.get_gid() == SCALE_GID)]
+        assert len(others) == 6
+        place = clock.get_window_extent()
+        assert not any(place.overlaps(other.get_window_extent()) for other in others)
+    assert times[-1] == '1.5 s'
 
 
 @pytest.mark.thorough
