@@ -55,8 +55,7 @@ _MAX_PIXELS = 1e8
 # Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
 _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
 _PAPER = 'paper'
-_N_NAMES = 5
-# It returns the names of unnamed curves.
+# It returns notes of what has no room.
 _Writer: TypeAlias = Callable[[Scene, BinaryIO], Sequence[str] | None]
 
 
@@ -77,13 +76,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
         with clock_shown('draw', is_quiet=args.quiet):
-            unnamed = write(scene, file.handle)
+            notes = write(scene, file.handle)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
-    texts = size_of(args.output)
-    if unnamed:
-        texts.append(f'curves without room for a name: {listed(unnamed, _N_NAMES)}')
-    show_result(args.output, [*facts, '; '.join(filter(None, [*texts, opening(args.output)]))],
-                is_quiet=args.quiet)
+    texts = [*size_of(args.output), *(notes or ()), opening(args.output)]
+    show_result(args.output, [*facts, '; '.join(filter(None, texts))], is_quiet=args.quiet)
 
 
 def _scene(args: argparse.Namespace) -> Scene:

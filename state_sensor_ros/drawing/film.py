@@ -15,7 +15,7 @@ follows the ego if footprints would be too small otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 import math
@@ -48,10 +48,11 @@ _AFTER_TITLE = 0.4
 _MAX_NAMED = 40
 
 
-def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
-    """Write ``scene`` as an animated GIF that plays in a loop."""
+def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
+    """Write ``scene`` as a GIF that plays in a loop; return notes of what has no room on it."""
     from PIL import Image
-    pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ))
+    notes: list[str] = []
+    pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ, notes))
     begin = next(pictures)
     # One palette, so that what stands still keeps its color; it includes colors of few pixels.
     marks = bytes(channel for color in MARKS for channel in bytes.fromhex(color[1:]))
@@ -62,14 +63,16 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
     others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
     first.save(handle, format='GIF', save_all=True, append_images=others,
                duration=round(1000 / GIF_HZ), loop=0)
+    return notes
 
 
-def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
-    """Write ``scene`` as an MP4, H.264."""
+def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
+    """Write ``scene`` as an MP4, H.264; return notes of what has no room on it."""
     import av
     # A pipe cannot be rewound, so that the index is written in fragments.
     options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
-    pictures = film(scene, style, MP4_HZ)
+    notes: list[str] = []
+    pictures = film(scene, style, MP4_HZ, notes)
     first = _even(next(pictures))
     with av.open(handle, 'w', format='mp4', options=options) as container:
         stream: Any = container.add_stream('libx264', rate=MP4_HZ, options={'crf': '20'})
@@ -80,6 +83,7 @@ def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
                 container.mux(packet)
         for packet in stream.encode(None):
             container.mux(packet)
+    return notes
 
 
 def _even(pixels: Pixels) -> Pixels:
@@ -88,8 +92,10 @@ def _even(pixels: Pixels) -> Pixels:
     return np.ascontiguousarray(pixels[:height // 2 * 2, :width // 2 * 2])
 
 
-def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Iterator[Pixels]:
+def film(scene: Scene, style: PictureStyle, rate_hz: int,
+         notes: list[str] | None = None) -> Iterator[Pixels]:
     """Draw the pictures of a film: at least one picture, (height, width, 3) each."""
+    # notes: gets the notes of what has no room.
     pace = math.ceil(scene.duration_s / _LONGEST_S) or 1
     n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
     if pace > 1:
@@ -97,6 +103,8 @@ def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Iterator[Pixels]:
     fonts = Fonts([style.title, *scene.names])
     with rc_context(style_of(fonts, style.size)):
         page = draw_page(scene, style, len(scene.time_s) - 1, fonts, is_ground=True)
+        if notes is not None:
+            notes += page.notes
         screen = _Screen(scene, style, page, fonts)
         for k in range(n_pictures):
             yield screen.picture(scene.instant_at(k * pace / rate_hz))

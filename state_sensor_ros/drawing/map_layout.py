@@ -232,6 +232,8 @@ def layout_of(scene: Scene, instant: int, width: float, height: float | None = N
     # The close-up is smaller if the data is narrower than its place.
     scale = min(wide / part.width, high / part.height)
     detail = Map(part, scale * part.width, scale * part.height)
+    if height is not None and not is_beside:
+        whole = _whole(data, width, size, height - gap - detail.height)
     if scale < _CLOSE_UP_TIMES * whole.inches_per_m:
         return alone
     return MapLayout(whole, detail, is_beside, gap)

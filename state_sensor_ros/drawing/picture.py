@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+import math
 from typing import BinaryIO, NamedTuple
 
 from matplotlib import rc_context
@@ -69,7 +70,7 @@ from state_sensor_ros.drawing.style import (
     X_TITLE,
     Y_TITLE,
 )
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.frame import Rows
 from state_sensor_ros.texts import abbreviated, seconds
 
@@ -206,18 +207,20 @@ MAX_NAMED = 40
 _MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
 # Half of the number of an axis reaches above a map, inches; narrower pages have a lower strip.
 _TICK, _NARROW = 0.06, 6.5
+# Most names in a note.
+_N_NAMES = 5
 
 
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
                   at_s: float | None = None) -> Sequence[str]:
-    """Write ``scene`` as a picture; return the names of curves that have no room and no key."""
+    """Write ``scene`` as a picture; return notes of what has no room on it."""
     fonts = Fonts([style.title, *scene.names])
     with rc_context(style_of(fonts, style.size)):
         page = draw_page(scene, style, scene.instant_at(at_s), fonts)
         # The same bytes for the same recording.
         metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
         page.figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
-    return page.unnamed
+    return page.notes
 
 
 def scene_figure(scene: Scene, style: PictureStyle, at_s: float | None = None) -> Figure:
@@ -234,11 +237,11 @@ class Page:
     whole: Axes  # the map of the whole recording
     view: Map
     strip: Axes | None = None  # the speeds, None if they are not drawn: set by :func:`draw_page`
-    unnamed: Sequence[str] = ()  # actors whose curves have neither a name nor a key, likewise
 
     def __init__(self, size: PageSize, height: float) -> None:
         self.size = size
         self._height = height if size.height is None else size.height
+        self.notes: list[str] = []  # of what has no room: extended by :func:`draw_page`
         self.figure = ShownFigure((size.width, self._height), dpi=size.dpi, facecolor='white')
         FigureCanvasAgg(self.figure)
 
@@ -289,14 +292,16 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     strip = _STRIP * (0.6 if size.width < _NARROW else 1.0) if scene.duration_s else 0.0
     layout = guess
     if size.height is not None:
-        rest = size.height - maps_top - bottom - key.height - space
-        strip = min(strip, 0.3 * rest)
-        if strip < _LEAST_STRIP or rest - strip - around_strip < _LEAST_MAP_SHARE * size.height:
+        below = space if key.height or not size.is_paper else 0.0
+        rest = size.height - maps_top - bottom - key.height - below
+        if rest < _LEAST_MAP:
+            least = math.ceil(10.0 * (size.height - rest + _LEAST_MAP)) / 10.0
+            raise UsageError(f'--size {size.width:g}x{size.height:g}: expected a taller page: '
+                             f'at least {least:g} inches')
+        strip = min(strip, 0.3 * rest, rest - around_strip - _LEAST_MAP_SHARE * size.height)
+        if strip < _LEAST_STRIP:
             strip = 0.0
         maps_height = rest - (strip + around_strip if strip else 0.0)
-        if maps_height < _LEAST_MAP:
-            raise ConfigError('--size', f'{size.width:g}x{size.height:g}', 'a higher page: '
-                              f'{max(maps_height, 0.0):.2g} inches are left for the map')
         layout = layout_of(
             scene, instant, width, maps_height, has_detail=not is_ground, size=size)
         if guess.detail is not None and layout.detail is None:
@@ -323,7 +328,13 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         omitted = draw_strip(page.strip, scene, -1 if is_ground else instant, coloring, band,
                              fonts=fonts if style.names else None, size=size)
         listed = {text for _, text in actor_key(scene)} if key.height else set()
-        page.unnamed = [name for name in omitted if abbreviated(name) not in listed]
+        unnamed = [name for name in omitted if abbreviated(name) not in listed]
+        if unnamed:
+            more = f' and {len(unnamed) - _N_NAMES} more' if len(unnamed) > _N_NAMES else ''
+            page.notes.append(
+                f'curves without room for a name: {", ".join(unnamed[:_N_NAMES])}{more}')
+    elif scene.duration_s:
+        page.notes.append('no room for the speeds over time')
     if coloring == BY_SPEED:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
                                   0.14 * size.text_scale, layout.whole.height), scene, size)

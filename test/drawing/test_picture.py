@@ -27,6 +27,7 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
+from state_sensor_ros.drawing.film import write_gif
 from state_sensor_ros.drawing.layers import (
     Fonts,
     free_lane_changes,
@@ -42,7 +43,7 @@ from state_sensor_ros.drawing.picture import draw_page, write_picture
 from state_sensor_ros.drawing.scene import speed_band
 from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, PageSize, PictureStyle
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.frame import KIND_OBJECT
 
 
@@ -422,10 +423,12 @@ def test_picture_names_the_line_of_the_ego_among_close_ones():
         named = [text for axes in figure.axes for text, _ in extents(axes, LINE_NAME_GID)]
         assert 'a_name_as_wide_as_the_page_5' in named
         assert len(named) < 4
-        # The others are returned, unless a key of colors has their names.
-        unnamed = write_picture(scene, io.BytesIO(), PictureStyle('', coloring, size=size))
-        assert unnamed == ([] if has_key else [
-            name for name in scene.names if name not in named])
+        # Up to five others are noted, unless a key of colors has their names.
+        unnamed = [name for name in scene.names if name not in named]
+        more = f' and {len(unnamed) - 5} more' if len(unnamed) > 5 else ''
+        assert write_picture(scene, io.BytesIO(), PictureStyle('', coloring, size=size)) == (
+            [] if has_key else [
+                f'curves without room for a name: {", ".join(unnamed[:5])}{more}'])
 
 
 def test_picture_marks_of_lane_changes_cover_no_vehicle():
@@ -467,9 +470,30 @@ def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
     assert max(box.x1 for box in maps) - min(box.x0 for box in maps) >= 2 / 3 * width * figure.dpi
 
 
-def test_picture_that_is_too_low_is_refused():
-    with pytest.raises(ConfigError, match='--size: found 4x1; expected a higher page'):
-        page_of(scene_of(*ride()), size=PageSize(4.0, 1.0))
+@pytest.mark.parametrize(('size', 'least'), [
+    (PageSize(4.0, 1.0), 2.2), (PageSize(3.0, 1.0, is_paper=True), 1.7)])
+def test_picture_that_is_too_low_is_refused_with_the_least_height(size, least):
+    with pytest.raises(UsageError, match=f'--size {size.width:g}x1: expected a taller page: at '
+                       f'least {least} inches'):
+        page_of(scene_of(*ride()), size=size)
+    page_of(scene_of(*ride()), size=replace(size, height=least))
+
+
+@pytest.mark.parametrize(('size', 'has_strip'), [((7.0, 3.0), True), ((3.5, 2.5), False)])
+def test_picture_without_room_for_the_speeds_over_time_says_so(size, has_strip):
+    style = PictureStyle('', size=PageSize(*size, is_paper=True))
+    notes = [] if has_strip else ['no room for the speeds over time']
+    for write in (write_picture, write_gif):
+        assert write(scene_of(*ride(3)), io.BytesIO(), style) == notes
+
+
+def test_picture_of_a_given_height_is_filled_by_its_maps():
+    # The close-up of a straight road is low.
+    figure = page_of(pair(2000.0, 5.0), title='', size=PageSize(3.5, 6.0, is_paper=True))
+    assert 'close-up' in legend_texts(figure)
+    assert figure.get_tightbbox().y0 < 0.15
+    whole, *_, strip, _ = figure.axes
+    assert strip.get_window_extent().y1 < whole.get_window_extent().y0
 
 
 @pytest.mark.parametrize(('format_', 'coloring'), first_of([
