@@ -167,7 +167,10 @@ class _Places:
             point: float) -> tuple[Floats, Floats, Direction] | None:
         """Return the box and the line of a name at a place, None if that is not free."""
         distance, direction = place
-        box, leader = _place(self._boxes[k], _DIRECTIONS[direction], distance * point, size)
+        # Long names near an edge are moved into the view.
+        inset = _DISTANCES_PT[0] * point + size[0] / 2
+        room = self._view[[0, 2]] + (inset, -inset)
+        box, leader = _place(self._boxes[k], _DIRECTIONS[direction], distance * point, size, room)
         if distance < _LED_FROM_PT and not _DIRECTIONS[direction].all():
             leader = leader[:0]
         return (box, leader, place) if self._is_free(box, leader, k) else None
@@ -191,14 +194,16 @@ def _by_importance(scene: Scene, samples: Rows) -> Rows:
     return ordered
 
 
-def _place(actor: Floats, direction: Floats, distance: float,
-           size: Floats) -> tuple[Floats, Floats]:
+def _place(actor: Floats, direction: Floats, distance: float, size: Floats,
+           room: Floats) -> tuple[Floats, Floats]:
     """Return the box of a name beside an actor, and the points of the line between them."""
+    # room: (2,) least and greatest x of the middle of the name, pixels.
     middle, half = (actor[:2] + actor[2:]) / 2, (actor[2:] - actor[:2]) / 2
     # At the corners half of the distance in each direction: footprints are smaller than boxes.
     gap = distance / np.abs(direction).sum()
     center = middle + direction * (half + gap + size / 2)
-    near = center - direction * size / 2
+    center[0] = min(max(center[0], room[0]), room[1])
+    near = np.clip(middle, center - size / 2, center + size / 2)
     n_points = 2 + int(np.abs(near - middle).max() / STEP_PX)
     share = np.linspace(0.0, 1.0, n_points)[:, None]
     return np.concatenate([center - size / 2, center + size / 2]), middle + share * (near - middle)

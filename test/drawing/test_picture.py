@@ -27,6 +27,7 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
+from state_sensor_ros import open_recording
 from state_sensor_ros.drawing.film import write_gif
 from state_sensor_ros.drawing.layers import (
     Fonts,
@@ -231,6 +232,15 @@ def test_picture_of_many_actors_has_the_name_of_the_ego_first():
     names = names_on(page_of(crowd(30)).axes[0])
     assert 'vehicle_with_a_name_8' in names
     assert len(names) > 5
+
+
+def test_picture_of_a_paper_moves_the_long_name_of_the_ego_into_the_view():
+    with open_recording(SAMPLE) as recording:
+        figure = page_of(scene_of(recording[0]), size=PageSize(3.5, is_paper=True))
+    close_up = next(axes for axes in figure.axes if 'sedan_monoDrive_03_6' in names_on(axes))
+    view = close_up.get_window_extent()
+    for _, place in extents(close_up, NAME_GID):
+        assert view.x0 < place.x0 < place.x1 < view.x1
 
 
 @pytest.mark.parametrize(('name', 'coloring'), first_of(n_always=3, cases=[
