@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 import math
 from typing import BinaryIO, NamedTuple
@@ -263,6 +264,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     """Draw a page; a height that is not given follows from the content."""
     # instant: instant of the footprints, -1 for none.
     size, coloring = style.size, style.coloring
+    if not scene.has_speeds:
+        size = replace(size, has_scale=False)
     width = size.inner
     bottom = size.bottom
     space = _SPACE / 2 if size.is_paper else _SPACE
@@ -289,7 +292,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         space / 2 if style.title or lines else 0.0)
     maps_top = head_top + head.height + (space if head.height else _TICK)
     # One instant has no speeds over time.
-    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0) if scene.duration_s else 0.0
+    has_strip = bool(scene.duration_s) and scene.has_speeds
+    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0) if has_strip else 0.0
     layout = guess
     if size.height is not None:
         below = space if key.height or not size.is_paper else 0.0
@@ -333,9 +337,9 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
             more = f' and {len(unnamed) - _N_NAMES} more' if len(unnamed) > _N_NAMES else ''
             page.notes.append(
                 f'curves without room for a name: {", ".join(unnamed[:_N_NAMES])}{more}')
-    elif scene.duration_s:
+    elif has_strip:
         page.notes.append('no room for the speeds over time')
-    if coloring == BY_SPEED:
+    if coloring == BY_SPEED and scene.has_speeds:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,
                                   0.14 * size.text_scale, layout.whole.height), scene, size)
     return page

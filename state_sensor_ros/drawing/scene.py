@@ -90,6 +90,11 @@ class Scene:
         is_vehicle: Bools = self.kind == shapes.VEHICLE
         return is_vehicle
 
+    @property
+    def has_speeds(self) -> bool:
+        """Return whether the speed of an actor that moves, or of a vehicle, is known."""
+        return bool(np.isfinite(self.tracks.speed[self.moves[self.tracks.actor]]).any())
+
     def facts(self) -> list[str]:
         """Return generation, duration and numbers of frames and actors as texts."""
         counts = np.bincount(self.kind, minlength=len(shapes.KIND_NAMES)).tolist()

@@ -524,6 +524,14 @@ def test_picture_as_vectors_has_no_image(format_, coloring):
         assert b'/Subtype /Type3' not in written[0]
 
 
+@pytest.mark.parametrize('is_paper', [False, True])
+def test_picture_without_a_speed_has_neither_a_scale_nor_a_panel_of_speeds(is_paper):
+    scene = scene_of(*(frame(float(i), Agent('cone', kind=KIND_OBJECT)) for i in range(3)))
+    figure = page_of(scene, size=PageSize(8.0, is_paper=is_paper))
+    assert [axes.get_xlabel() for axes in figure.axes] == ['x (m)']
+    assert write_picture(scene, io.BytesIO(), PictureStyle('', size=PageSize(8.0, 4.0))) == []
+
+
 def test_picture_without_names():
     figure = page_of(scene_of(*ride()), names=False)
     assert not any(extents(axes, gid) for axes in figure.axes for gid in (NAME_GID, LINE_NAME_GID))
