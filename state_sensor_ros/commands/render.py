@@ -41,7 +41,7 @@ from state_sensor_ros.drawing.style import (
     PAPER,
     PictureStyle,
 )
-from state_sensor_ros.errors import ConfigError, no_frames
+from state_sensor_ros.errors import ConfigError, no_frames, UsageError
 from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -49,7 +49,7 @@ from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.simulators.opening import format_of, read_map
 from state_sensor_ros.simulators.output_names import output_format
-from state_sensor_ros.texts import listed, one_line
+from state_sensor_ros.texts import one_line
 
 _MAX_PIXELS = 1e8
 # Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
@@ -76,7 +76,10 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
         scene = _scene(args)
         with clock_shown('draw', is_quiet=args.quiet):
-            notes = write(scene, file.handle)
+            try:
+                notes = write(scene, file.handle)
+            except ConfigError as error:
+                raise UsageError(f'--{error}') if error.where == 'size' else error from None
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
     texts = [*size_of(args.output), *(notes or ()), opening(args.output)]
     show_result(args.output, [*facts, '; '.join(filter(None, texts))], is_quiet=args.quiet)

@@ -71,9 +71,9 @@ from state_sensor_ros.drawing.style import (
     X_TITLE,
     Y_TITLE,
 )
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Rows
-from state_sensor_ros.texts import abbreviated, seconds
+from state_sensor_ros.texts import abbreviated, listed, seconds
 
 Dashes = tuple[float, tuple[float, ...]]
 CLOSE_UP_DASHES: Dashes = (0, (4, 2))
@@ -300,8 +300,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         rest = size.height - maps_top - bottom - key.height - below
         if rest < _LEAST_MAP:
             least = math.ceil(10.0 * (size.height - rest + _LEAST_MAP)) / 10.0
-            raise UsageError(f'--size {size.width:g}x{size.height:g}: expected a taller page: '
-                             f'at least {least:g} inches')
+            raise ConfigError('size', f'{size.width:g}x{size.height:g}',
+                              f'a taller page: at least {least:g} inches')
         strip = min(strip, 0.3 * rest, rest - around_strip - _LEAST_MAP_SHARE * size.height)
         if strip < _LEAST_STRIP:
             strip = 0.0
@@ -331,12 +331,10 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         page.strip = page.axes(size.left, strip_top, width, strip)
         omitted = draw_strip(page.strip, scene, -1 if is_ground else instant, coloring, band,
                              fonts=fonts if style.names else None, size=size)
-        listed = {text for _, text in actor_key(scene)} if key.height else set()
-        unnamed = [name for name in omitted if abbreviated(name) not in listed]
+        in_key = {text for _, text in actor_key(scene)} if key.height else set()
+        unnamed = [name for name in omitted if abbreviated(name) not in in_key]
         if unnamed:
-            more = f' and {len(unnamed) - _N_NAMES} more' if len(unnamed) > _N_NAMES else ''
-            page.notes.append(
-                f'curves without room for a name: {", ".join(unnamed[:_N_NAMES])}{more}')
+            page.notes.append(f'curves without room for a name: {listed(unnamed, _N_NAMES)}')
     elif has_strip:
         page.notes.append('no room for the speeds over time')
     if coloring == BY_SPEED and scene.has_speeds:

@@ -44,7 +44,7 @@ from state_sensor_ros.drawing.picture import draw_page, write_picture
 from state_sensor_ros.drawing.scene import speed_band
 from state_sensor_ros.drawing.speed_strip import LINE_NAME_GID
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, PageSize, PictureStyle
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import KIND_OBJECT
 
 
@@ -483,8 +483,8 @@ def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
 @pytest.mark.parametrize(('size', 'least'), [
     (PageSize(4.0, 1.0), 2.2), (PageSize(3.0, 1.0, is_paper=True), 1.7)])
 def test_picture_that_is_too_low_is_refused_with_the_least_height(size, least):
-    with pytest.raises(UsageError, match=f'--size {size.width:g}x1: expected a taller page: at '
-                       f'least {least} inches'):
+    with pytest.raises(ConfigError, match=f'size: found {size.width:g}x1; expected a taller page: '
+                       f'at least {least} inches'):
         page_of(scene_of(*ride()), size=size)
     page_of(scene_of(*ride()), size=replace(size, height=least))
 
