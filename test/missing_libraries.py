@@ -75,6 +75,8 @@ def _is_optional(module):
 
 def _is_installed(module):
     try:
-        return find_spec(module) is not None
+        spec = find_spec(module)
     except ModuleNotFoundError:
         return False
+    # test/simulators/carla is a namespace package of that name.
+    return spec is not None and spec.origin is not None

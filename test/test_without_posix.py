@@ -80,6 +80,7 @@ def run(tmp_path):
     return started
 
 
+@pytest.mark.thorough
 def test_part_without_ros_needs_no_posix(run, tmp_path):
     run('-m', 'state_sensor_ros', 'synth', 'drive.json', '--frames', '8')
     commands = [['inspect', 'drive.json']]

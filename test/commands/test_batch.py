@@ -58,6 +58,7 @@ def tree(folder):
                   if path.is_file())
 
 
+@pytest.mark.thorough
 def test_many_recordings_keep_their_layout(drives, tmp_path, capsys):
     out = tmp_path / 'out'
     capsys.readouterr()

@@ -155,6 +155,7 @@ def test_outputs_in_the_folder_of_the_inputs_are_not_inputs(drives):
         assert written(drives) == ['a.json', 'out/a.json']
 
 
+@pytest.mark.thorough
 def test_a_folder_of_great_depth_is_searched(drives, tmp_path):
     depth = 1200
     path = os.open(drives, os.O_RDONLY)

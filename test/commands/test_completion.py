@@ -28,6 +28,7 @@ import pytest
     ('state_sensor record --source su', {'sumo'}),
     ('state_sensor convert --storage ', {'mcap', 'sqlite3'})]))
 def test_completion_of_a_line(tmp_path, line, expected):
+    pytest.importorskip('argcomplete')
     out = tmp_path / 'out'
     subprocess.run(
         [sys.executable, '-m', 'state_sensor_ros'], cwd=ROOT, timeout=AWAIT_S, check=False,

@@ -80,6 +80,7 @@ def test_losses_of_many_files_are_one_line_and_their_number(tmp_path, capsys):
     assert others == f'warning: 2 more: {text}'
 
 
+@pytest.mark.thorough
 def test_every_command_says_that_every_message_is_there_twice(capsys):
     assert main(['synth', 'drive.json', '--vehicles', '2', '--frames', '12', '-q']) == 0
     assert main(['convert', 'drive.json', 'bag.db3', '--outputs', 'autoware', '-q']) == 0

@@ -166,7 +166,7 @@ def test_recorded_format_has_no_name_when_killed(peer, out):
 
 @pytest.mark.parametrize('out', one_of([
     'out.parquet', 'out.csv', 'out.osi', 'out.osi.mcap', 'out.db3', 'bag', 'out.csv.gz',
-    'out.mcap'], n_always=6), indirect=True)
+    'out.mcap'], n_always=3), indirect=True)
 def test_recorded_format_on_a_full_disk_is_one_line(out):
     """What can be read without its end is kept and named; what was there stays."""
     # SQLite writes when 2 MB have come.

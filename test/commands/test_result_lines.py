@@ -205,6 +205,7 @@ def test_end_before_the_start_is_refused(refusal, words):
         'error: --end: found 1 s; expected a time after --start, 2 s'
 
 
+@pytest.mark.thorough
 def test_end_after_the_end_names_the_end(tmp_path, monkeypatch, capsys):
     with sensor.open_recording(SAMPLE) as recording:
         times = [frame.game_time for frame in recording]

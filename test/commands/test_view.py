@@ -100,6 +100,7 @@ def test_view_of_paths_that_are_not_utf8(tmp_path):
     assert read_scene(tmp_path / 'out.rrd')
 
 
+@pytest.mark.thorough
 def test_view_notes_what_is_dropped(tmp_path, capsys):
     source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
     frames = json.loads(SAMPLE.read_text('utf-8'))[:6]

@@ -418,6 +418,7 @@ def test_picture_names_of_lines_do_not_overlap(name):
         assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
+@pytest.mark.thorough
 def test_picture_names_the_line_of_the_ego_among_close_ones():
     def close_ones(n_cars):
         return scene_of(*(frame(float(i), *(

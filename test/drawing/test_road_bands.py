@@ -84,6 +84,7 @@ def colors_of(image):
     return {'#' + bytes(color[:3]).hex() for _, color in image.convert('RGB').getcolors(1 << 24)}
 
 
+@pytest.mark.thorough
 def test_lanes_are_in_pictures_films_and_animations():
     scene = scene_of(line((-20, 5), (20, 5)))
     style = PictureStyle('a', names=False, size=PageSize(8.0, dpi=80.0))

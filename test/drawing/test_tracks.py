@@ -115,6 +115,7 @@ def test_tracks_of_a_straight_ride_have_two_vertices():
     assert tracks.position_xy[:, 0].tolist() == [0.0, 499.0]
 
 
+@pytest.mark.thorough
 def test_tracks_of_many_vertices_are_coarser_and_say_so(monkeypatch):
     random = np.random.default_rng(1)
     monkeypatch.setattr('state_sensor_ros.drawing.tracks._MAX_VERTICES', 100)

@@ -286,6 +286,7 @@ def test_client_spawns_drives_and_destroys():
     assert unknown == {'cast_ray': 1, 'start_recorder': 1}
 
 
+@pytest.mark.thorough
 def test_dead_client_and_ended_server():
     """A killed client leaves the world to the others; a client outlives the server."""
     with WorldServer(TrafficScene(3, 0, seed=1)) as server:

@@ -225,6 +225,7 @@ def perturbed(scale, seed=7):
         *([(f'f{j}', x, 9.0)] if have_false[i, j] else []))] for i in range(N_FRAMES)]
 
 
+@pytest.mark.thorough
 def test_numbers_without_each_block_are_those_of_the_other_frames():
     stacks = perturbed(1.0)
     result = evaluated(stacks)

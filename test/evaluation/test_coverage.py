@@ -15,6 +15,7 @@ that of 40,000 blocks.
 
 from types import SimpleNamespace
 
+from budgets import one_of
 import numpy as np
 import pytest
 
@@ -100,7 +101,7 @@ def true_numbers():
     return numbers_of(drawn(np.random.default_rng(1), 40_000), 40_000)
 
 
-@pytest.mark.parametrize('n_blocks', [10, pytest.param(20, marks=pytest.mark.thorough), 60])
+@pytest.mark.parametrize('n_blocks', one_of([10, 20, 60]))
 @pytest.mark.parametrize('n_runs', [400, pytest.param(2000, marks=pytest.mark.thorough)])
 def test_intervals_have_the_true_value_as_often_as_they_say(monkeypatch, true_numbers, n_blocks,
                                                             n_runs):

@@ -293,6 +293,7 @@ def test_many_bags_have_a_row_of_means(tmp_path, drive, stack, capsys):
                 (float(numbers[0]) + float(numbers[1])) / 2.0, abs=1e-4)
 
 
+@pytest.mark.thorough
 def test_pooled_bags(tmp_path, drive, stack, capsys):
     """Of two halves of a drive, the pool has the detections of the whole."""
     def noisy(message, log_ns):

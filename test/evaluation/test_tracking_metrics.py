@@ -182,6 +182,7 @@ def test_recordings_that_are_too_large_for_trackeval(monkeypatch, limit):
     assert {**found, **{name: expected[name] for name in unknown}} == pytest.approx(expected)
 
 
+@pytest.mark.thorough
 def test_memory_grows_with_the_pairs_of_a_frame():
     """10,000 objects and 10,000 detections: a matrix of their distances would take 0.8 GB."""
     random = np.random.default_rng(0)

@@ -243,6 +243,7 @@ def bag_topics(file):
             yield schema.name, schema.encoding, schema.data
 
 
+@pytest.mark.thorough
 def test_a_zeroed_page_of_sqlite_is_an_error_or_a_hole_in_a_message(bags, tmp_path):
     shutil.copytree(bags / 'sqlite3', tmp_path / 'bag')
     file = tmp_path / 'bag' / 'sqlite3_0.db3'

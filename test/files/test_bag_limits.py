@@ -117,6 +117,7 @@ def test_chunk_that_grows_is_refused(tmp_path, bombs, compression, size):
     assert ('--max-bag-bytes' in line) == (size == HUGE)
 
 
+@pytest.mark.thorough
 def test_chunks_that_overlap_are_bounded_together(tmp_path):
     path = tmp_path / 'bomb.mcap'
     filled = chunk(zstd.compress(message(bytes(60_000_000))), 'zstd', 60_000_031)

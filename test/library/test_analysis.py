@@ -365,6 +365,7 @@ def test_recording_by_number_is_as_fast_anywhere(long_drive):
             assert fastest(lambda i=i: recording[i]) < 3.0 * fastest(first)
 
 
+@pytest.mark.thorough
 def test_index_takes_constant_memory(long_drive):
     with sensor.open_recording(long_drive) as recording:
         tracemalloc.start()

@@ -139,6 +139,7 @@ def test_library_reports_what_was_dropped(tmp_path):
             assert fault.error.expected
 
 
+@pytest.mark.thorough
 def test_library_keeps_a_limited_number_of_faults(tmp_path):
     path = tmp_path / 'many.json'
     path.write_text(json.dumps([{'frame': 3}] * 1500))

@@ -148,6 +148,7 @@ def test_frames_of_fcd_output(fcd, options, monkeypatch):
     check_cost(path, monkeypatch, StepDecoder, 'decode')
 
 
+@pytest.mark.thorough
 def test_frames_of_people_beside_vehicles(fcd):
     fcd('--person-fcd-output', 'people.xml')
     check('people.xml', n_frames=60)

@@ -176,6 +176,7 @@ def test_naming_is_linear_in_actors_whatever_their_names_are(name):
     assert ratio_of_costs(run, 500, 4000) < 24
 
 
+@pytest.mark.thorough
 def test_forgetting_is_linear_in_actors():
     def run(n):
         topics, registry = Odometry(), Registry(max_actor_topics=n)

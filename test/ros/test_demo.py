@@ -49,6 +49,7 @@ def rows(text):
             for name, type_, n_topics, n_messages, rate in found}
 
 
+@pytest.mark.thorough
 def test_demo_records_all_topics_in_a_domain_of_its_own(domain, listener, tmp_path):
     received = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     tmp_path /= 'a demo'

@@ -150,6 +150,7 @@ def managed_end(client, listener):
     Managed(listener).request('deactivate')
 
 
+@pytest.mark.thorough
 def test_ego_that_another_client_removes_is_no_end(domain, listener):
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with joined(domain, listener, stale_after=0.5) as (client, node):
@@ -169,6 +170,7 @@ def test_ego_that_another_client_removes_is_no_end(domain, listener):
         assert 'connection lost' not in node.log
 
 
+@pytest.mark.thorough
 def test_ego_that_another_driver_has_is_left_to_it(domain, listener):
     with joined(domain, listener) as (client, node):
         stack = Stack(listener)

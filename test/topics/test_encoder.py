@@ -253,6 +253,7 @@ def test_reconfigured_encoder_equals_a_new_one():
         settings, definitions()).encode(frame, actor_list, 2, subscriptions)[:-1]
 
 
+@pytest.mark.thorough
 def test_nothing_is_kept_of_actors_that_have_left():
     registry, encoder = Registry(), Encoder(ALL_ON, definitions())
     counts = []

@@ -120,6 +120,7 @@ def test_opendrive_lanes_are_those_of_another_library(tmp_path):
     assert n_compared == len(lanes) == 6
 
 
+@pytest.mark.thorough
 def test_opendrive_time_is_linear_in_geometries_and_sections(tmp_path):
     def seconds(n_pieces):
         shapes = ''.join(f'<geometry s="{i}" x="{i}" y="0" hdg="0" length="1"><line/></geometry>'
