@@ -249,8 +249,16 @@ def test_client_has_the_ego_follow_a_speed_until_it_applies_pedals(speed):
 
 
 def test_new_episodes_have_new_actors():
-    with WorldServer(TrafficScene(3, 0, seed=1)) as server:
-        found = run(server, 'begin_again')
+    for _ in range(5):
+        with WorldServer(TrafficScene(3, 0, seed=1)) as server:
+            client = start(server, 'begin_again')
+            output, errors = client.communicate(timeout=AWAIT_S)
+        # CARLA's issues 6530 and 6872: where its library leaves an episode, it may close a stream
+        # twice, and abort.
+        if 'close: Bad file descriptor' not in errors:
+            break
+    assert client.returncode == 0, errors
+    found = json.loads(output)
     before, after = found['ids']
     assert len(before) == len(after) == 8
     assert not set(before) & set(after)
