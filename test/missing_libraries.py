@@ -75,8 +75,6 @@ def _is_optional(module):
 
 def _is_installed(module):
     try:
-        spec = find_spec(module)
+        return find_spec(module) is not None
     except ModuleNotFoundError:
         return False
-    # test/simulators/carla is a namespace package of that name.
-    return spec is not None and spec.origin is not None
