@@ -32,6 +32,9 @@ from scripted_simulator import frame, InBackground, ScriptedSimulator
 
 from state_sensor_ros.commands.command_line import main
 
+# Without it, the command ends, and the simulator of a test waits for it.
+pytest.importorskip('rerun')
+
 
 def code_of(*words):
     try:
