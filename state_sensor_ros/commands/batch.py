@@ -225,11 +225,15 @@ def _run(executor: Executor, waiting: deque[BatchJob], limit: int,
     running: dict[Future[BatchResult], BatchJob] = {}
     suspects: list[BatchJob] = []
     while not suspects and (waiting or running):
-        with suppress(BrokenExecutor):
+        try:
             while waiting and len(running) < limit:
                 job = waiting[0]
                 running[executor.submit(run, absolute(job) if check else job)] = job
                 waiting.popleft()
+        except (BrokenExecutor, OSError) as error:
+            # The pipe of a pool that breaks during a submission is closed.
+            if isinstance(error, OSError) and str(error) != 'handle is closed':
+                raise
         if not running:
             break
         for future in wait(running, _CHECK_S if check else None, FIRST_COMPLETED).done:

@@ -8,6 +8,8 @@
 # language governing permissions and limitations under the License.
 """Many recordings: layout, resumption, failures, and a cluster that loses a worker."""
 
+from collections import deque
+from concurrent.futures import BrokenExecutor, Future
 import contextlib
 import json
 import os
@@ -25,7 +27,7 @@ from programs import ENVIRONMENT
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import convert_many
+from state_sensor_ros.commands import batch, convert_many
 from state_sensor_ros.commands.command_line import main
 
 FAILED = 'bad.json', 'day1/empty.json', 'fcd.xml', 'x.osi.xz'
@@ -205,6 +207,24 @@ def test_many_recordings_lose_a_process_and_no_recording(drives, tmp_path):
     assert (process.returncode, errors) == (0, '')
     assert printed == f'{out}: 3 recordings converted, 0 already up to date\n'
     assert tree(out) == ['a.json', 'day1/b.json', 'day1/c.json']
+
+
+def test_a_pool_that_breaks_during_a_submission_leaves_the_jobs():
+    first, second = (batch.BatchJob('convert', {}, name) for name in 'ab')
+
+    class Pool:
+        def submit(self, run, job):
+            if job is second:
+                raise OSError('handle is closed')
+            future = Future()
+            future.set_exception(BrokenExecutor())
+            return future
+
+    waiting = deque([first, second])
+    with pytest.raises(StopIteration) as ended:
+        next(batch._run(Pool(), waiting, 2, batch.run_job))
+    assert ended.value.value == [first]
+    assert waiting == deque([second])
 
 
 def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeypatch, capsys):
