@@ -99,7 +99,7 @@ def _scene(args: argparse.Namespace) -> Scene:
             raise no_frames(name, is_part=not selection_of(args).has_all_frames,
                             end_s=recording.read_s)
         recording.check_actors()
-    scene.check_time(args.at, '--at')
+    scene.check_time(args.at, '--at', name)
     if args.map and is_off_map(scene):
         print_line(f'warning: --map {args.map}: most vehicles are more than {OFF_MAP_M:g} m away '
                    'from its lines; is it the map of another town?')

@@ -105,11 +105,11 @@ class Scene:
             facts.append(f'tracks within {self.tracks.error_m:g} m')
         return [fact for fact in facts if fact]
 
-    def check_time(self, time_s: float | None, what: str) -> None:
-        """Raise ConfigError if there is no instant near a time; ``what``: name of the number."""
+    def check_time(self, time_s: float | None, option: str, recording: str) -> None:
+        """Raise ConfigError, with the name of an option, unless a time is within the scene."""
         if time_s is not None and not 0.0 <= time_s <= self.duration_s + _TOLERANCE_S:
-            raise ConfigError(what, f'{time_s:g} s', f'0 to {seconds(self.duration_s)} after the '
-                              'first drawn frame')
+            raise ConfigError(option, f'{time_s:g} s', f'0 to {seconds(self.duration_s)} '
+                              f'after the first drawn frame of {recording}')
 
     def instant_at(self, time_s: float | None) -> int:
         """

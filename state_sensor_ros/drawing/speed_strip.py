@@ -68,7 +68,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
     fastest = float(np.nanmax(scene.tracks.speed, initial=low))
     if fastest >= slowest:
         room = max(_ROOM * (fastest - slowest), _LEAST_ROOM_MPS)
-        # Curves on the frame would be hidden; below 0 is no speed, but half the width of a line.
+        # A curve on the frame would be hidden. No speed is below 0, but a curve at 0 needs room.
         low, high = max(slowest - room, -room / 2), fastest + room
     axes.set(xlim=(0.0, scene.duration_s or 1.0), xlabel=TIME_TITLE, ylim=(low, high),
              ylabel='' if size.is_compact else SPEED_TITLE)

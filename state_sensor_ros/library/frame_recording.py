@@ -450,7 +450,7 @@ class Recording:
         scene = scene_of(self._read_apart(Needs()))
         if not len(scene.time_s):
             raise StateError(self.name, 'no frame with a time', 'a recording with frames')
-        scene.check_time(at, 'at')
+        scene.check_time(at, 'at', self.name)
         return scene
 
     def _repr_html_(self) -> str:

@@ -492,7 +492,7 @@ class SafetyCollector:
                 continue
             then = past.names[lead]
             if (past.lanes[then, :2] == lane[:2]).all():
-                # The lead's change of lanes counts; that of the actor itself is no cut-in.
+                # A cut-in is a lane change of the lead, not of the actor itself.
                 if past.lanes[then, 2] != lane[2] and here.own_lane[2] == lane[2]:
                     self._cut_ins.add(here.i)
                     return

@@ -210,7 +210,8 @@ def test_render_refuses_a_time_outside_of_the_recording(tmp_path, capsys, out):
     assert main(['synth', '-q', str(source), '--frames', '11']) == 0
     assert main(['render', str(source), str(tmp_path / out), '--at', '0.6']) == 1
     assert capsys.readouterr() == (
-        '', 'error: --at: found 0.6 s; expected 0 to 0.5 s after the first drawn frame\n')
+        '', ('error: --at: found 0.6 s; expected 0 to 0.5 s after the first drawn frame of '
+             f'{source}\n'))
     assert list(tmp_path.iterdir()) == [source]
     assert main(['render', str(source), str(tmp_path / out), '--no-names', '--at', '0.5',
                  *(SMALL if out == 'out.png' else [])]) == 0
