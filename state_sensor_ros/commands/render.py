@@ -26,11 +26,11 @@ from state_sensor_ros.commands.format_options import (
     selection_of,
 )
 from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.map_check import on_map
 from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.commands.printing import clock_shown, print_line
+from state_sensor_ros.commands.printing import clock_shown
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import facts_of, opening, show_result, size_of
-from state_sensor_ros.drawing.map_layout import is_off_map, OFF_MAP_M
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import (
@@ -88,10 +88,12 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings = settings_of(args)
-    builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
+    map_lines = read_map(args.map) if args.map else ()
+    builder = SceneBuilder(settings.ego_tag, map_lines)
     reader = open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:
-        for frame in without_outliers(read_frames(recording, 'render', is_quiet=args.quiet)):
+        frames = without_outliers(read_frames(recording, 'render', is_quiet=args.quiet))
+        for frame in on_map(frames, args.map, map_lines):
             builder.add(frame)
         name = recording.name
         scene = builder.finish()
@@ -100,9 +102,6 @@ def _scene(args: argparse.Namespace) -> Scene:
                             end_s=recording.read_s)
         recording.check_actors()
     scene.check_time(args.at, '--at', name)
-    if args.map and is_off_map(scene):
-        print_line(f'warning: --map {args.map}: most vehicles are more than {OFF_MAP_M:g} m away '
-                   'from its lines; is it the map of another town?')
     return scene
 
 

@@ -21,6 +21,7 @@ import rerun as rr
 from state_sensor_ros.commands.format_options import selection_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveRecording
+from state_sensor_ros.commands.map_check import on_map
 from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.summary import opening, show_result, size_of, Summary
@@ -170,17 +171,18 @@ class SceneShow:
         """
         recording, faults = self._recording, self._recording.faults
         self._stream.send_recording_name(self._title)
+        map_lines = read_map(self._args.map) if self._args.map else ()
         log = FrameLog(self._stream, ego_tag=self._settings.ego_tag, names=self._args.names,
                        n_together=1 if self._is_live else _N_TOGETHER, is_live=self._is_live,
-                       flush=flush, map_lines=read_map(self._args.map) if self._args.map
-                       else ())
+                       flush=flush, map_lines=map_lines)
         simulator = find_simulator(self._reader.simulator)
         source = None if self._is_live else self._reader
         sensor_data = simulator.sensor_reader(
             self._settings, lambda kind, text: log.note(text), source)
         recording.needs = _NEEDS
         finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
-        for frame in read_frames(recording, 'view', is_quiet=self._args.quiet):
+        frames = read_frames(recording, 'view', is_quiet=self._args.quiet)
+        for frame in on_map(frames, self._args.map, map_lines):
             self._summary.add(frame)
             log.add(frame, () if sensor_data is None else sensor_data(frame))
             for fault in faults[n_faults:]:

@@ -33,10 +33,6 @@ _MIN_LENGTH_PT = 5.0
 _EMPTY_M = 50.0
 # Width of a close-up, m.
 CLOSE_UP_M = 80.0
-# Vehicles that are farther from all lines of a map are not on it, m.
-OFF_MAP_M = 10.0
-# Most places that are compared with a map.
-_N_PLACES = 200
 # A close-up of footprints that are visible without it has at least this many actors.
 _MIN_CLOSE_UP_ACTORS = 2
 
@@ -66,25 +62,6 @@ def extent(position_xy: npt.NDArray[np.float32]) -> Area:
     low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
     (x, y), (width, height) = (low + high) / 2, (1 + _MARGIN) * (high - low) + 2 * _MARGIN_M
     return Area(float(x), float(y), float(width), float(height))
-
-
-def is_off_map(scene: Scene) -> bool:
-    """Return whether most places of vehicles are far from all lines of the map."""
-    tracks = scene.tracks
-    places = tracks.position_xy[scene.is_vehicle[tracks.actor]]
-    places = places[::len(places) // _N_PLACES + 1]
-    lines = [line.points_xyz[:, :2] for line in scene.map_lines]
-    if not len(places) or not lines:
-        return False
-    begin = np.concatenate([line[:-1] for line in lines])
-    step = np.concatenate([np.diff(line, axis=0) for line in lines])
-    squares = np.maximum((step * step).sum(axis=1), 1e-9)
-    distances = []
-    for place in places.astype(float):
-        to_place = place - begin
-        share = np.clip((to_place * step).sum(axis=1) / squares, 0.0, 1.0)
-        distances.append(np.hypot(*(to_place - share[:, None] * step).T).min())
-    return bool(np.median(distances) > OFF_MAP_M)
 
 
 def close_up(scene: Scene, instant: int, area: Area, aspect: float,

@@ -159,7 +159,11 @@ def test_mock_server_has_each_light_of_a_log_once():
 
 
 @pytest.mark.parametrize('is_elsewhere', [False, True])
-def test_map_of_another_town_is_a_warning(capsys, is_elsewhere):
+@pytest.mark.parametrize('words', [('render', 'drive.log', 'a.svg'),
+                                   ('view', 'drive.log', '--save', 'a.rrd')])
+def test_map_of_another_town_is_a_warning(capsys, words, is_elsewhere):
+    if words[0] == 'view':
+        pytest.importorskip('rerun')
     Path('town.xodr').write_text(
         '<OpenDRIVE><header revMajor="1" revMinor="4"/><road id="1" length="60" junction="-1">'
         f'<planView><geometry s="0" x="-10" y="{15 * is_elsewhere}" hdg="0" length="60"><line/>'
@@ -168,7 +172,7 @@ def test_map_of_another_town_is_a_warning(capsys, is_elsewhere):
         '</lane></right></laneSection></lanes></road></OpenDRIVE>')
     write(logs.header() + b''.join(logs.frame(
         i + 1, 0.1 * i, spawned() if i == 0 else b'', placed((8, float(i)))) for i in range(20)))
-    assert main(['render', 'drive.log', 'a.svg', '--map', 'town.xodr']) == 0
+    assert main([*words, '--map', 'town.xodr']) == 0
     assert ('is it the map of another town?' in capsys.readouterr().err) == is_elsewhere
 
 
