@@ -110,6 +110,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
         'key': _page_key(scene, coloring), 'style': _text('animation.css'),
+        'speeds': '' if scene.has_curves else 'hidden',
         'plotly': get_plotlyjs(), 'player': _text('animation.js'),
         # Names come from the network: in a script element no "<" may begin a tag.
         'data': json.dumps(data, cls=_Encoder, allow_nan=False).replace('<', r'\u003c'),
@@ -170,7 +171,7 @@ def _page_key(scene: Scene, coloring: str) -> str:
     if Mark.EGO in marks:
         # One entry for both.
         marks.discard(Mark.EGO_TRACK)
-    items = [_speed_scale(scene)] if coloring == BY_SPEED else [
+    items = [_speed_scale(scene)] * scene.has_speeds if coloring == BY_SPEED else [
         _item('box', color, text) for color, text in actor_key(scene)]
     return '\n'.join([_entry(mark, scene) for mark in Mark if mark in marks] + items)
 

@@ -291,9 +291,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
     head_top = size.top + (title_height + len(lines) * _LINE) * size.text_scale + (
         space / 2 if style.title or lines else 0.0)
     maps_top = head_top + head.height + (space if head.height else _TICK)
-    # One instant has no speeds over time.
-    has_strip = bool(scene.duration_s) and scene.has_speeds
-    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0) if has_strip else 0.0
+    strip = _STRIP * (0.6 if size.width < _NARROW else 1.0) if scene.has_curves else 0.0
     layout = guess
     if size.height is not None:
         below = space if key.height or not size.is_paper else 0.0
@@ -335,7 +333,7 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, fonts: Fonts, *,
         unnamed = [name for name in omitted if abbreviated(name) not in in_key]
         if unnamed:
             page.notes.append(f'curves without room for a name: {listed(unnamed, _N_NAMES)}')
-    elif has_strip:
+    elif scene.has_curves:
         page.notes.append('no room for the speeds over time')
     if coloring == BY_SPEED and scene.has_speeds:
         _draw_color_bar(page.axes(size.left + width + 0.08 * size.text_scale, maps_top,

@@ -95,6 +95,11 @@ class Scene:
         """Return whether the speed of an actor that moves, or of a vehicle, is known."""
         return bool(np.isfinite(self.tracks.speed[self.moves[self.tracks.actor]]).any())
 
+    @property
+    def has_curves(self) -> bool:
+        """Return whether there are speeds over time, which one instant does not have."""
+        return bool(self.duration_s) and self.has_speeds
+
     def facts(self) -> list[str]:
         """Return generation, duration and numbers of frames and actors as texts."""
         counts = np.bincount(self.kind, minlength=len(shapes.KIND_NAMES)).tolist()

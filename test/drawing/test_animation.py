@@ -27,7 +27,7 @@ from state_sensor_ros.drawing.animation import class_colors, write_animation
 from state_sensor_ros.drawing.marks import EGO, OBJECT, UNKNOWN
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.frame import KIND_VEHICLE
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 STUB = DATA / 'animation_stub.js'
@@ -35,7 +35,7 @@ needs_node = pytest.mark.skipif(shutil.which('node') is None, reason='Node.js is
 
 
 class Page(HTMLParser):
-    """The scripts of a page by id, its title, and the files that it loads."""
+    """The scripts of a page by id, its title, the files that it loads, if it has curves."""
 
     def __init__(self, text):
         super().__init__()
@@ -51,6 +51,8 @@ class Page(HTMLParser):
         self.loads += [attrs[key] for key in ('src', 'href') if key in attrs]
         if tag == 'script':
             self.scripts.append((attrs, ''))
+        if tag == 'section':
+            self.has_curves = 'hidden' not in attrs
         self._inside.append(tag)
 
     def handle_endtag(self, tag):
@@ -109,7 +111,15 @@ def test_animation_has_a_key_of_what_is_shown(coloring):
     assert labels[-2:] == (['track', '10 m/s'] if coloring == BY_SPEED else ['track', 'other'])
     assert ('vehicle' in labels) == (coloring == BY_SPEED)
     assert 'lane change' not in key
-    assert page_of(scene_of()).key.count('<li>') == 1
+    assert page_of(scene_of()).key.count('<li>') == 0
+
+
+@pytest.mark.parametrize('has_speeds', [False, True])
+def test_animation_without_speeds_has_neither_their_scale_nor_their_curves(has_speeds):
+    cones = [frame(float(i), Agent('cone', kind=KIND_OBJECT)) for i in range(3)]
+    page = page_of(scene_of(*(ride() if has_speeds else cones)))
+    assert ('m/s' in page.key) == has_speeds
+    assert page.has_curves == has_speeds
 
 
 def lines_of(page, trace):
