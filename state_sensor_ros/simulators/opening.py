@@ -18,6 +18,7 @@ from dataclasses import replace
 import os
 from pathlib import Path
 import re
+from shlex import quote
 from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
@@ -115,10 +116,16 @@ def format_of(path: str) -> Format:
     if is_compressed_storage(where) and (found := format_of_name(where.stem)):
         return found
     if where.suffix == '.bag' and where.is_file() and _begins_with(where, b'#ROSBAG'):
-        raise TrajectoryFormatError(path, 'a bag of ROS 1', 'a bag of ROS 2; `rosbags-convert` of '
-                                    'the package rosbags makes one')
+        raise TrajectoryFormatError(path, 'a bag of ROS 1', 'a bag of ROS 2; '
+                                    f'{rosbags_convert(path, str(where.with_suffix("")))} makes '
+                                    'one')
     found = format_of_name(path) or trajectory_format()
     return _by_content(where, found) if where.is_file() else found
+
+
+def rosbags_convert(source: str, out: str) -> str:
+    """Return the command, which comes with rosbags, that converts from or to a bag of ROS 1."""
+    return f'`rosbags-convert --src {quote(source)} --dst {quote(out)}`'
 
 
 def _by_content(path: Path, found: Format) -> Format:

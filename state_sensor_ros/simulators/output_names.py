@@ -19,7 +19,12 @@ import stat
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import BAG, CONVERT, Format
 from state_sensor_ros.files.recording import STANDARD_INPUT
-from state_sensor_ros.simulators.opening import format_of_name, formats, trajectory_format
+from state_sensor_ros.simulators.opening import (
+    format_of_name,
+    formats,
+    rosbags_convert,
+    trajectory_format,
+)
 
 _COMPRESSED = ('.gz', '.zst')
 _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
@@ -64,6 +69,10 @@ def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
     # The folder of a bag may be called run.7.fcd.
     if (is_bag or not suffix) and command == CONVERT:
         return None
+    if suffix == '.bag' and command == CONVERT:
+        mcap = str(Path(path).with_suffix('.mcap'))
+        raise UsageError(f'OUT {path}: a bag of ROS 1 is not written; '
+                         f'{rosbags_convert(mcap, path)} makes one of {mcap}')
     known = [suffix for each in formats() if each.command == command and _is_made(each)
              for suffix in each.suffixes]
     if not suffix:

@@ -8,12 +8,16 @@
 # language governing permissions and limitations under the License.
 """`state_sensor convert`: nothing is lost on the way there and back, and files appear whole."""
 
+from importlib.metadata import entry_points
 import io
 import itertools
 import json
 import os
 from pathlib import Path
+import re
+import shlex
 import shutil
+import sys
 
 from message_store import read
 import numpy as np
@@ -239,8 +243,28 @@ def test_bag_of_ros_1_is_named(tmp_path, refusal):
     (tmp_path / 'drive.bag').write_bytes(b'#ROSBAG V2.0\n' + bytes(4096))
     for command in ('inspect', 'evaluate'):
         words = [SAMPLE] if command == 'evaluate' else []
-        assert 'found a bag of ROS 1; expected a bag of ROS 2; `rosbags-convert`' in refusal(
+        assert 'found a bag of ROS 1; expected a bag of ROS 2; `rosbags-convert ' in refusal(
             command, *words, tmp_path / 'drive.bag')
+
+
+def test_bag_of_ros_1_is_converted_by_what_the_errors_name(tmp_path, monkeypatch, refusal):
+    monkeypatch.chdir(tmp_path)
+    [program] = entry_points(group='console_scripts', name='rosbags-convert')
+
+    def convert(error):
+        [command] = re.findall('`(rosbags-convert .*)`', error)
+        monkeypatch.setattr(sys, 'argv', shlex.split(command))
+        with pytest.raises(SystemExit, match=r'^0$'):
+            program.load()()
+
+    error = refusal('convert', SAMPLE, 'my drive.bag', code=2)
+    assert 'a bag of ROS 1 is not written; `rosbags-convert' in error
+    assert main(['convert', str(SAMPLE), 'my drive.mcap', '--end', '0.2']) == 0
+    convert(error)
+    convert(refusal('inspect', 'my drive.bag'))
+    assert main(['inspect', 'my drive']) == 0
+    # The name of another output is no advice for `render`.
+    assert 'rosbags' not in refusal('render', SAMPLE, 'drive.bag', code=2)
 
 
 def test_bag_of_windows_is_read(tmp_path, bag, source):
