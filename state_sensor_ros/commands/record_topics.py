@@ -53,9 +53,12 @@ def record_topics(args: argparse.Namespace, storage: str, interruption: Interrup
                            is_quiet=args.quiet):
             is_whole = recorder.run(args.seconds or math.inf, args.frames or math.inf)
         topics = graph.topics()
-    for topic in recorder.silent:
-        others = near_names([topic], topics) if topic not in topics else ''
-        print_line(f'warning: {args.out}: no message on {topic}{others}')
+        silent = {topic: graph.n_publishers(topic) for topic in recorder.silent}
+    for topic, n_publishers in silent.items():
+        remedy = f'`state_sensor echo {topic}` shows when it sends one' if n_publishers \
+            else f'start one{near_names([topic], topics)}'
+        print_line(f'warning: {args.out}: no message on {topic}, which has '
+                   f'{counted(n_publishers, "publisher")} in ROS domain {graph.domain}; {remedy}')
     if not recorder.n_frames:
         sink.abort()
         interruption.end_without_frame()

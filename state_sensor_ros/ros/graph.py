@@ -96,7 +96,7 @@ class Graph:
     def topics(self) -> list[str]:
         """Return the names of all topics with a publisher, without the hidden ones of actions."""
         return [topic for topic, _ in self._node.get_topic_names_and_types()
-                if self._node.count_publishers(topic) and not topic_or_service_is_hidden(topic)]
+                if self.n_publishers(topic) and not topic_or_service_is_hidden(topic)]
 
     def topics_of(self, node: str) -> dict[str, str]:
         """Return the names of the topics that a node publishes, with their types."""
@@ -109,6 +109,10 @@ class Graph:
     def n_others(self, topic: str) -> int:
         """Return the number of other subscribers of ``topic``, to which this node subscribes."""
         return int(self._node.count_subscribers(topic)) - 1
+
+    def n_publishers(self, topic: str) -> int:
+        """Return the number of publishers of ``topic``."""
+        return int(self._node.count_publishers(topic))
 
     def type_of(self, topic: str, seconds: float) -> str:
         """Return the type of a topic; ``seconds``: longest wait for a publisher, s."""

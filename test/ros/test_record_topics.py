@@ -23,6 +23,7 @@ from std_msgs.msg import String
 from state_sensor_ros.commands.command_line import main
 
 DETECTIONS, NOTE = '/state_sensor/detections', '/perception/note'
+SILENT = '/quiet'
 QOS = QoSProfile(depth=3, reliability=ReliabilityPolicy.BEST_EFFORT,
                  durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -31,6 +32,8 @@ def recorded(domain, listener, bag, *words):
     """Record while a driver and a stack publish; return exit code, output and errors."""
     environment = {**os.environ, 'ROS_DOMAIN_ID': str(domain)}
     note = listener.node.create_publisher(String, NOTE, QOS)
+    # It has a publisher, which sends nothing.
+    listener.node.create_publisher(String, SILENT, QOS)
     process = start_node([str(SCRIPTS / 'state_sensor'), 'record', str(bag), *words],
                          env=environment, **PIPES)
     while process.poll() is None:
@@ -53,9 +56,14 @@ def test_record_of_topics_is_evaluated_with_one_bag(driver, domain, listener, tm
     pytest.importorskip('vision_msgs')
     bag = tmp_path / 'a run'
     code, output, errors = recorded(domain, listener, bag, '--topics', DETECTIONS, NOTE,
-                                    '/perception/noet', '--frames', '25')
-    near = 'did you mean /perception/note?'
-    assert (code, errors) == (0, f'warning: {bag}: no message on /perception/noet; {near}\n')
+                                    '/perception/noet', SILENT, '--frames', '25')
+    # What was received is kept.
+    assert code == 0
+    assert errors == (
+        f'warning: {bag}: no message on /perception/noet, which has 0 publishers in ROS domain '
+        f'{domain}; start one; did you mean {NOTE}?\n'
+        f'warning: {bag}: no message on {SILENT}, which has 1 publisher in ROS domain {domain}; '
+        f'`state_sensor echo {SILENT}` shows when it sends one\n')
     assert output.startswith(f'{bag}: 25 frames, ')
     with Reader(bag) as reader:
         by_topic = {each.topic: each for each in reader.connections}
