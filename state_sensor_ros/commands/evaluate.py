@@ -136,7 +136,8 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
 
 def _check_bound_names(args: argparse.Namespace) -> None:
     """Refuse a bound of a number that no result can have before the evaluation."""
-    bounds = [*args.fail_below, *args.fail_above]
+    bounds = [*(('--fail-below', text) for text in args.fail_below),
+              *(('--fail-above', text) for text in args.fail_above)]
     if not bounds:
         return
     possible, with_all = (evaluation_result.possible_result(
@@ -144,16 +145,18 @@ def _check_bound_names(args: argparse.Namespace) -> None:
         iou_thresholds=_iou_thresholds(args))
         for definition, has_earlier in ((args.definition, args.against is not None),
                                         ('nuscenes', True)))
-    for text in bounds:
+    for bound, text in bounds:
         path = text.rpartition('=')[0]
+        try:
+            evaluation_result.number_at(with_all, path)
+        except ConfigError as error:
+            raise UsageError(f'{bound} {error}') from None
         try:
             evaluation_result.number_at(possible, path)
         except ConfigError:
-            evaluation_result.number_at(with_all, path)
             option = '--against OLD.json' if path.startswith('against/') and not args.against \
                 else '--definition nuscenes'
-            raise ConfigError(path, 'a number that is not computed',
-                              f'{option}, which adds it') from None
+            raise UsageError(f'{bound} {path} is not computed; {option} adds it') from None
 
 
 def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
@@ -286,17 +289,20 @@ def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -
     :param args: the parsed options.
     :param stack: path of the bag.
     :param result: result of the bag.
-    :raises ConfigError: if there is no such number.
-    :raises TrajectoryFormatError: if a number is beyond its bound, or undefined.
+    :raises TrajectoryFormatError: if a number is beyond its bound, undefined, or missing.
     """
     failures = []
     for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
         for text in bounds:
             path, _, limit = text.rpartition('=')
-            number_found = evaluation_result.number_at(result, path)
+            try:
+                number_found = evaluation_result.number_at(result, path)
+                value = 'no value' if number_found is None else f'{number_found:.6g}'
+            except ConfigError as error:
+                # These bags have none, such as of a class without objects.
+                number_found, value = None, error.found
             if number_found is None or sign * (number_found - float(limit)) > 0.0:
-                failures.append((path, 'no value' if number_found is None
-                                 else f'{number_found:.6g}', f'at {word} {limit}'))
+                failures.append((path, value, f'at {word} {limit}'))
     for path, value, limit in failures[1:]:
         print_line(f'error: {stack}: {path}: found {value}; expected {limit}')
     if failures:

@@ -32,6 +32,7 @@ from state_sensor_ros.evaluation.iou_metrics import IouScorer
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
 from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.track_record import TrackRecorder
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import one_line
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
@@ -148,10 +149,9 @@ def number_at(result: Mapping[str, Any], path: str) -> float | None:
     done: list[str] = []
     for key in path.split('/'):
         if not isinstance(found, Mapping) or key not in found:
-            options = ', '.join(found) if isinstance(found, Mapping) else ''
-            raise ConfigError(path, f'no {key} in {"/".join(done) or "the result"}',
-                              f'one of {options}' if options else
-                              f'{"/".join(done)}, which is a number')
+            names = near_names([key], found) if isinstance(found, Mapping) \
+                else ', which is not a group'
+            raise ConfigError(path, f'no {key} in {"/".join(done) or "the result"}{names}')
         found = found[key]
         done.append(key)
     if isinstance(found, Mapping):
