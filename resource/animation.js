@@ -88,14 +88,15 @@
     return Math.min(Math.max(k, 0), nScale - 1);
   };
 
-  // A light's color, a sign's number, or what moves.
+  // A light's color, a sign's number or kind, or what moves.
   const describe = (actor, row, speed) => {
     const display = scene.displays[displayOf[row]];
     const kind = scene.kinds[actor];
     let state = Number.isFinite(speed)
       ? `${speed.toFixed(1)} m/s, ${(3.6 * speed).toFixed(1)} km/h` : 'speed unknown';
     if (kind === 'traffic light') state = display || 'state unknown';
-    if (kind === 'speed limit sign') state = `${display} km/h`;
+    if (kind === 'speed limit sign') state = display ? `${display} km/h` : 'limit unknown';
+    if (kind === 'traffic sign') state = kind;
     const lane = scene.lanes[laneOf[row]];
     const where = lane ? `<br>road ${lane[0]}, section ${lane[1]}, lane ${lane[2]}` : '';
     const size = scene.has_size[actor] || data.symbols[kind] ? '' : '<br>size assumed';
@@ -273,7 +274,7 @@
         const fill = symbol.fills[display] || symbol.fills[''];
         Object.assign(dot, { color: fill, size: symbol.size, edge: symbol.edge, opacity: 1 });
         if (scene.kinds[actor] === 'speed limit sign') {
-          numbers.push({ x: dot.x, y: dot.y, text: display, radius: symbol.size / 2 });
+          numbers.push({ x: dot.x, y: dot.y, text: display || '?', radius: symbol.size / 2 });
         }
       } else {
         const kind = classOf(actor, speed);

@@ -33,7 +33,8 @@ RULES = [
     (VEHICLE, ('dynamic',), 'car', shapes.VEHICLE),
     (OBJECT, ('cars', 'pedestrians'), 'unknown', shapes.OBJECT),
     (OBJECT, ('traffic_light',), 'unknown', shapes.LIGHT),
-    (OBJECT, ('speed_limit_sign',), 'unknown', shapes.SIGN)]
+    (OBJECT, ('traffic_sign',), 'unknown', shapes.OTHER_SIGN),
+    (OBJECT, ('traffic_sign', 'speed_limit_sign'), 'unknown', shapes.SIGN)]
 
 
 @pytest.mark.parametrize(('kind', 'tags', 'name', 'drawn'), RULES)

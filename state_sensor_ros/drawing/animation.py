@@ -68,11 +68,13 @@ Json = dict[str, object]
 _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
 # Diameters of symbols by kind, pixels.
-_SYMBOL_PX = {shapes.PEDESTRIAN: 8, shapes.LIGHT: 11, shapes.SIGN: 19}
+_SYMBOL_PX = {shapes.PEDESTRIAN: 8, shapes.LIGHT: 11, shapes.SIGN: 19,
+              shapes.OTHER_SIGN: 11}
 # Color of tracks other than the ego's.
 TRACK = '#b8c1cc'
 # Shapes of swatches, by class of animation.css.
-_ROUND = frozenset((Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT, Mark.SIGN))
+_SIGNS = frozenset((Mark.SIGN, Mark.OTHER_SIGN))
+_ROUND = _SIGNS | {Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT}
 _LINES = {Mark.EGO_TRACK: EGO_BED, Mark.TRACK: TRACK}
 N_SPEED_CLASSES = 12
 # Length of the arrow of a lane change, about the width of a lane, m.
@@ -152,9 +154,9 @@ def _symbols() -> Json:
         shapes.PEDESTRIAN: {'': FILLS[Mark.PEDESTRIAN]},
         shapes.LIGHT: {'': FILLS[Mark.LIGHT], **{
             display: FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
-        shapes.SIGN: {'': FILLS[Mark.SIGN]}}
+        shapes.SIGN: {'': FILLS[Mark.SIGN]}, shapes.OTHER_SIGN: {'': FILLS[Mark.OTHER_SIGN]}}
     edges = {shapes.PEDESTRIAN: (DARK, 0.5), shapes.LIGHT: (DARK, 2.0),
-             shapes.SIGN: (SIGN_EDGE, 2.0)}
+             shapes.SIGN: (SIGN_EDGE, 2.0), shapes.OTHER_SIGN: (SIGN_EDGE, 2.0)}
     return {shapes.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
             for kind, size in _SYMBOL_PX.items()}
 
@@ -184,7 +186,7 @@ def _entry(mark: Mark, scene: Scene) -> str:
     if mark in _LINES:
         return _item('line', _LINES[mark], mark.value)
     shape = 'round' if mark in _ROUND else 'assumed' if mark is Mark.ASSUMED else 'box'
-    return _item(f'{shape} sign' if mark is Mark.SIGN else shape,
+    return _item(f'{shape} sign' if mark in _SIGNS else shape,
                  FILLS.get(mark, 'white'), mark.value)
 
 

@@ -41,7 +41,8 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 
 DASHED = (0, (2.0, 1.2))
 # Diameters of the symbols of pedestrians, lights and signs, points.
-SYMBOL_PT = {shapes.PEDESTRIAN: 5.0, shapes.LIGHT: 7.0, shapes.SIGN: 12.0}
+SYMBOL_PT = {shapes.PEDESTRIAN: 5.0, shapes.LIGHT: 7.0, shapes.SIGN: 12.0,
+             shapes.OTHER_SIGN: 7.0}
 # A mark of a lane change: an arrow head that points along x, in points.
 _ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
 # Half of the size of a mark, points.
@@ -195,17 +196,18 @@ def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
 
 
 def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int) -> None:
-    """Draw circles for pedestrians, lights in their color, and signs with their number."""
+    """Draw circles for pedestrians, lights in their color, and speed limits with their number."""
     x, y = scene.position_xy[rows].T
     axes.scatter(
         x, y, s=SYMBOL_PT[kind] ** 2, zorder=8,
         c=fills_of(scene, rows, coloring),
-        edgecolors=SIGN_EDGE if kind == shapes.SIGN else DARK,
-        linewidths={shapes.PEDESTRIAN: 0.5, shapes.LIGHT: 1.6, shapes.SIGN: 1.4}[kind])
+        edgecolors=SIGN_EDGE if kind in (shapes.SIGN, shapes.OTHER_SIGN) else DARK,
+        linewidths={shapes.PEDESTRIAN: 0.5, shapes.LIGHT: 1.6}.get(kind, 1.4))
     if kind == shapes.SIGN:
         for i, display in enumerate(scene.display[rows].tolist()):
-            axes.text(x[i], y[i], scene.displays[display], ha='center', va='center_baseline',
-                      fontsize=_NUMBER_PT, color=DARK, clip_on=True, zorder=8)
+            axes.text(x[i], y[i], scene.displays[display] or '?', ha='center',
+                      va='center_baseline', fontsize=_NUMBER_PT, color=DARK, clip_on=True,
+                      zorder=8)
 
 
 def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:

@@ -51,6 +51,7 @@ class Mark(Enum):
     GREEN = 'green light'
     LIGHT = 'light, state unknown'
     SIGN = 'speed limit (km/h)'
+    OTHER_SIGN = 'traffic sign'
     OBJECT = 'object'
     ASSUMED = 'size assumed'
     EGO_TRACK = 'track of the ego'
@@ -60,7 +61,8 @@ class Mark(Enum):
 
 
 _BY_KIND = {shapes.VEHICLE: Mark.VEHICLE, shapes.PEDESTRIAN: Mark.PEDESTRIAN,
-            shapes.LIGHT: Mark.LIGHT, shapes.SIGN: Mark.SIGN, shapes.OBJECT: Mark.OBJECT}
+            shapes.LIGHT: Mark.LIGHT, shapes.SIGN: Mark.SIGN, shapes.OTHER_SIGN: Mark.OTHER_SIGN,
+            shapes.OBJECT: Mark.OBJECT}
 # Marks by the color that a traffic light displays.
 LIGHT_MARKS = {'red': Mark.RED, 'yellow': Mark.YELLOW, 'green': Mark.GREEN}
 # Marks of footprints; the others are symbols.
@@ -115,7 +117,7 @@ EXAMPLE = to_hex(SPEEDS(0.55))
 FILLS = {
     Mark.EGO: EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: OBJECT, Mark.PEDESTRIAN: PEDESTRIAN,
     Mark.RED: RED, Mark.YELLOW: YELLOW, Mark.GREEN: GREEN, Mark.LIGHT: UNKNOWN,
-    Mark.SIGN: SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
+    Mark.SIGN: SIGN, Mark.OTHER_SIGN: SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
 
 
 def speed_range(scene: Scene) -> tuple[float, float]:

@@ -80,7 +80,8 @@ _DIRECTIONS = [np.array(direction) for direction in (
 # Distance of a name from its actor, points, and index of the direction.
 Direction = tuple[float, int]
 # Order in which names are placed.
-_KINDS = (shapes.VEHICLE, shapes.PEDESTRIAN, shapes.OBJECT, shapes.LIGHT, shapes.SIGN)
+_KINDS = (shapes.VEHICLE, shapes.PEDESTRIAN, shapes.OBJECT, shapes.LIGHT, shapes.SIGN,
+          shapes.OTHER_SIGN)
 
 
 def draw_names(axes: Axes, scene: Scene, samples: Rows, fonts: Fonts, inches_per_m: float,

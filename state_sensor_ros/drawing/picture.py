@@ -132,6 +132,8 @@ def _entry(mark: Mark) -> LegendEntry:
         artist = Patch(facecolor='white', edgecolor=DARK, linestyle=DASHED)
     elif mark is Mark.SIGN:
         artist = _marker('o', fill, SIGN_EDGE, 1.4, 8.0)
+    elif mark is Mark.OTHER_SIGN:
+        artist = _marker('o', fill, SIGN_EDGE, 1.4, 6.5)
     elif mark is Mark.PEDESTRIAN:
         artist = _marker('o', fill, DARK, 0.5, 5.0)
     elif mark in FILLS:

@@ -21,11 +21,12 @@ from state_sensor_ros.frame import Bools, Floats, Frame, MapLine, Rows
 from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS
 
-VEHICLE, PEDESTRIAN, LIGHT, SIGN, OBJECT = range(5)
+VEHICLE, PEDESTRIAN, LIGHT, SIGN, OTHER_SIGN, OBJECT = range(6)
 # In the order of the constants; the plural has an `s`.
-KIND_NAMES = ('vehicle', 'pedestrian', 'traffic light', 'speed limit sign', 'object')
-# Tags of kinds without a class, in lower case.
-_BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN}
+KIND_NAMES = ('vehicle', 'pedestrian', 'traffic light', 'speed limit sign', 'traffic sign',
+              'object')
+# Tags of kinds without a class, in lower case; of several tags, the first here counts.
+_BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN, 'traffic_sign': OTHER_SIGN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class Area:
 
 def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
     if actor_class == UNKNOWN:
-        return next((_BY_TAG[tag] for tag in map(str.lower, tags) if tag in _BY_TAG), OBJECT)
+        lower = {tag.lower() for tag in tags}
+        return next((kind for tag, kind in _BY_TAG.items() if tag in lower), OBJECT)
     return PEDESTRIAN if actor_class == PERSON else VEHICLE
 
 

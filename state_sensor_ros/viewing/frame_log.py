@@ -70,7 +70,7 @@ from state_sensor_ros.viewing.layout import Content, EGO_TRAIL, layout, TRAILS
 
 NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'
 KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in shapes.KIND_NAMES)
-_COLORS = (VEHICLE, PEDESTRIAN, UNKNOWN, SIGN, OBJECT)
+_COLORS = (VEHICLE, PEDESTRIAN, UNKNOWN, SIGN, SIGN, OBJECT)
 _LIGHT_COLORS = {'red': RED, 'yellow': YELLOW, 'green': GREEN}
 _STATE_COLORS = (GREEN, YELLOW, RED)
 # Length, width and height, m, by class; the last row is the size of a cone.
@@ -179,8 +179,10 @@ class FrameLog:
         owners = owners[~frame.is_derived(DERIVED_SIZE)[owners]]
         self._add_boxes(frame, boxes_of_all, owners, ego)
         is_lit = (self._kinds == shapes.LIGHT) | (self._kinds == shapes.SIGN)
-        is_assumed = are_drawn & ~is_lit
-        is_assumed[owners] = False
+        has_box = np.zeros(n_actors, np.bool_)
+        has_box[owners] = True
+        is_lit |= (self._kinds == shapes.OTHER_SIGN) & ~has_box
+        is_assumed = are_drawn & ~is_lit & ~has_box
         if ego is not None:
             is_assumed[ego] = False
         rows = np.flatnonzero(is_assumed)

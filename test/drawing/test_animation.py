@@ -414,6 +414,17 @@ def test_animation_shows_lights_and_signs():
 
 
 @needs_node
+def test_animation_shows_signs_without_a_known_number():
+    signs = [Agent('limit', 5.0, kind=KIND_OBJECT, tags=('traffic_sign', 'speed_limit_sign')),
+             Agent('stop', 10.0, kind=KIND_OBJECT, tags=('traffic_sign',))]
+    page, [state] = played(scene_of(frame(0.0, *signs)), [0.0], names=False)
+    assert state['labels'] == ['?']
+    assert state['text'] == ['<b>limit</b><br>limit unknown', '<b>stop</b><br>traffic sign']
+    assert 'traffic sign' in page.key
+    assert 'object' not in page.key
+
+
+@needs_node
 def test_animation_plays_in_wall_time_and_stops_at_the_end():
     _, states = played(scene_of(*ride(31)), ['play', 'tick 1000', 'tick 500', 'pace 2',
                                              'tick 500', 'pause', 'tick 1000', 'play',

@@ -552,6 +552,17 @@ def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
     assert {'30', '60'} <= numbers
 
 
+def test_picture_shows_signs_without_a_known_number():
+    """A bag of CARLA 0.9 has no numbers; other signs were drawn as objects."""
+    signs = [Agent('limit', 5.0, kind=KIND_OBJECT, tags=('traffic_sign', 'speed_limit_sign')),
+             Agent('stop', 10.0, kind=KIND_OBJECT, tags=('traffic_sign',)),
+             Agent('cone', 15.0, kind=KIND_OBJECT)]
+    figure = page_of(scene_of(frame(0.0, *signs)))
+    assert [text.get_text() for text in figure.axes[0].texts].count('?') == 1
+    assert legend_texts(figure)[:3] == ['speed limit (km/h)', 'traffic sign', 'object']
+    assert '1 speed limit sign  ·  1 traffic sign  ·  1 object' in page_texts(figure)
+
+
 def test_picture_names_what_is_counted_but_not_on_the_map():
     far = [Agent(f'sign{i}', 5000.0, float(i), kind=KIND_OBJECT) for i in range(35)]
     near = [Agent(f'cone{i}', 10.0 * i, -3.0, kind=KIND_OBJECT) for i in range(13)]

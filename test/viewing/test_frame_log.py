@@ -19,11 +19,12 @@ from rrd_scene import array_of, read_layout, read_scene
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.frame import DERIVED_SIZE
+from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.simulators import MapLine, SensorImage, SensorPoints
 
-BOXES = ('/world/vehicles', '/world/objects', '/world/pedestrians', '/world/assumed_boxes')
+BOXES = ('/world/vehicles', '/world/objects', '/world/pedestrians', '/world/traffic_signs',
+         '/world/assumed_boxes')
 CENTERS, HALVES, TURNS, LABELS = (f'Boxes3D:{name}' for name in (
     'centers', 'half_sizes', 'quaternions', 'labels'))
 
@@ -183,6 +184,15 @@ def test_view_draws_a_map_once(shown):
         assert mesh['Mesh3D:triangle_indices'] == [[0, 1, 2], [1, 3, 2]]
         assert scene['/world/map/stop_line'].static['LineStrips3D:strips'] == [
             [[5, 0, 0], [5, 2, 0]]]
+
+
+def test_view_shows_signs_without_boxes_as_points(shown):
+    signs = [Agent('limit', kind=KIND_OBJECT, tags=('speed_limit_sign',)),
+             Agent('stop', kind=KIND_OBJECT, tags=('traffic_sign',)),
+             Agent('cone', kind=KIND_OBJECT)]
+    scene = shown([frame(0.0, *signs)])
+    assert scene['/world/points'].rows[0]['Points3D:labels'] == ['limit', 'stop']
+    assert scene['/world/assumed_boxes'].rows[0][LABELS] == ['cone']
 
 
 def test_view_shows_images_and_points(shown):
