@@ -10,20 +10,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 import os
 import time
 
 from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.files.tables.table_columns import BY_NAME
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import OUTPUTS
 from state_sensor_ros.simulators.opening import formats as known_formats
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import schema_of
 
-# Limits of the search for actors.
+# Limits of the search for actors and tags.
 _MAX_FRAMES, _MAX_S = 200, 0.5
 
 
@@ -54,21 +56,37 @@ def parameters(prefix: str, **_: object) -> list[str]:
     return [f'{name}:=[{value}]' if declared.item else f'{name}:={value}' for value in values]
 
 
+def columns(prefix: str, **_: object) -> list[str]:
+    """Return lists of columns that begin with the one in ``prefix``."""
+    listed = prefix.rpartition(',')[0].split(',') if ',' in prefix else []
+    return [','.join((*listed, name)) for name in BY_NAME if name not in listed]
+
+
 def actors(**_: object) -> list[str]:
     """Return the names of actors in the first frames of the recording on the command line."""
+    return _found(lambda frame: frame.names)
+
+
+def tags(**_: object) -> list[str]:
+    """Return the tags of actors in the first frames of the recording on the command line."""
+    return _found(lambda frame: chain.from_iterable(frame.tags))
+
+
+def _found(texts_of: Callable[[Frame], Iterable[str]]) -> list[str]:
     # argcomplete passes no arguments of a sub-command.
     words = os.environ.get('COMP_LINE', '').split()[2:]
     path = next(filter(os.path.exists, words), None)
     try:
-        return [] if path is None else sorted(set(_names(path)))
+        return [] if path is None else sorted({
+            text for frame in _frames(path) for text in texts_of(frame)})
     except (StateSensorError, OSError):
         return []
 
 
-def _names(path: str) -> Iterator[str]:
+def _frames(path: str) -> Iterator[Frame]:
     end_s = time.monotonic() + _MAX_S
     with closing(open_any(path)) as reader:
         for frame in islice(Recording(reader), _MAX_FRAMES):
-            yield from frame.names
+            yield frame
             if time.monotonic() > end_s:
                 return

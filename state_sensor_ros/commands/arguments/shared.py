@@ -90,8 +90,8 @@ def add_tags(parser: argparse.ArgumentParser) -> None:
     """Add the options that select actors to ``parser``."""
     for option, text in (('--desired-tags', 'keep the actors with one of these tags'),
                          ('--undesired-tags', 'drop the actors with any of these tags')):
-        parser.add_argument(option, nargs='+', action='extend', default=[], metavar='TAG',
-                            help=text)
+        completed_by(parser.add_argument(option, nargs='+', action='extend', default=[],
+                                         metavar='TAG', help=text), 'tags')
     completed_by(parser.add_argument('--actors', nargs='+', action='extend', default=[],
                                      metavar='NAME', help='keep the actors with these names'),
                  'actors')
@@ -110,7 +110,8 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
 
 def add_ego_tag(parser: argparse.ArgumentParser) -> None:
     """Add the option that selects the ego to ``parser``."""
-    parser.add_argument('--ego-tag', metavar='TAG', help='tag of the ego (default: ego)')
+    completed_by(parser.add_argument(
+        '--ego-tag', metavar='TAG', help='tag of the ego (default: ego)'), 'tags')
 
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +122,8 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
         help='bag: topics for autoware, derived_objects, vision'), 'outputs')
     parser.add_argument('--generation', choices=GENERATIONS,
                         help='trajectory: generation (default: that of each frame)')
-    parser.add_argument('--columns', metavar='NAME,...', help='table: columns (default: all)')
+    completed_by(parser.add_argument(
+        '--columns', metavar='NAME,...', help='table: columns (default: all)'), 'columns')
     parser.add_argument('--resample', type=_resampling_rate, metavar='HZ',
                         help='OSI: interpolate the frames at this rate (default: no)')
     parser.add_argument('--gaps', choices=('split', 'fill'), default='split',
