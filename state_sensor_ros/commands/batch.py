@@ -119,24 +119,31 @@ def run_job(job: BatchJob) -> BatchResult:
         line for line in lines if line.startswith('warning: ')])
 
 
-def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None,
-               dask: str) -> list[dict[str, Any]]:
+def records_of(jobs: Sequence[BatchJob], *, n_processes: int | None, dask: str,
+               is_json: bool) -> list[dict[str, Any]]:
     """
     Run jobs that print JSON and write nothing, here or on a cluster; print their warnings.
 
     :param jobs: jobs of different recordings.
     :param n_processes: number of processes at a time; None for the number of cores.
     :param dask: address of a scheduler, which runs them instead, ``''`` for none.
+    :param is_json: whether each record is printed as soon as those before it are.
     :returns: what each job printed, in the order of the jobs, with ``file``, and ``error``, text
-        or None.
+        without the file, or None.
     :raises TransportError: if there is no such scheduler.
     """
-    records = {}
+    records: dict[str, dict[str, Any]] = {}
+    waiting = deque(jobs)
     for job, result in run_jobs(jobs, n_processes=n_processes, dask=dask):
         for line in result.warnings:
             print_line(line)
         printed = json.loads(result.text) if result.text.strip() else {}
-        records[job.source] = {'file': job.source, **printed, 'error': result.error or None}
+        error = result.error
+        for place in (job.source, os.path.abspath(job.source)):
+            error = error.removeprefix(f'{place}: ')
+        records[job.source] = {'file': job.source, **printed, 'error': error or None}
+        while is_json and waiting and waiting[0].source in records:
+            print_output(json.dumps(records[waiting.popleft().source], allow_nan=False))
     return [records[job.source] for job in jobs]
 
 
@@ -153,7 +160,7 @@ def print_records(records: Sequence[Mapping[str, Any]], noun: str, headings: Seq
     :param width: width of the cells.
     """
     rows = [(noun, headings, ''), *((one_line(record['file']), cells_of(record), one_line(
-        (record['error'] or '').removeprefix(f'{record["file"]}: '))) for record in records)]
+        record['error'] or '')) for record in records)]
     first = max(len(name) for name, *_ in rows)
     for name, cells, error in rows:
         print_output(f'{name:{first}}' + ''.join(f'  {cell:>{width}}' for cell in cells)

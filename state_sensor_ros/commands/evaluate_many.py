@@ -72,7 +72,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             'part_of_pool': str(folder / f'pool_{i}') if args.pool else '',
             **{name: _part(folder, name, i) for name in _TABLES if getattr(args, name)}},
             stack.path) for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
-        records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
+        records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
         pooled = []
         if args.pool:
             result = pooled_result([
@@ -90,7 +90,7 @@ def evaluate_many(args: argparse.Namespace, interruption: Interruption) -> None:
             write_scenes_page(file.handle, records, pooled)
         show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if args.json:
-        for record in [*records, *pooled]:
+        for record in pooled:
             print_output(json.dumps(record, allow_nan=False))
     elif not args.quiet:
         rows = records if len(records) < 2 else [*records, _mean(records), *pooled]

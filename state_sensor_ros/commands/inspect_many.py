@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from state_sensor_ros.commands.format_options import check_suffix
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.summary import show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
-from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.safety_texts import MEASURES
 from state_sensor_ros.simulators.search import find_recordings, is_glob
@@ -67,10 +65,7 @@ def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
     jobs = [BatchJob('inspect', {
         **plain_options(args), 'file': [recording.path], 'json': True, 'parquet': None,
         'jobs': None, 'dask': ''}, recording.path) for recording in found]
-    records = records_of(jobs, n_processes=args.jobs, dask=args.dask)
-    if args.json:
-        for record in records:
-            print_output(json.dumps(record, allow_nan=False))
+    records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
     if args.parquet:
         with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
             _write_rows([_row(record, args.safety) for record in records], file)

@@ -301,6 +301,26 @@ def test_recordings_of_one_name_have_outputs_with_their_formats(drives, tmp_path
     assert (out / 'a_json.json').stat().st_mtime_ns == before
 
 
+def test_record_is_printed_once_those_before_it_are(drives, monkeypatch, capsys):
+    results_of = batch._results
+
+    def in_another_order(*words):
+        first, second, last = sorted(results_of(*words), key=lambda result: result[0].source)
+        assert capsys.readouterr().out == ''
+        yield second
+        assert capsys.readouterr().out == ''
+        yield first
+        assert [json.loads(line)['file'] for line in capsys.readouterr().out.splitlines()] == [
+            first[0].source, second[0].source]
+        yield last
+
+    monkeypatch.setattr(batch, '_results', in_another_order)
+    assert main(['inspect', '--json', '--jobs', '1', *(
+        str(drives / name) for name in ('a.json', 'day1/b.json.gz', 'day1/bag'))]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert json.loads(line)['file'] == str(drives / 'day1' / 'bag')
+
+
 def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     pq = pytest.importorskip('pyarrow.parquet')
     (drives / 'bad.json').write_text('[{"frame": x}]')
@@ -313,7 +333,8 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
         'a.json', 'bad.json', 'day1/b.json.gz', 'day1/bag', 'day1/c.json', 'town')]
     assert [record['file'] for record in records] == files
     assert [record.get('frames') for record in records][:3] == [5, 0, 5]
-    assert records[1]['error']
+    # Without the file, which is a member of its own.
+    assert records[1]['error'].startswith('line 1 column 12: found ')
     assert printed.err.splitlines()[-1].startswith('error: inspect: 1 of 6 recordings ')
     rows = pq.read_table(tmp_path / 'all.parquet').to_pylist()
     assert [row['file'] for row in rows] == files
