@@ -34,6 +34,7 @@ from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import one_line
+from state_sensor_ros.version import __version__
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.
@@ -50,7 +51,9 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
     result: dict[str, Any] = {
         'frames': topic_results[0].n_frames,
         'frames_without_truth': topic_results[0].n_without_truth,
-        'truth_frames': n_truth_frames}
+        'truth_frames': n_truth_frames,
+        # As in the metadata of tables.
+        'version': f'state_sensor_ros {__version__}'}
     for found in topic_results:
         if found.classes is not None:
             result.setdefault('detection', _detection(

@@ -46,8 +46,8 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.commands.evaluate_outputs import join_tables
 from state_sensor_ros.evaluation.evaluation_result import numbers_of, possible_result
 
-KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'detection', 'tracking', 'ego',
-        'confidence'}
+KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'version', 'detection', 'tracking',
+        'ego', 'confidence'}
 CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'aae', 'recall', 'precision', 'truths',
               'detections', 'nuscenes', 'bands'}
 MEAN_KEYS = {'map', 'nds', 'mate', 'mase', 'maoe', 'mave', 'maae'}
@@ -65,6 +65,7 @@ STATISTICS = {'rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'}
 def test_json_has_the_keys_of_the_interface(evaluate, stack):
     result = evaluate(stack)
     assert result.keys() == KEYS
+    assert result['version'] == f'state_sensor_ros {sensor.__version__}'
     assert result['detection'].keys() == MEAN_KEYS | {'classes', 'definition'}
     assert result['detection']['classes'].keys() == {'car'}
     assert result['detection']['classes']['car'].keys() == CLASS_KEYS
