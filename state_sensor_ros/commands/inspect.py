@@ -41,9 +41,6 @@ from state_sensor_ros.simulators.opening import format_of, formats, trajectory_f
 from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
-_REPLAYABLE = {True: 'yes', False: 'no',
-               None: 'does not apply: no Replay Mode, or an ego that is not selected'}
-
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """Print a summary of the recording."""
@@ -132,7 +129,9 @@ def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[
         [f'{kind}: {anomaly.count}, first at {anomaly.place}: {anomaly.text}'
          for kind, anomaly in inspector.anomalies.items()] or ['none'])]
     rows += _consistency_rows(inspector)
-    return [*rows, ('replayable', _REPLAYABLE[inspector.is_replayable])]
+    replayable = {True: 'yes', False: 'no', None: 'does not apply: ' + (
+        'no ego is selected' if inspector.has_replay_mode else 'the simulator has no Replay Mode')}
+    return [*rows, ('replayable', replayable[inspector.is_replayable])]
 
 
 def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:

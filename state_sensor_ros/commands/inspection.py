@@ -151,10 +151,14 @@ class Inspector:
         return True if self._is_for_replay else None
 
     @property
+    def has_replay_mode(self) -> bool:
+        """Whether all frames are of generations that Replay Mode takes."""
+        return self.generations.keys() <= set(self._replayable)
+
+    @property
     def _is_for_replay(self) -> bool:
         """Whether all frames are of generations that Replay Mode takes, none without its ego."""
-        return bool(self.egos or not self._is_of_some) \
-            and self.generations.keys() <= set(self._replayable)
+        return bool(self.egos or not self._is_of_some) and self.has_replay_mode
 
     def evaluate(self, frames: Iterable[Frame]) -> None:
         """

@@ -322,6 +322,13 @@ def test_inspect_shows_one_screen(tmp_path, capsys):
     assert any('repeated frames: 1, first at line 1 column' in line for line in lines)
 
 
+@pytest.mark.parametrize(('actor', 'text'), [
+    ('Misc_TrafficCone_0', 'does not apply: no ego is selected'), ('sedan_monoDrive_03_6', 'yes')])
+def test_replayable_has_one_reason(capsys, actor, text):
+    assert main(['inspect', str(SAMPLE), '--actors', actor]) == 0
+    assert capsys.readouterr().out.endswith(f'\nreplayable  {text}\n')
+
+
 def strange(tmp_path):
     """Write a v0 frame whose actors have names that command a terminal, one without a place."""
     actor = {'position': [1, 2, 3], 'orientation': [0, 0, 0, 1], 'velocity': [0, 0, 0],
