@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 import math
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from matplotlib import rc_context
 import numpy as np
@@ -51,8 +51,8 @@ _MAX_NAMED = 40
 def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
     """Write ``scene`` as a GIF that plays in a loop; return notes of what has no room on it."""
     from PIL import Image
-    notes: list[str] = []
-    pictures = (Image.fromarray(pixels) for pixels in film(scene, style, GIF_HZ, notes))
+    drawn = film(scene, style, GIF_HZ)
+    pictures = map(Image.fromarray, drawn.pictures)
     begin = next(pictures)
     # One palette, so that what stands still keeps its color; it includes colors of few pixels.
     marks = bytes(channel for color in MARKS for channel in bytes.fromhex(color[1:]))
@@ -63,7 +63,7 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[s
     others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
     first.save(handle, format='GIF', save_all=True, append_images=others,
                duration=round(1000 / GIF_HZ), loop=0)
-    return notes
+    return drawn.notes
 
 
 def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
@@ -71,19 +71,18 @@ def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[s
     import av
     # A pipe cannot be rewound, so that the index is written in fragments.
     options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
-    notes: list[str] = []
-    pictures = film(scene, style, MP4_HZ, notes)
-    first = _even(next(pictures))
+    drawn = film(scene, style, MP4_HZ)
+    first = _even(next(drawn.pictures))
     with av.open(handle, 'w', format='mp4', options=options) as container:
         stream: Any = container.add_stream('libx264', rate=MP4_HZ, options={'crf': '20'})
         stream.height, stream.width = first.shape[:2]
         stream.pix_fmt = 'yuv420p'
-        for pixels in chain([first], map(_even, pictures)):
+        for pixels in chain([first], map(_even, drawn.pictures)):
             for packet in stream.encode(av.VideoFrame.from_ndarray(pixels, format='rgb24')):
                 container.mux(packet)
         for packet in stream.encode(None):
             container.mux(packet)
-    return notes
+    return drawn.notes
 
 
 def _even(pixels: Pixels) -> Pixels:
@@ -92,22 +91,31 @@ def _even(pixels: Pixels) -> Pixels:
     return np.ascontiguousarray(pixels[:height // 2 * 2, :width // 2 * 2])
 
 
-def film(scene: Scene, style: PictureStyle, rate_hz: int,
-         notes: list[str] | None = None) -> Iterator[Pixels]:
-    """Draw the pictures of a film: at least one picture, (height, width, 3) each."""
-    # notes: gets the notes of what has no room.
+class Film(NamedTuple):
+    """The pictures of a film, at least one, (height, width, 3) each."""
+
+    pictures: Iterator[Pixels]
+    notes: Sequence[str]  # of what has no room
+
+
+def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Film:
+    """Draw the page of a film; its pictures are drawn when they are taken."""
     pace = math.ceil(scene.duration_s / _LONGEST_S) or 1
     n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
     if pace > 1:
         style = replace(style, facts=(*style.facts, f'{pace} times as fast'))
     fonts = Fonts([style.title, *scene.names])
-    with rc_context(style_of(fonts, style.size)):
+    settings = style_of(fonts, style.size)
+    with rc_context(settings):
         page = draw_page(scene, style, len(scene.time_s) - 1, fonts, is_ground=True)
-        if notes is not None:
-            notes += page.notes
         screen = _Screen(scene, style, page, fonts)
-        for k in range(n_pictures):
-            yield screen.picture(scene.instant_at(k * pace / rate_hz))
+
+    def pictures() -> Iterator[Pixels]:
+        with rc_context(settings):
+            for k in range(n_pictures):
+                yield screen.picture(scene.instant_at(k * pace / rate_hz))
+
+    return Film(pictures(), page.notes)
 
 
 class _Screen:
