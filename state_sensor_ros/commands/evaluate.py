@@ -150,7 +150,10 @@ def _check_bound_names(args: argparse.Namespace) -> None:
         try:
             evaluation_result.number_at(with_all, path)
         except ConfigError as error:
-            raise UsageError(f'{bound} {error}') from None
+            ends = [name for name, _ in evaluation_result.numbers_of(with_all)
+                    if name.endswith(f'/{path}')]
+            raise UsageError(f'{bound} {path}: no {path} in the result; did you mean {ends[0]}?'
+                             if ends else f'{bound} {error}') from None
         try:
             evaluation_result.number_at(possible, path)
         except ConfigError:

@@ -121,10 +121,10 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
             if observe is not None:
                 observe(frame)
         found = truth.finish()
-        for line in (*truth.assumptions.lines, *truth.outliers.lines):
-            warnings.add(line, line)
     warnings.show()
-    warn_of_unmatched(args.truth, names.lines(is_empty=not rule.passes_all and not tagged))
+    warn_of_unmatched(args.truth, (
+        *truth.assumptions.lines, *truth.outliers.lines,
+        *names.lines(is_empty=not rule.passes_all and not tagged)))
     return _checked(args, found)
 
 

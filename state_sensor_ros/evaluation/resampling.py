@@ -47,7 +47,7 @@ _SHARES = frozenset((
 # Greatest change on the scale of a logarithm.
 _MOST = 20.0
 _MOST_SKEW = 0.5
-_COUNTS = frozenset(('misses', 'false_positives', 'identity_switches'))
+COUNTS = frozenset(('misses', 'false_positives', 'identity_switches'))
 
 Interval = tuple[float, float]
 
@@ -102,7 +102,7 @@ def interval(path: str, value: float, deviations: Floats, n_units: int) -> Inter
     """Return the interval of a number, None from few units, and of no or all events."""
     # deviations: (N,) float64, the number without each unit, less their mean.
     half, name = half_width(path, deviations, n_units), path.rpartition('/')[2]
-    if half is None or (name in _COUNTS | _SHARES and value in (0.0, 1.0) and not half):
+    if half is None or (name in COUNTS | _SHARES and value in (0.0, 1.0) and not half):
         return None
     spread = float(np.square(deviations).sum())
     skew = -half * float((deviations ** 3).sum()) / (6.0 * spread ** 2) if spread else 0.0
@@ -139,7 +139,7 @@ def _bounded(path: str, value: float, below: float, above: float) -> Interval:
     """Return the interval on the scale of the number: logit of shares, logarithm of errors."""
     # below, above: widths of its two parts, on the plain scale.
     name = path.rpartition('/')[2]
-    if name in _COUNTS:
+    if name in COUNTS:
         # Rounding does not make an interval wider.
         return (min(max(math.floor(value - below + 1e-6), 0), value),
                 math.ceil(value + above - 1e-6))

@@ -44,6 +44,7 @@ from state_sensor_ros.evaluation.matching import (
 from state_sensor_ros.files.bags.bag_recording import NOT_SUCH
 from state_sensor_ros.files.bags.bag_topics import definition
 from state_sensor_ros.frame import Floats, NS_PER_S
+from state_sensor_ros.parameters import nearest
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.texts import counted, listed
 from state_sensor_ros.topics.tables import UNKNOWN_VARIANCE
@@ -374,7 +375,7 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
             if topic not in by_name:
                 raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that '
                                   'can be evaluated',
-                                  f'one of {_listed(by_name)}')
+                                  nearest(topic, by_name) or f'one of {_listed(by_name)}')
         return [by_name[topic] for topic in named]
     ego = None if with_tf else _ego(evaluable)
     if pattern:

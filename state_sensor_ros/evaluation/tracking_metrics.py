@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES
-from state_sensor_ros.evaluation.resampling import TimeBlocks
+from state_sensor_ros.evaluation.resampling import COUNTS, TimeBlocks
 from state_sensor_ros.evaluation.track_record import (
     continued_pairs,
     least_pairs,
@@ -343,6 +343,7 @@ def score_tracks(tracks: TrackArrays, blocks: TimeBlocks,
     with np.errstate(all='ignore'):
         numbers = {name: float(value) for name, [value] in counts.scores(
             np.ones((1, blocks.n_blocks))).items()}
+    numbers |= {name: int(numbers[name]) for name in COUNTS}
     numbers |= dict.fromkeys(_OF_TRACKS, math.nan)
     if tracks.n_truth_ids:
         numbers |= _by_trackeval(tracks)

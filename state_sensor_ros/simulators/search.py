@@ -60,8 +60,7 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
         if not recordings:
             tables = '' if is_glob(text) or not any(Path(text).glob(f'*{_TABLE}')) else (
                 f", or tables by name, such as '{os.path.join(text, '*' + _TABLE)}'")
-            raise ConfigError('IN', f'no recording that matches {text}' if is_glob(text)
-                              else f'no recording in {text}', f'at least one recording{tables}')
+            raise ConfigError(text, 'no recording', f'at least one recording{tables}')
     return _apart([*found.values()]) if has_results else [*found.values()]
 
 
@@ -119,8 +118,7 @@ class _Search:
         elif os.path.lexists(path):
             found.append(FoundRecording(text, _place(path, path.parent)))
         else:
-            raise ConfigError('IN', f'no such file or directory: {text}',
-                              "a recording, a folder of recordings or a pattern such as '*.mcap'")
+            raise ConfigError(text, 'no such file or directory')
         known = {os.path.realpath(recording.path) for recording in found}
         while self._links:
             for recording in self._in_folder(*self._links.pop(0)):
@@ -133,7 +131,7 @@ class _Search:
         parts = pattern.parts
         n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
         if '..' in parts[n_plain:]:
-            raise ConfigError('IN', f'{pattern}, with .. after a wildcard',
+            raise ConfigError(str(pattern), '.. after a wildcard',
                               'wildcards only after the last ..')
         base = Path(*parts[:n_plain])
         for path in sorted(set(_matches(pattern))):

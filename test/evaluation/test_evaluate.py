@@ -129,6 +129,19 @@ def test_actor_that_a_truth_of_objects_does_not_have_is_an_error(evaluate, stack
     assert 'found no selected object in any frame' in errors
 
 
+def test_counts_without_objects_are_whole_numbers(capsys, drive, stack):
+    assert main(['evaluate', str(drive), str(stack), '--topic', TRACKING, '--range', '0.1']) == 0
+    assert 'IDS 0  FRAG -  FP 0  FN 0' in capsys.readouterr().out
+
+
+def test_assumed_sizes_are_named_once(tmp_path, capsys, stack):
+    truth = tmp_path / 'truth.json'
+    assert main(['synth', str(truth), '-q', '--frames', '9', '--generation', 'v0']) == 0
+    assert main(['evaluate', '-q', str(truth), str(stack), '--topic', TRACKING]) == 0
+    [line] = [line for line in capsys.readouterr().err.splitlines() if 'by class' in line]
+    assert re.fullmatch(f'warning: {truth}: sizes of [^:]+ are assumed by class', line)
+
+
 def test_tag_that_objects_have_is_no_error(capsys, drive, stack):
     assert main(['evaluate', '-q', str(drive), str(stack), '--topic', TRACKING,
                  '--desired-tags', 'vehicle']) == 0
@@ -159,6 +172,7 @@ def test_bounds(capsys, drive, stack, options, code, error):
 @pytest.mark.parametrize(('path', 'words', 'error'), [
     ('detection/classes/tram/ate', [], 'no tram in detection/classes'),
     ('trakcing/hota', [], 'no trakcing in the result'),
+    ('map', [], '--fail-above map: no map in the result; did you mean detection/map?'),
     ('prediction/3/min_ade', [], 'no 3 in prediction; there are 3.0, 5.0, 8.0'),
     ('prediction/3.0/min_ade', ['--horizons', '6,2'], 'no 3.0 in prediction; did you mean 6.0'),
     ('tracking/amota', [], 'amota is not computed; --definition nuscenes adds it'),
@@ -556,7 +570,11 @@ def test_files_that_are_not_there(tmp_path, refusal, drive, stack, truth, bag, e
 
 
 def test_topics_that_cannot_be_evaluated(tmp_path, evaluate, drive, stack):
-    assert 'which is not a topic of' in evaluate(stack, '--topic', '/tf', code=1)
+    error = evaluate(stack, '--topic', '/tf', code=1)
+    assert 'which is not a topic of' in error
+    assert f'expected one of {EGO}, ' in error
+    assert f'can be evaluated; expected {TRACKING}\n' in evaluate(
+        stack, '--topic', TRACKING.replace('tracking', 'trakcing'), code=1)
     only_tf = write_bag(tmp_path / 'tf', messages_of(stack, ('/tf',)))
     assert 'no topic to evaluate' in evaluate(only_tf, code=1)
     assert 'a recording with ground truth' in evaluate(stack, truth=only_tf, code=1)
