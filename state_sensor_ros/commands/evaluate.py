@@ -24,7 +24,7 @@ from state_sensor_ros.commands.evaluate_outputs import (
     matches_written,
     write_outputs,
 )
-from state_sensor_ros.commands.format_options import refuse_given
+from state_sensor_ros.commands.format_options import check_times, refuse_given
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import clock_shown, print_line
@@ -126,6 +126,7 @@ def _check_options(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse options that are not used for the format of TRUTH, or for many bags."""
     given: frozenset[str] = getattr(args, 'given', frozenset())
     check_outputs(args, given, is_many=is_many)
+    check_times(args)
     if is_many:
         return
     truth = format_of(args.truth)
@@ -233,9 +234,9 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
     first_ns = int(truth.stamps_ns[0])
     start_s, end_s = args.start or 0.0, math.inf if args.end is None else args.end
     duration_s = (int(truth.stamps_ns[-1]) - first_ns) * 1e-9
-    if not start_s <= min(duration_s, end_s):
+    if start_s > duration_s:
         raise ConfigError('--start', f'{start_s:g} s', 'a time from the first frame to the last '
-                          f'selected one, {min(duration_s, end_s):.6g} s, of {truth.name}')
+                          f'one, {duration_s:.6g} s, of {truth.name}')
     warn_of_unmatched(truth.name, outside(
         RecordingSelection(end_s=end_s), len(truth.stamps_ns), duration_s))
     times = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (

@@ -21,7 +21,7 @@ import os
 
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.errors import ConfigError, UsageError
+from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import Format, ReadOptions, texts_of
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
@@ -35,18 +35,18 @@ _OF_ALL = frozenset(('force', 'quiet', 'parameters', 'params_files'))
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
-    """
-    Return the selection that ``args``, the parsed options, describe.
-
-    :raises ConfigError: if it ends before it starts.
-    """
+    """Return the selection that ``args``, the parsed options, describe."""
     tag, origin = ego_of(args)
-    start_s, end_s = getattr(args, 'start', 0.0), getattr(args, 'end', math.inf)
-    if end_s < start_s:
-        raise ConfigError('--end', f'{end_s:g} s', f'a time after --start, {start_s:g} s')
     return RecordingSelection(
         tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors),
-        start_s, end_s, args.rate, tag, origin)
+        getattr(args, 'start', 0.0), getattr(args, 'end', math.inf), args.rate, tag, origin)
+
+
+def check_times(args: argparse.Namespace) -> None:
+    """Refuse an end before the start."""
+    given: frozenset[str] = getattr(args, 'given', frozenset())
+    if {'start', 'end'} <= given and args.end < args.start:
+        raise UsageError(f'--end {args.end:g} is before --start {args.start:g}')
 
 
 def ego_of(args: argparse.Namespace) -> tuple[str, str]:
@@ -89,8 +89,9 @@ def refuse_unused(args: argparse.Namespace, used: Iterable[str], what: str,
     :param used: names of the options that the run uses.
     :param what: description of the run, such as ``OUT ego.csv is a table``.
     :param uses: purposes of options that do not belong to a format, by name.
-    :raises UsageError: naming the first such option, and what it is for.
+    :raises UsageError: naming the first such option, and what it is for; or of wrong times.
     """
+    check_times(args)
     for name in sorted(getattr(args, 'given', frozenset()) - _OF_ALL.union(used)):
         raise UsageError(f'{option_of(args, name)} is for '
                          f'{(uses or {}).get(name) or _purpose(name)}; {what}')

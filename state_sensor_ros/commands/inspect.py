@@ -23,7 +23,6 @@ from datetime import datetime, timezone
 import json
 import math
 
-from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, selection_of
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
@@ -69,9 +68,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         try:
             safety = collector.safety()
         except StateError as error:
-            failure = failure or (error if inspector.egos or settings.ego_tag != EGO_TAG
-                                  else StateError(error.where, 'no ego',
-                                                  f'one: {_ego_hint(simulator)}'))
+            failure = failure or (error if inspector.egos else StateError(
+                recording.name, f'no actor tagged {settings.ego_tag}',
+                f'an ego; {_ego_hint(simulator)}'))
     if args.json:
         members = {} if safety is None else {'safety': safety_record(safety)}
         print_output(json.dumps({**_record(recording, inspector), **members}, indent=2,

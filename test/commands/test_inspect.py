@@ -431,5 +431,6 @@ def test_safety_is_that_of_the_actor_that_ego_tag_marks(tmp_path, monkeypatch, c
     assert measured == vehicles[0]
     assert main(['inspect', 'a.json', '--safety', '-p', 'ego_tag:=nope']) == 1
     shown = capsys.readouterr()
-    assert "found no actor tagged 'nope'" in shown.err
+    assert shown.err.endswith('error: a.json: found no actor tagged nope; expected an ego; '
+                              '--ego-tag TAG selects an actor by its tag\n')
     assert 'ego         none; --ego-tag TAG selects' in shown.out

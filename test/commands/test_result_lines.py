@@ -198,11 +198,12 @@ def test_time_after_the_end_names_the_end(tmp_path, capsys, refusal):
             'convert', SAMPLE, tmp_path / out, '--start', '1000')
 
 
-@pytest.mark.parametrize('words', [('convert', 'a.json'), ('render', 'a.svg'), ('inspect',)])
+@pytest.mark.parametrize('words', [('convert', 'a.json'), ('render', 'a.svg'), ('inspect',),
+                                   ('inspect', 'none'), ('evaluate', 'stack')])
 def test_end_before_the_start_is_refused(refusal, words):
     command, *out = words
-    assert refusal(command, SAMPLE, *out, '--start', '2', '--end', '1') == \
-        'error: --end: found 1 s; expected a time after --start, 2 s'
+    assert refusal(command, SAMPLE, *out, '--start', '2', '--end', '1', code=2) == \
+        f'error: state_sensor {command}: --end 1 is before --start 2'
 
 
 @pytest.mark.thorough

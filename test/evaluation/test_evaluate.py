@@ -279,8 +279,7 @@ def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
 def test_start_after_the_end_names_the_end(evaluate, stack):
     error = evaluate(stack, '--start', '100', code=1)
     assert re.search(r'--start: found 100 s; expected a time from the first frame to the last '
-                     r'selected one, [\d.]+ s, of ', error)
-    assert '--start: found 2 s' in evaluate(stack, '--start', '2', '--end', '1', code=1)
+                     r'one, [\d.]+ s, of ', error)
 
 
 def test_another_drive_is_a_warning(tmp_path, capsys, drive, stack):
