@@ -115,12 +115,17 @@ def format_of(path: str) -> Format:
         raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
     if is_compressed_storage(where) and (found := format_of_name(where.stem)):
         return found
-    if where.suffix == '.bag' and where.is_file() and _begins_with(where, b'#ROSBAG'):
+    if is_ros_1(where):
         raise TrajectoryFormatError(path, 'a bag of ROS 1', 'a bag of ROS 2; '
                                     f'{rosbags_convert(path, str(where.with_suffix("")))} makes '
                                     'one')
     found = format_of_name(path) or trajectory_format()
     return _by_content(where, found) if where.is_file() else found
+
+
+def is_ros_1(path: Path) -> bool:
+    """Return whether a file is a bag of ROS 1; raise OSError if it cannot be read."""
+    return path.suffix == '.bag' and path.is_file() and _begins_with(path, b'#ROSBAG')
 
 
 def rosbags_convert(source: str, out: str) -> str:

@@ -45,7 +45,12 @@ from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.share import share_file
-from state_sensor_ros.simulators.opening import format_of_name, open_any, READ_DEFAULTS
+from state_sensor_ros.simulators.opening import (
+    format_of,
+    format_of_name,
+    open_any,
+    READ_DEFAULTS,
+)
 from state_sensor_ros.source import MAX_GAP_S
 
 __all__ = [
@@ -53,7 +58,7 @@ __all__ = [
     'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'WHEELS', 'BagError', 'BagLimits',
     'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'ResumableFile', 'TagRule',
     'TimedRecording', 'WholeFile', 'WholeFolder', 'can_repair', 'check_regular',
-    'closed_on_failure', 'compression_of', 'copy_beginning', 'decompressed', 'format_of_name',
-    'open_any', 'open_positioned', 'opened_beside', 'parts_of', 'profile_of', 'read_range',
-    'reopened', 'share_file', 'sink_error',
+    'closed_on_failure', 'compression_of', 'copy_beginning', 'decompressed', 'format_of',
+    'format_of_name', 'open_any', 'open_positioned', 'opened_beside', 'parts_of', 'profile_of',
+    'read_range', 'reopened', 'share_file', 'sink_error',
 ]

@@ -21,7 +21,7 @@ import re
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.formats import PARQUET
-from state_sensor_ros.simulators.opening import folder_format, format_of_name, formats
+from state_sensor_ros.simulators.opening import folder_format, format_of_name, formats, is_ros_1
 
 _MAGIC = re.compile(r'[*?\[]')
 # Searched for by name only: a folder of outputs may be that of the inputs.
@@ -222,14 +222,14 @@ def _is_recording(folder: Path) -> bool:
 
 
 def _is_readable(file: Path) -> bool:
-    # One that is compressed in a way that cannot be read: opening it says so.
+    # One that is compressed in a way that cannot be read, or of ROS 1: opening it says so.
     found = format_of_name(file.name) or format_of_name(
         file.stem if file.suffix in _COMPRESSED else '')
-    if found is None or not found.reader:
-        return False
-    if not found.recognized_by:
-        return True
     try:
+        if found is None or not found.reader:
+            return is_ros_1(file)
+        if not found.recognized_by:
+            return True
         # A simulator that crashed leaves an empty file; programs leave empty logs, too.
         if not found.any_name and file.is_file() and not file.stat().st_size:
             return True

@@ -15,7 +15,6 @@ from dataclasses import replace
 import io
 import math
 import os
-from pathlib import Path
 import stat
 import sys
 from typing import BinaryIO, TYPE_CHECKING
@@ -45,6 +44,7 @@ from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 from state_sensor_ros.simulators.recordings import (
     compression_of,
     decompressed,
+    format_of,
     format_of_name,
     open_any,
     open_positioned,
@@ -196,9 +196,8 @@ def check_no_table(path: str) -> None:
 
 
 def is_trajectory(path: str) -> bool:
-    """Return whether a recording can only be a trajectory: it is neither a bag nor a folder."""
-    return path == STANDARD_INPUT or (not Path(path).is_dir() and format_of_name(path) in (
-        None, TRAJECTORY))
+    """Return whether a recording is none of another format."""
+    return format_of(path) == TRAJECTORY
 
 
 class JsonRecording:
