@@ -15,6 +15,10 @@ import socket
 import struct
 import threading
 
+import ports
+
+free_udp_port = ports.free_udp_port
+
 
 def ground_truth(time_s, objects=3, **members):
     """Return a GroundTruth of vehicles that drive along x at 10 m/s and gain 1 m/s2."""
@@ -119,13 +123,6 @@ WRITERS = {
     'view.osi.mcap': lambda path: write_mcap(path, map(view_of, drive()), topics=('view',)),
     'foreign.mcap': lambda path: write_mcap(path, drive()),
 }
-
-
-def free_udp_port():
-    """Return a UDP port of 127.0.0.1 that is not in use."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.bind(('127.0.0.1', 0))
-        return one.getsockname()[1]
 
 
 def datagrams(data, part_bytes=8192):

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""TCP ports that are closed until the test opens them, also with other tests running."""
+"""Ports that are closed until the test opens them, also with other tests running."""
 
 from collections import deque
 import os
@@ -16,28 +16,44 @@ import socket
 _FIRST, _LAST = 61000, 65535
 _N_PORTS = _LAST - _FIRST + 1
 _next = os.getpid() * 97
-# The same ports of UDP, which reserve those of TCP among the processes of tests: the last ones,
-# which is more than a test uses.
+# The same ports of the other protocol, which reserve them among the processes of tests: the last
+# ones, which is more than a test uses.
 _reserved = deque()
 _MAX_RESERVED = 64
 
 
 def free_port():
     """Return a TCP port of 127.0.0.1 that is closed and reserved for this process."""
+    return _free_port(socket.SOCK_STREAM, socket.SOCK_DGRAM)
+
+
+def free_udp_port():
+    """Return a UDP port of 127.0.0.1 that is closed and reserved for this process."""
+    return _free_port(socket.SOCK_DGRAM, socket.SOCK_STREAM)
+
+
+def _free_port(kind, other_kind):
     global _next
     for _ in range(_N_PORTS):
-        port = _FIRST + _next % _N_PORTS
+        address = '127.0.0.1', _FIRST + _next % _N_PORTS
         _next += 1
-        holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        holder = socket.socket(socket.AF_INET, other_kind)
         try:
-            holder.bind(('127.0.0.1', port))
-            with socket.create_server(('127.0.0.1', port)):
-                _reserved.append(holder)
-                if len(_reserved) > _MAX_RESERVED:
-                    _reserved.popleft().close()
-                return port
+            holder.bind(address)
+            with socket.socket(socket.AF_INET, kind) as tried:
+                if kind == socket.SOCK_STREAM:
+                    # As servers do: the last connections of one before do not count.
+                    tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind(address)
+                if kind == socket.SOCK_STREAM:
+                    tried.listen()
         except OSError:
             holder.close()
+            continue
+        _reserved.append(holder)
+        if len(_reserved) > _MAX_RESERVED:
+            _reserved.popleft().close()
+        return address[1]
     raise RuntimeError(f'found no free port from {_FIRST} to {_LAST}')
 
 
