@@ -23,6 +23,7 @@ import time
 
 from budgets import AWAIT_S
 from paths import CARLA, SAMPLE
+from process_state import children
 from programs import ENVIRONMENT
 import pytest
 
@@ -137,10 +138,10 @@ def test_many_recordings_go_on_after_a_failure(drives, tmp_path, capsys):
 
 
 @contextlib.contextmanager
-def running(*words):
+def running(*words, environment=ENVIRONMENT):
     """Run a command as a process, whose errors can be read."""
     with subprocess.Popen([sys.executable, '-m', 'state_sensor_ros', *map(str, words)],
-                          env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         try:
             yield process
@@ -160,22 +161,38 @@ def await_that(is_true, process):
 
 def jobs_of(process):
     """Return the numbers of the processes of the jobs of a command."""
-    numbers = [int(number) for task in Path(f'/proc/{process.pid}/task').iterdir()
-               for number in (task / 'children').read_text().split()]
-    return [number for number in numbers
-            if b'spawn_main' in Path(f'/proc/{number}/cmdline').read_bytes()]
+    return list(children(process.pid, b'spawn_main'))
+
+
+def with_site(folder, text):
+    """Return a PYTHONPATH with which programs run a text at their start."""
+    (folder / 'sitecustomize.py').write_text(text)
+    return os.pathsep.join((str(folder), ENVIRONMENT['PYTHONPATH']))
+
+
+# A job that does not end by itself: a signal finds it begun, however late it comes.
+HELD = """
+import time
+from state_sensor_ros.files.whole.whole_file import WholeFile
+complete = WholeFile.complete
+def held(file):
+    if file.name.endswith('held.json'):
+        time.sleep(3600)
+    complete(file)
+WholeFile.complete = held
+"""
 
 
 def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
     shutil.rmtree(drives / 'town')
     out = tmp_path / 'out'
-    # Enough that the signal finds some to be done: each takes the start of a process.
-    extra = [f'd{i}.json' for i in range(6)]
-    for name in extra:
-        shutil.copy(drives / 'a.json', drives / name)
-    expected = sorted(['a.json', 'day1/b.json', 'day1/bag.json', 'day1/c.json', *extra])
+    # The smallest one comes last.
+    assert main(['synth', str(drives / 'held.json'), '--frames', '1', '--vehicles', '1',
+                 '-q']) == 0
+    expected = ['a.json', 'day1/b.json', 'day1/bag.json', 'day1/c.json', 'held.json']
     words = 'convert', drives, out, '--to', 'json', '--jobs', '1'
-    with running(*words) as process:
+    environment = {**ENVIRONMENT, 'PYTHONPATH': with_site(tmp_path, HELD)}
+    with running(*words, environment=environment) as process:
         await_that(lambda: [name for name in tree(out) if '.part' not in name], process)
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=AWAIT_S)
@@ -230,7 +247,7 @@ def test_a_pool_that_breaks_during_a_submission_leaves_the_jobs():
 def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeypatch, capsys):
     """As one that lacks memory does, wherever it runs."""
     # Imported by the processes, too.
-    (tmp_path / 'sitecustomize.py').write_text("""
+    monkeypatch.setenv('PYTHONPATH', with_site(tmp_path, """
 import os
 from state_sensor_ros.files.storage import input_file
 check = input_file.check_regular
@@ -239,8 +256,7 @@ def killed(path):
         os.kill(os.getpid(), 9)
     check(path)
 input_file.check_regular = killed
-""")
-    monkeypatch.setenv('PYTHONPATH', os.pathsep.join((str(tmp_path), ENVIRONMENT['PYTHONPATH'])))
+"""))
     out = tmp_path / 'out'
     capsys.readouterr()
     assert main(['convert', str(drives / 'day1' / '*.json*'), str(drives / 'a.json'), str(out),
