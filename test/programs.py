@@ -46,6 +46,11 @@ def start(*words, is_new=False, **options):
     return _commands.start(words[1:], env=ENVIRONMENT, **options)
 
 
+def lines_of(errors):
+    """Return lines of errors, but not that a stream is waited for, as on a busy machine."""
+    return [line for line in errors.splitlines() if not line.startswith('waiting for a ')]
+
+
 def run_python(*words, **options):
     """
     Run a new Python to its end.

@@ -12,10 +12,12 @@ import signal
 import subprocess
 
 from blocked_output import blocked, FullPipe, StoppedTerminal
-from budgets import each_once
+from budgets import AWAIT_S, each_once
+from process_state import handles, wait_until_asleep
 from programs import start
 import pytest
-from stopwatch import Stopwatch
+from scripted_simulator import frame, ScriptedSimulator
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros.library.frame_recording import open_recording  # noqa: I100
 
@@ -31,13 +33,19 @@ def port():
         server.terminate()
 
 
+@pytest.fixture
+def peer():
+    with ScriptedSimulator() as scripted:
+        yield scripted
+
+
 @each_kind
 def test_recording_goes_on_and_ends(kind, port, tmp_path):
     out = tmp_path / 'drive.json'
     # The progress bar alone would fill the terminal or wait for the pipe.
     with blocked(kind) as output, start(
             'record', out, '--port', port, '--frames', '200', stderr=output.writer) as process:
-        assert process.wait(60) == 0
+        assert process.wait(AWAIT_S) == 0
         assert len(open_recording(out)) == 200
 
 
@@ -52,9 +60,18 @@ def test_progress_is_shown_on_a_terminal(port, tmp_path):
 @pytest.mark.parametrize(('kind', 'words'), each_once([FullPipe, StoppedTerminal], [
     ('record', 'OUT', '--port', 'PORT'), ('inspect', '--live', '--port', 'PORT'),
     ('record', 'OUT', '--port', '1'), ('simulate', '--port', '0')]))
-def test_signal_ends_it(kind, port, tmp_path, words):
-    words = [{'OUT': tmp_path / 'drive.json', 'PORT': port}.get(word, word) for word in words]
+def test_signal_ends_it(kind, peer, tmp_path, words):
+    has_frames = 'PORT' in words
+    words = [{'OUT': tmp_path / 'drive.json', 'PORT': peer.port}.get(word, word)
+             for word in words]
     with blocked(kind) as output, start(*words, stderr=output.writer) as process:
+        until(lambda: handles(process.pid, signal.SIGTERM), 'a program that handles the signal')
+        if has_frames:
+            peer.wait_for(lambda p: 'sensor opened' in p.events)
+            for i in range(5):
+                peer.emit(frame(i / 10))
+            # It has taken them: until then it is ready to run.
+            wait_until_asleep(process)
         # Longer than until the first line or the first bar.
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(1.5)

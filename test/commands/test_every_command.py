@@ -23,7 +23,7 @@ from budgets import AWAIT_S
 from paths import SAMPLE
 from ports import free_port
 from process_state import handles
-from programs import start
+from programs import lines_of, start
 import pytest
 
 from state_sensor_ros.commands.command_line import COMMANDS, main
@@ -107,8 +107,9 @@ def test_command_refuses_wrong_usage(run_here, name):
 def test_command_fails_in_one_line(run, name, tmp_path):
     code, output, errors = ended(run(name, FAILING[name]))
     assert (code, output) == (1, '')
-    assert errors.startswith('error: ')
-    assert errors.count('\n') == 1
+    [error] = lines_of(errors)
+    assert error.startswith('error: ')
+    assert errors.endswith(f'{error}\n')
     assert os.listdir(tmp_path / 'work') == []
 
 

@@ -304,6 +304,7 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
     assert [path.name for path in folder.iterdir()] == ['in.json']
 
 
+@pytest.mark.usefixtures('failed_attempt')
 def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
     """With ``control_port`` they were not used: the list of tags was called empty."""
     port = str(free_port())

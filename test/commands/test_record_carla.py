@@ -185,12 +185,13 @@ def inspected(capsys, *options):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.usefixtures('first_packet')
 def test_inspect_carla_live(server, capsys):
     found = inspected(capsys, '--protocol', 'carla', '--port', str(server.port), '--frames', '12')
     assert (found['frames'], found['form'], found['replayable']) == (12, 'stream', None)
     # The control port of another simulator would need tags.
     assert main(['inspect', '--live', '--protocol', 'carla', '--port', str(server.port),
-                 '-p', f'control_port:={server.world_port}', '--seconds', '2']) == 0
+                 '-p', f'control_port:={server.world_port}', '--seconds', '0.5']) == 0
     assert 'generation  carla' in capsys.readouterr().out
 
 

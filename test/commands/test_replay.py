@@ -272,7 +272,8 @@ def test_replay_prints_the_message_of_a_refusal(peer, five, capsys, command, tex
 ])
 def test_replay_prints_that_there_was_no_reply(peer, five, capsys, monkeypatch, answer,
                                                text):
-    monkeypatch.setattr(f'{SESSION}.LOADING_TIMEOUT_S', 0.1)
+    if answer(None) is NEVER:
+        monkeypatch.setattr(f'{SESSION}.LOADING_TIMEOUT_S', 0.1)
     peer.answer = answer
     assert replay(peer, five) == 1
     line = capsys.readouterr().err
@@ -290,7 +291,7 @@ def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five)
     peer.answer = late
     with running('replay', str(five), *options_for(peer), '--rate', '0') as process:
         peer.wait_for_requests(1)
-        watch = Stopwatch()
+        watch = Stopwatch(process)
         line = process.stderr.readline()
         assert watch.seconds < 3.0
         assert line == (f'warning: 127.0.0.1:{peer.control_port}: no reply to {TRAJECTORY} '

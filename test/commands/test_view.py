@@ -9,6 +9,7 @@
 """`state_sensor view`: where the frames go, wrong options, signals, full disks, hostile input."""
 
 from contextlib import suppress
+from itertools import count
 import json
 import os
 from pathlib import Path
@@ -25,7 +26,7 @@ from blocked_modules import environment_without
 from budgets import AWAIT_S, one_of
 from paths import CARLA, SAMPLE
 from ports import free_port
-from programs import run_cut_short, run_python, start
+from programs import lines_of, run_cut_short, run_python, start
 import pytest
 from rrd_scene import read_scene
 from scripted_simulator import frame, InBackground, ScriptedSimulator
@@ -270,14 +271,14 @@ def test_view_saves_a_live_stream_until_its_end(tmp_path, capsys):
 
 def test_view_keeps_the_frames_of_a_live_stream_at_a_signal(tmp_path):
     out = tmp_path / 'live.rrd'
-    with ScriptedSimulator() as peer, sending(peer, 20):
+    with ScriptedSimulator() as peer:
         process = start('view', '--port', peer.port, '--save', out, is_new=True)
         peer.wait_for(lambda p: 'sensor opened' in p.events)
-        part = wait_for_part(tmp_path, process)
+        part = wait_for_part(tmp_path, process, peer)
         assert part.name.endswith('.part')
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=AWAIT_S)
-    assert (process.returncode, errors) == (0, '')
+    assert (process.returncode, lines_of(errors)) == (0, [])
     assert 'frames' in output
     assert read_scene(out)
 
@@ -295,11 +296,12 @@ def test_view_of_a_live_stream_that_ends_before_the_first_frame(tmp_path, option
     assert [*tmp_path.iterdir()] == []
 
 
-def wait_for_part(folder, process):
-    """Return the part once it grows: its beginning is written before the first frame."""
-    begun = {}
+def wait_for_part(folder, process, peer):
+    """Send frames; return the part once it grows: its beginning is there before the first one."""
+    begun, numbers = {}, count()
     while True:
         assert process.poll() is None
+        peer.emit(frame(next(numbers)))
         for path in folder.iterdir():
             n_bytes = path.stat().st_size
             if n_bytes > 5000 and n_bytes > begun.setdefault(path, n_bytes):
@@ -320,5 +322,5 @@ def test_view_ends_when_its_viewer_is_closed():
             peer.emit(frame(i))
             i += 1
             select.select([], [], [], 0.05)
-        assert served.process.communicate()[1] == 'the viewer was closed\n'
+        assert lines_of(served.process.communicate()[1]) == ['the viewer was closed']
         assert served.process.returncode == 0
