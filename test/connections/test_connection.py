@@ -14,6 +14,7 @@ import struct
 import threading
 
 from budgets import AWAIT_S
+from ports import free_port
 import pytest
 
 from state_sensor_ros.connections import connection as connection_module
@@ -45,9 +46,7 @@ def address_info(*ports):
 
 
 def test_connection_tries_each_address_of_the_host(listener, monkeypatch):
-    with socket.create_server(('127.0.0.1', 0)) as closed:
-        closed_port = closed.getsockname()[1]
-    addresses = address_info(closed_port, listener.getsockname()[1])
+    addresses = address_info(free_port(), listener.getsockname()[1])
     monkeypatch.setattr(connection_module, 'look_up', lambda *_: addresses)
     prepared = []
     connection = Connection('host', 1)
@@ -59,8 +58,7 @@ def test_connection_tries_each_address_of_the_host(listener, monkeypatch):
 
 
 def test_connection_raises_the_error_of_the_last_address(monkeypatch):
-    with socket.create_server(('127.0.0.1', 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     monkeypatch.setattr(connection_module, 'look_up', lambda *_: address_info(port, port))
     connection = Connection('host', 1)
     with pytest.raises(ConnectionRefusedError):
@@ -90,13 +88,14 @@ def test_connection_connects_again_after_a_close(listener, connection):
 
 def test_connection_shut_down_wakes_the_reading_thread(listener, connection):
     connection.connect()
-    connection.open_socket.settimeout(AWAIT_S)
+    opened = connection.open_socket
+    opened.settimeout(AWAIT_S)
     received = []
-    thread = threading.Thread(target=lambda: received.append(connection.open_socket.recv(1)))
+    thread = threading.Thread(target=lambda: received.append(opened.recv(1)))
     thread.start()
     connection.shut_down()
     thread.join(AWAIT_S)
-    assert received in ([b''], [])
+    assert received == [b'']
     with pytest.raises(ConnectionAbortedError, match='ended on request'):
         assert connection.open_socket
     connection.close()
