@@ -86,7 +86,7 @@ class LateServer:
     def __enter__(self):
         self._thread.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._open, 10.0)
+            assert self._changed.wait_for(lambda: self._open, AWAIT_S)
         return self
 
     def __exit__(self, *unused):

@@ -49,6 +49,8 @@ def test_relay_client_drives_and_the_node_reads(mode):
                 for payload in node.payloads[:20]] == frames
         assert server.n_loads == 1
         assert server.episodes[0].spot == 2
+        # The control port may open after all of these frames.
+        until(lambda: server.episodes[0].commands, 'a command')
         assert set(server.episodes[0].commands) == {0.25}
         assert (node.relay.health.state, node.relay.health.n_connects) == ('connected', 1)
         assert node.reports == []
@@ -89,8 +91,9 @@ def test_relay_under_load(client_pause_s, node_pause_s):
             assert elapsed_s < 7.0
         numbers = node.numbers()
         assert numbers == sorted(set(numbers))
-        sent = bytes(server.episodes[0].sent)
-        assert all(payload in sent for payload in node.payloads[:20])
+        # Further ones may come meanwhile.
+        payloads, sent = node.payloads[:20], bytes(server.episodes[0].sent)
+        assert all(payload in sent for payload in payloads)
 
 
 def test_relay_slow_node_gets_the_newest_frames():
@@ -179,9 +182,10 @@ def test_relay_measurements_that_the_server_ends_are_a_loss():
             CarlaClient(port) as client:
         client.frame()
         server.drop(1)
-        until(lambda: node.relay.health.n_losses, 'a loss')
-        assert node.relay.health.loss.startswith('the server closed the connection')
-        assert node.relay.health.state == 'waiting'
+        # The state is set after the count.
+        health = node.relay.health
+        until(lambda: health.n_losses and health.state == 'waiting', 'a loss')
+        assert health.loss.startswith('the server closed the connection')
         client.next_episode()
         client.frame()
         until(lambda: node.relay.health.state == 'connected', 'another episode')
@@ -234,22 +238,26 @@ def test_relay_names_an_address_that_is_not_of_this_machine(bind):
     assert str(refusal.value).startswith(f'{bind}:{port}: ')
 
 
-def test_relay_names_a_server_that_refuses(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', 4.0)
+def test_relay_tries_again_while_a_server_refuses(monkeypatch):
+    """For a while: the server may be loading its level."""
+    monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', AWAIT_S)
     world_port = free_ports(3)
-    with relayed(world_port) as (node, port):
-        client = socket.create_connection(('127.0.0.1', port), AWAIT_S)
+    with relayed(world_port) as (node, port), \
+            socket.create_connection(('127.0.0.1', port), 0.3) as client:
         until(lambda: node.relay.health.last_error == (
             f'cannot connect to 127.0.0.1:{world_port}: connection refused; is the '
             'server running?'), 'the refusal, while it is tried again')
-        # The relay tries again for a while: the server may be loading its level.
-        client.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.recv(1)
-        client.settimeout(AWAIT_S)
-        assert client.recv(1) == b''
-        client.close()
-        text = (f'cannot connect to 127.0.0.1:{world_port} for 4 s: connection refused; is the '
+
+
+def test_relay_names_a_server_that_refuses(monkeypatch):
+    monkeypatch.setattr('state_sensor_ros.connections.relay._LATE_PORT_S', 0.5)
+    world_port = free_ports(3)
+    with relayed(world_port) as (node, port):
+        with socket.create_connection(('127.0.0.1', port), AWAIT_S) as client:
+            assert client.recv(1) == b''
+        text = (f'cannot connect to 127.0.0.1:{world_port} for 0.5 s: connection refused; is the '
                 'server running?')
         until(lambda: node.reports == [text], 'a report')
         assert node.relay.health.last_error == text
@@ -269,8 +277,8 @@ def test_relay_names_a_host_that_is_not_known(host, reason):
 
 def test_relay_waits_for_its_ports():
     with LateServer(free_ports(3)) as server:
-        taken = socket.create_server(('127.0.0.1', free_port()))
-        port = taken.getsockname()[1]
+        port = free_ports(3)
+        taken = socket.create_server(('127.0.0.1', port))
         with relayed(server.world_port, relay_port=port) as (node, _):
             assert node.relay.health.last_error == (
                 f'127.0.0.1:{port}: the port of the relay is in use')
@@ -286,8 +294,9 @@ def test_relay_skips_a_frame_that_is_too_long():
             CarlaClient(port) as client:
         for _ in range(3):
             assert len(client.frame()) == 2
-        until(lambda: node.relay.health.n_protocol_errors, 'a protocol error')
-        assert 'expected at most max_frame_bytes, 4096' in node.relay.health.last_error
+        until(lambda: 'expected at most max_frame_bytes, 4096' in node.relay.health.last_error,
+              'a protocol error')
+        assert node.relay.health.n_protocol_errors > 0
         assert node.payloads == []
 
 

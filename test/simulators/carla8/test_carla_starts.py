@@ -10,7 +10,7 @@
 
 from contextlib import contextmanager
 
-from budgets import tries
+from budgets import AWAIT_S, tries
 from carla_late_server import LateServer
 from ports import free_ports
 import pytest
@@ -122,7 +122,8 @@ def test_carla_start_of_a_new_episode_loads_the_level_once(lose):
 
 def test_carla_start_gives_up_a_port_that_stays_closed(monkeypatch):
     monkeypatch.setattr('state_sensor_ros.simulators.carla.source.LATE_PORT_S', 0.2)
-    with LateServer(free_ports(3), (5.0, 5.0)) as server, packets_of(server) as (source, packets):
+    with LateServer(free_ports(3), (AWAIT_S, AWAIT_S)) as server, \
+            packets_of(server) as (source, packets):
         assert error_of(source, packets) == (
             f'cannot connect to 127.0.0.1:{server.world_port + 1}: connection refused; is the '
             'simulator running?')
