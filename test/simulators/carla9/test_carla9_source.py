@@ -26,6 +26,7 @@ from types import SimpleNamespace
 from budgets import AWAIT_S, first_of, one_of
 import carla9_logs as logs
 import numpy as np
+from ports import free_ports
 import programs
 import pytest
 from stopwatch import until
@@ -378,13 +379,14 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
         until(lambda: server.ego.pedals.hand_brake or next(packets) is None)
-        commands.send(replace(FOLLOW, until_s=time.monotonic() + 1.0))
+        commands.send(FOLLOW)
         until(lambda: server.ego.follows or next(packets) is None)
         target = server.ego.follows.target
         assert (target.speed, target.acceleration) == (4.0, 3.0)
         assert target.steering_angle == pytest.approx(-0.1)
         until(lambda: server.ego.pedals.throttle > 0.0 or next(packets) is None)
         assert (server.ego.pedals.hand_brake, server.ego.pedals.reverse) == (False, False)
+        commands.send(replace(FOLLOW, until_s=time.monotonic() + 1.0))
         until(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
         assert server.ego.follows is None
         commands.send(FOLLOW)
@@ -531,12 +533,13 @@ def test_actors_come_and_go_and_episodes_change(tick):
 @pytest.mark.parametrize('tick', one_of([True, False]))
 def test_server_that_stalls_dies_and_returns(tick):
     """A server in a process of its own; what happens is said once, in one line each."""
-    words = ('simulate', '--source', 'carla9', '--vehicles', 3, '--rate', 20, '--port')
-    server = programs.start(*words, 0)
+    port = free_ports(2)
+    words = ('simulate', '--source', 'carla9', '--vehicles', 3, '--rate', 20, '--port', port)
+    server = programs.start(*words)
     servers = [server]
     try:
-        server.stdout.readline()
-        port = int(server.stdout.readline().rpartition(':')[2])
+        assert server.stdout.readline() == f'streams on 127.0.0.1:{port + 1}\n'
+        assert server.stdout.readline() == f'listening on 127.0.0.1:{port}\n'
         with opened(SimpleNamespace(port=port), reconnect=True, tick=tick, rate=1.0,
                     timeout=0.5) as (
                 source, packets, _):
@@ -557,7 +560,7 @@ def test_server_that_stalls_dies_and_returns(tick):
             server.communicate()
             until(lambda: source.health.n_losses > n_losses)
             until(lambda: 'connection refused' in source.health.last_error.lower())
-            servers.append(programs.start(*words, port))
+            servers.append(programs.start(*words))
             n_received = len(received)
             until(lambda: len(received) > n_received + 5)
             assert len(decoded(received[-1])) == n_actors
