@@ -24,12 +24,14 @@ from state_sensor_ros.emulator.monodrive_server.frame_server import (
 )
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators.monodrive import control_session
 from state_sensor_ros.simulators.monodrive.commands import ClientState, ControlClient
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
+CONFIGURED = {'type': CONFIGURE, 'reference': 1}
 # A silence is reported within this time.
 NAMED_S = 3.0
 EGO = {'name': 'ego', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
@@ -177,17 +179,20 @@ def test_control_client_configures_the_sensor(peer, new_client):
     assert 'ros' not in sensor
 
 
-def test_control_client_configures_again_after_each_failure(peer, new_client):
-    client = new_client(settings_for(peer), reply_timeout_s=1.0)
+def test_control_client_configures_again_after_each_failure(peer, new_client, monkeypatch):
+    client = new_client(settings_for(peer))
     for answer, kind, text in (
             (lambda request: HANG_UP, TransportError, 'closed instead of a reply'),
             (lambda request: NEVER, TransportError, 'no reply to REPLAY_ConfigureSensors'),
             (lambda request: reply(request, 'failed'), RefusalError,
              "found 'failed' in reply to REPLAY_Conf")):
         peer.answer = answer
+        monkeypatch.setattr(control_session, 'REPLY_TIMEOUT_S',
+                            0.1 if answer(CONFIGURED) == NEVER else AWAIT_S)
         with pytest.raises(kind, match=text):
             client.configure()
     peer.answer = complete
+    monkeypatch.setattr(control_session, 'REPLY_TIMEOUT_S', AWAIT_S)
     client.configure()
     assert peer.types() == [CONFIGURE] * 4
 
@@ -269,13 +274,12 @@ def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, re
 
 def test_control_client_retries_until_there_is_an_ego(peer, new_client, reports):
     no_ego = 'unable to sample sensors, no ego vehicle is registered'
-    peer.answer = lambda request: (reply(request, no_ego) if request['type'] == SAMPLE
+    peer.answer = lambda request: (reply(request, no_ego) if peer.types() == [CONFIGURE, SAMPLE]
                                    else complete(request))
     client = new_client(settings_for(peer, sample_rate=1000.0))
     client.configure()
     client.connected()
     reports.wait_for_text(no_ego)
-    peer.answer = complete
     peer.wait_for_requests(3)
     assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
     assert not any('no packet' in text for _, text in reports)

@@ -24,6 +24,7 @@ from stopwatch import Stopwatch, until
 
 from state_sensor_ros.connections.connection import SILENCE_S
 from state_sensor_ros.errors import RefusalError, TransportError
+from state_sensor_ros.simulators.monodrive import control_session
 from state_sensor_ros.simulators.monodrive.control_session import (
     ControlSession,
     LOADING_TIMEOUT_S,
@@ -163,7 +164,8 @@ def test_session_closes_after_an_invalid_reply(peer, connect, answer, error):
     assert not session.is_alive()
 
 
-def test_session_closes_after_a_truncated_reply(peer, connect):
+def test_session_closes_after_a_truncated_reply(peer, connect, monkeypatch):
+    monkeypatch.setattr(control_session, '_REST_TIMEOUT_S', AWAIT_S)
     session = connect(peer.control_port)
 
     def cut(request):
