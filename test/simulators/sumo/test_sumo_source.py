@@ -231,11 +231,20 @@ def test_sumo_ego_has_the_inputs_of_the_bicycle_that_moves_it():
 def test_sumo_ego_brakes_when_the_driver_sends_no_more():
     """A driver that is stopped cannot brake: the last command counts for its time only."""
     own = SumoParameters(str(GRID), ego='first')
-    with source_of(own, settings=Settings(rate=1.0)) as source:
+    with source_of(own, settings=Settings(rate=1.0, control_input='autoware')) as source:
         packets = source.packets()
         take(packets, 20)
-        source.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0,
-                               until_s=time.monotonic() + 1.0))
+
+        def is_driven():
+            [frame] = take(packets, 1)
+            return frame.inputs[frame.ego, 0] == 1.0
+
+        def send():
+            source.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0,
+                                   until_s=time.monotonic() + 1.0))
+
+        # A command that arrives after its time has no effect.
+        until(is_driven, step=send)
         speeds = [float(np.linalg.norm(frame.kinematics[frame.ego, 7:10]))
                   for frame in take(packets, 100)]
         assert max(speeds[:30]) > 2.0
