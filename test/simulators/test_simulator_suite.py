@@ -23,7 +23,11 @@ from state_sensor_ros.testing import SimulatorSuite
 
 class TestMonodrive(SimulatorSuite):
     simulator = 'monodrive'
-    mock_options = ('--control-port', str(free_port()))
+
+    @pytest.fixture(autouse=True)
+    def _control_port(self, monkeypatch):
+        # Of each test: only the last ports of a process are reserved for it.
+        monkeypatch.setattr(type(self), 'mock_options', ('--control-port', str(free_port())))
 
     def commanding(self, given):
         return {**super().commanding(given), 'control_port': int(self.mock_options[1]),

@@ -191,7 +191,7 @@ def test_osi_port_that_is_taken_is_one_line():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(('127.0.0.1', 0))
         port = other.getsockname()[1]
-        code, _, errors = run('record', '-', '--source', 'osi', '--port', port, '--seconds', '1')
+        code, _, errors = run('record', '-', '--source', 'osi', '--port', port)
     assert code == 1
     assert errors.splitlines()[-1] == (
         f'error: UDP 127.0.0.1:{port}: found address already in use; expected a free port at an '
@@ -201,7 +201,7 @@ def test_osi_port_that_is_taken_is_one_line():
 @pytest.mark.parametrize('host', ['no..name', 'x' * 70, '192.0.2.1'])
 def test_osi_address_that_cannot_be_is_one_line(host, capsys):
     assert main(['record', '-', '--source', 'osi', '--host', host, '--port',
-                 str(osi_traces.free_udp_port()), '--seconds', '1']) == 1
+                 str(osi_traces.free_udp_port())]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1].startswith(f'error: UDP {host}:')
     assert 'Traceback' not in ''.join(errors)
