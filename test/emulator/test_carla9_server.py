@@ -155,14 +155,15 @@ def test_client_has_the_numbers_of_random_recorded_frames(seed):
         bodies = KnownBodies()
         return (bodies.scene_frame(frame) for frame in frames)
 
-    with WorldServer(RecordedScene(scene_frames, NO_ROADS)) as server:
+    # A step a second, until the client ticks: its first ones are not the end of the recording.
+    with WorldServer(RecordedScene(scene_frames, NO_ROADS), WorldOptions(rate=1.0)) as server:
         found = run(server, 'look', 5)
     check_recorded(frames[round(found['elapsed_s'] / 0.05)], found)
 
 
 def test_simulate_serves_a_recording_until_its_end(tmp_path):
     """The program with the sample; the client ticks, then another one receives it to its end."""
-    process = programs.start('simulate', SAMPLE, '--source', 'carla9', '--port', 0)
+    process = programs.start('simulate', SAMPLE, '--source', 'carla9', '--port', 0, '--rate', 1)
     try:
         assert process.stdout.readline().startswith('streams on 127.0.0.1:')
         line = process.stdout.readline()
@@ -348,8 +349,9 @@ def test_refused_calls_give_a_reason(small_server, name, arguments):
         assert call(peer, 'version') == [[1, '0.9.16']]
 
 
-def test_stream_that_is_read_late_continues_with_whole_snapshots():
+def test_stream_that_is_read_late_continues_with_whole_snapshots(monkeypatch):
     """In synchronous mode none is dropped; what a client sends on a stream is ignored."""
+    monkeypatch.setattr(f'{WorldServer.__module__}.TOKEN_S', AWAIT_S)
     settings = [True, False, [True, 0.1], True, 0.01, 10, 0.0, True, 1.0, 1.0, True]
     with WorldServer(TrafficScene(2, 0, seed=1)) as server, connect(server) as peer, \
             socket.create_connection(('127.0.0.1', server.stream_port)) as stream:

@@ -15,6 +15,7 @@ import logging
 import math
 import socket
 import struct
+import threading
 
 from budgets import AWAIT_S
 from carla_client import CarlaClient
@@ -66,14 +67,16 @@ def number_of(message):
 class Client(CarlaClient):
     """A client that tries a refused port again, as the official one does."""
 
-    n_refused = 0
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.refused = threading.Event()
 
     def _connect(self, number):
         def connected():
             try:
                 return super(Client, self)._connect(number)
             except ConnectionRefusedError:
-                self.n_refused += 1
+                self.refused.set()
                 return None
         return until(connected)
 
@@ -99,9 +102,20 @@ def measured(frame):
 
 
 def test_mock_server_opens_its_ports_late_for_one_client_each(monkeypatch):
-    monkeypatch.setattr(f'{CarlaServer.__module__}.LATE_PORT_S', 1.0)
-    with town() as server, Client(server.world_port) as client:
-        assert client.n_refused >= 1
+    late_s = AWAIT_S / 2
+    monkeypatch.setattr(f'{CarlaServer.__module__}.LATE_PORT_S', late_s)
+    server = CarlaServer(FAST)
+    client, wait = Client(server.world_port), server._closing.wait
+
+    def wait_for_a_refusal(timeout_s=None):
+        """Wait as long as the server does, but no longer than until the client is refused."""
+        if timeout_s != late_s:
+            return wait(timeout_s)
+        return client.refused.wait(timeout_s) and server._closing.is_set()
+
+    monkeypatch.setattr(server._closing, 'wait', wait_for_a_refusal)
+    with server, client:
+        assert client.refused.is_set()
         client.frame()
         for port in (server.world_port, server.port, server.control_port):
             with socket.create_connection(('127.0.0.1', port), AWAIT_S) as second:

@@ -71,7 +71,7 @@ def connected(port) -> Iterator[socket.socket]:
     until = time.monotonic() + AWAIT_S
     while True:
         try:
-            connection = socket.create_connection(('127.0.0.1', port), 10.0)
+            connection = socket.create_connection(('127.0.0.1', port), AWAIT_S)
             break
         except ConnectionRefusedError:
             assert time.monotonic() < until

@@ -21,7 +21,7 @@ import time
 from budgets import AWAIT_S
 import pytest
 from simulator_peer import Controller, Reader
-from stopwatch import Stopwatch
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros.emulator import threaded_server
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
@@ -163,10 +163,11 @@ def test_time_advances_only_while_a_reader_is_connected():
             reader.frame()
         assert first['sample_count'] == 1
         # Some frames are sent to the closed connection until its end is noticed, then none.
-        n_sent = 0
-        while n_sent != simulator.n_sent:
+        until(lambda: not simulator._suite.accept_readers(), 'the end of the reader')
+        with simulator._send_lock:
             n_sent = simulator.n_sent
-            assert not simulator.wait(0.2)
+        assert not simulator.wait(0.2)
+        assert simulator.n_sent == n_sent
         with Reader(simulator.port) as reader:
             assert reader.frame()['sample_count'] == n_sent + 1
 
@@ -204,15 +205,19 @@ def test_a_slow_reader_blocks_the_server_and_receives_all_frames():
 
 
 def test_a_reader_that_resets_its_connection_does_not_disturb_others():
-    with played(traffic(100), MonodriveOptions(rate=100.0)) as (simulator, good):
+    endless = IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
+    with played(endless, MonodriveOptions(rate=100.0)) as (simulator, good):
         for _ in range(3):
             bad = Reader(simulator.port)
             bad.packet()
             bad.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                       b'\1\0\0\0\0\0\0\0')
             bad.connection.close()
-        counts = [frame['sample_count'] for frame in good.frames_until_end()]
-    assert counts == list(range(counts[0], 101))
+        counts = [good.frame()['sample_count']]
+        until_count = simulator.n_sent + 50
+        while counts[-1] < until_count:
+            counts.append(good.frame()['sample_count'])
+    assert counts == list(range(counts[0], until_count + 1))
 
 
 def test_samples_of_several_control_connections_never_mix_packets():
@@ -247,8 +252,8 @@ def test_time_never_goes_back_if_a_client_samples_a_stream_that_the_timer_sends(
                 sent.set()
 
     sampled, sent = threading.Event(), threading.Event()
-    options = MonodriveOptions(control_port=0)
-    with Late(traffic(60), options) as simulator, \
+    endless = IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
+    with Late(endless, MonodriveOptions(control_port=0)) as simulator, \
             Reader(simulator.port) as reader:
         reader.frame()
         first = simulator.n_sent
