@@ -11,6 +11,7 @@
 from dataclasses import replace
 from functools import partial
 
+from budgets import AWAIT_S
 from drawn_scenes import Agent, box, frame, invalid_scenes, ride
 import numpy as np
 from paths import CARLA, SAMPLE
@@ -42,7 +43,7 @@ def shown(tmp_path):
         path = tmp_path / 'scene.rrd'
         stream.save(path)
         log = FrameLog(stream, ego_tag='ego', names=False, n_together=n_together, is_live=False,
-                       flush=partial(stream.flush, timeout_sec=10.0), **options)
+                       flush=partial(stream.flush, timeout_sec=AWAIT_S), **options)
         for each in frames:
             log.add(each, data(each))
         log.send()
