@@ -29,8 +29,9 @@ from programs import start
 import pytest
 from rosbags.rosbag2 import Reader
 from scripted_simulator import frame, serving
+from stopwatch import Stopwatch
 
-import state_sensor_ros as sensor
+import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.bags.bag_topics import parse_profiles
@@ -529,9 +530,9 @@ def test_repair_keeps_topics_that_only_metadata_names(source, tmp_path, repaired
 def test_repair_parses_no_profiles_of_any_length():
     """The library for YAML would take minutes for the largest text that a bag may have."""
     text = '- history: 1\n' * 2**22
-    begin_s = time.monotonic()
+    watch = Stopwatch()
     assert parse_profiles(text) is None
-    assert time.monotonic() - begin_s < 5.0
+    assert watch.seconds < 5.0
 
 
 # SQLite

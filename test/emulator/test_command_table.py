@@ -383,7 +383,8 @@ def test_frames_without_a_sample_count_are_sent_without_one(served):
 
 def test_stepping_ends_free_running():
     frames = traffic(6)
-    with commanded(frames, MonodriveOptions(control_port=0, rate=20.0)) as (_, control, reader):
+    endless = TrajectorySource([EmulatedFrame(frame) for frame in frames], loop=True)
+    with commanded(endless, MonodriveOptions(control_port=0, rate=20.0)) as (_, control, reader):
         reader.frame()
         assert control.request(TRAJECTORY, frames[:3])['success']
         while not reader.has_nothing(0.3):

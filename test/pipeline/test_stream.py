@@ -6,6 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
+# flake8: noqa: I100
 """The queue between the receiving and the processing thread, and both threads."""
 
 import threading
