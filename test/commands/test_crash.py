@@ -84,7 +84,7 @@ def cases(tmp_path_factory):
             'mcap': converted('.json', bag_contents),
             'sqlite': converted('.json', bag_contents, '--storage', 'sqlite3'),
             'dataset': converted('_carla', dataset_contents),
-            'record': Case(('record', 'out.json', '--once', '--port', str(port)),
+            'record': Case(('record', 'out.json', '--once', '-q', '--port', str(port)),
                            ('convert', str(folder / 'old.json'), 'out.json'), json_contents)}
 
 

@@ -31,7 +31,7 @@ from budgets import AWAIT_S, each_once
 from mock_simulator import served
 from ports import free_port
 from process_state import wait_until_asleep
-from programs import start
+from programs import lines_of, start
 import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 from stopwatch import Stopwatch
@@ -353,14 +353,15 @@ def test_record_leaves_what_a_killed_one_has_left_and_names_it(peer, out, capsys
 
 
 def ended_by_a_signal(process):
-    """Send SIGTERM; return what the program prints; it ends within two seconds."""
+    """Send SIGTERM; return the line that the program prints; it ends within two seconds."""
     watch = Stopwatch(process)
     process.send_signal(signal.SIGTERM)
     watch.wait()
     assert watch.seconds < 2.0
     _, errors = process.communicate()
     assert process.returncode == 143
-    return errors
+    [line] = lines_of(errors)
+    return line
 
 
 def test_record_ends_while_it_opens_a_pipe(peer, tmp_path):
@@ -384,7 +385,7 @@ def test_record_ends_while_it_writes_into_a_full_pipe(peer, tmp_path):
             peer.emit(frame())
         wait_until_asleep(process)
         assert ended_by_a_signal(process) \
-            == f'interrupted: the frames are in {pipe}, whose end is missing\n'
+            == f'interrupted: the frames are in {pipe}, whose end is missing'
         os.close(reader)
         os.close(probe)
 
