@@ -19,6 +19,7 @@ import threading
 import time
 
 import numpy as np
+from ports import free_port
 from process_state import has_ended
 import pytest
 from stopwatch import Stopwatch, until
@@ -66,9 +67,8 @@ def test_sumo_names_a_wrong_scenario(tmp_path, file, text, words):
 
 
 def test_sumo_port_of_another_program_is_named_and_one_that_is_closed_is_waited_for():
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        port = server.getsockname()[1]
-
+    port = free_port()
+    with socket.create_server(('127.0.0.1', port)) as server:
         def answer():
             with suppress(OSError), server.accept()[0] as client:
                 client.recv(100)
