@@ -14,6 +14,7 @@ import json
 import re
 
 from budgets import each_once
+from held_clock import begin_with_the_first_failure
 from paths import DATA, ROOT, SAMPLE
 from ports import free_port
 import pytest
@@ -304,9 +305,9 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
     assert [path.name for path in folder.iterdir()] == ['in.json']
 
 
-@pytest.mark.usefixtures('failed_attempt')
-def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
+def test_tags_of_the_selection_configure_the_simulator(folder, monkeypatch, capsys):
     """With ``control_port`` they were not used: the list of tags was called empty."""
+    begin_with_the_first_failure(monkeypatch)
     port = str(free_port())
     assert main(['record', 'out.json', '--port', port, '-p', f'control_port:={port}',
                  '--desired-tags', 'vehicle', '--once', '--seconds', '0.2']) == 1

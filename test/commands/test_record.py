@@ -28,6 +28,7 @@ import time
 from unittest.mock import Mock
 
 from budgets import AWAIT_S, each_once
+from held_clock import begin_with_the_first_failure, hold_clock
 from mock_simulator import served
 from ports import free_port
 from process_state import wait_until_asleep
@@ -128,13 +129,14 @@ def test_record_filters_by_tags(peer, out):
     assert json.loads(out.read_text()) == [{'frame': actors[:1], 'game_time': 1.0}]
 
 
-def test_record_ends_in_time(peer, out, held_clock, monkeypatch):
+def test_record_ends_in_time(peer, out, monkeypatch):
+    clock = hold_clock(monkeypatch)
     taken, write = [], TrajectoryWriter.write
 
     def noted(self, payload):
         taken.append(payload)
         if len(taken) == 2:
-            held_clock.go_on()
+            clock.go_on()
         return write(self, payload)
 
     monkeypatch.setattr(TrajectoryWriter, 'write', noted)
@@ -190,9 +192,9 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
 
 
 @pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')], ids=' '.join)
-@pytest.mark.usefixtures('failed_attempt')
 def test_command_names_the_reason_where_no_frame_was_received(words, tmp_path, monkeypatch,
                                                               capsys):
+    begin_with_the_first_failure(monkeypatch)
     monkeypatch.chdir(tmp_path)
     port = free_port()
     assert main([*words, '--port', str(port), '--seconds', '0.2']) == 1

@@ -16,6 +16,7 @@ from carla_client import drive
 from carla_late_server import LateServer
 import carla_sensor_frames as sent
 from carla_sensor_wire import scene
+from held_clock import begin_with_the_first_packet
 from message_store import typestore
 from mock_simulator import served
 import numpy as np
@@ -185,8 +186,8 @@ def inspected(capsys, *options):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.usefixtures('first_packet')
-def test_inspect_carla_live(server, capsys):
+def test_inspect_carla_live(server, monkeypatch, capsys):
+    begin_with_the_first_packet(monkeypatch)
     found = inspected(capsys, '--protocol', 'carla', '--port', str(server.port), '--frames', '12')
     assert (found['frames'], found['form'], found['replayable']) == (12, 'stream', None)
     # The control port of another simulator would need tags.

@@ -183,7 +183,6 @@ class Served:
         self.address = re.fullmatch('the page of the viewer: (http://127.0.0.1:.*)\n', line)[1]
 
     def line(self):
-        assert select.select([self.process.stdout], [], [], AWAIT_S)[0]
         return self.process.stdout.readline()
 
     def stop(self, number=signal.SIGINT):
