@@ -355,9 +355,9 @@ def test_stream_that_is_read_late_continues_with_whole_snapshots(monkeypatch):
     settings = [True, False, [True, 0.1], True, 0.01, 10, 0.0, True, 1.0, 1.0, True]
     with WorldServer(TrafficScene(2, 0, seed=1)) as server, connect(server) as peer, \
             socket.create_connection(('127.0.0.1', server.stream_port)) as stream:
-        stream.sendall(struct.pack('<I', 1) + b'?' * 1000)
         # The next step waits for the stream.
         call(peer, 'get_sensor_token', 1)
+        stream.sendall(struct.pack('<I', 1) + b'?' * 1000)
         call(peer, 'set_episode_settings', settings)
         first = call(peer, 'tick_cue')[0][1]
         for _ in range(50):
