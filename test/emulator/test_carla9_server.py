@@ -14,6 +14,7 @@ import math
 import signal
 import socket
 import struct
+import threading
 from types import SimpleNamespace
 
 from budgets import AWAIT_S, first_of, one_of
@@ -369,6 +370,35 @@ def test_stream_that_is_read_late_continues_with_whole_snapshots(monkeypatch):
             assert len(message) == 84 + 7 * 119
             frames.append(struct.unpack_from('<Q', message, 8)[0])
         assert frames[-51:] == list(range(first, last + 1))
+
+
+def test_server_that_is_closed_just_before_a_wait_ends():
+    """The thread of the steps waited for ever, and the end of the server for five seconds."""
+    server = WorldServer(TrafficScene(1, 0, seed=1))
+
+    def notify():
+        with server._changed:
+            server._changed.notify_all()
+
+    class Closing(threading.Event):
+        """Set, as by close(), right after the thread of the steps has looked."""
+
+        def is_set(self):
+            was_set = super().is_set()
+            if not was_set and threading.current_thread().name == '_play':
+                self.set()
+                notifier = threading.Thread(target=notify)
+                notifier.start()
+                # With the lock, it comes when the thread waits.
+                if not server._changed._is_owned():
+                    notifier.join()
+            return was_set
+
+    server._closing = Closing()
+    with server:
+        [steps] = [thread for thread in server._threads if thread.name == '_play']
+        steps.join(AWAIT_S)
+        assert not steps.is_alive()
 
 
 def test_ports_are_one_after_the_other_unless_they_are_picked():

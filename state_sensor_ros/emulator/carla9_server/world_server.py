@@ -160,8 +160,11 @@ class WorldServer(ThreadedServer):
 
     def _play(self) -> None:
         try:
-            while not self._closing.is_set():
+            while True:
                 with self._changed:
+                    # With the lock: close() cannot notify between this and the wait.
+                    if self._closing.is_set():
+                        return
                     self._send_new_episode()
                     left_s = self._left_s()
                     if left_s == 0.0:
