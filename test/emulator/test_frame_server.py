@@ -155,7 +155,8 @@ def test_frames_are_paced_by_game_time_or_a_rate(rate, times, least_s):
 
 
 def test_time_advances_only_while_a_reader_is_connected():
-    with MonodriveServer(traffic(100), MonodriveOptions(rate=100.0)) as simulator:
+    endless = IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
+    with MonodriveServer(endless, MonodriveOptions(rate=100.0)) as simulator:
         assert not simulator.wait(0.2)
         assert simulator.n_sent == 0
         with Reader(simulator.port) as reader:
