@@ -131,8 +131,8 @@ def is_brake(control):
 class RecordingSource(IteratorSource):
     """A source of frames that keeps the pedals it gets."""
 
-    def __init__(self, n_vehicles, vehicle):
-        super().__init__(generate(n_vehicles, 0, RATE_HZ, 1, 'v2', vehicle=vehicle))
+    def __init__(self, n_vehicles, vehicle, rate_hz=RATE_HZ):
+        super().__init__(generate(n_vehicles, 0, rate_hz, 1, 'v2', vehicle=vehicle))
         self.pedals = []
 
     def drive(self, pedals):
@@ -184,18 +184,21 @@ class Obeying:
     A simulator that obeys, and a node that drives its ego by pedals or, if it follows it, a speed.
 
     ``pedals`` list of what the simulator got; None of SUMO, which has no pedals.
+
+    :param in_step: whether the node asks for each frame: time stands still while one of both
+        waits for a core, and is not caught up on with the last pedals.
     """
 
     def __init__(self, kind, domain, stack, *, n_vehicles=1, vehicle=USUAL_VEHICLE,
-                 **parameters):
+                 in_step=False, **parameters):
         self.pedals = None
         self.follows_speed = kind == 'carla9 ackermann'
         if kind == 'monodrive':
-            source = RecordingSource(n_vehicles, vehicle)
-            self.server = stack.enter_context(MonodriveServer(
-                source, MonodriveOptions(control_port=0, rate=20.0 if n_vehicles == 1 else 10.0)))
+            source = RecordingSource(n_vehicles, vehicle, 20.0 if in_step else RATE_HZ)
+            self.server = stack.enter_context(MonodriveServer(source, MonodriveOptions(
+                control_port=0, rate=20.0 if n_vehicles == 1 else 10.0, on_sample=in_step)))
             own = {'port': self.server.port, 'control_port': self.server.control_port,
-                   'desired_tags': ['vehicle']}
+                   'desired_tags': ['vehicle'], 'sample_rate': 20.0 if in_step else 0.0}
             self.pedals = source.pedals
         elif kind == 'carla':
             self.server = stack.enter_context(RecordingTown(n_vehicles, vehicle))
@@ -205,7 +208,7 @@ class Obeying:
             pytest.importorskip('carla')
             self.server = stack.enter_context(
                 RecordingWorld(n_vehicles, vehicle=vehicle))
-            own = {'carla9.port': self.server.port}
+            own = {'carla9.port': self.server.port, 'carla9.tick': in_step}
             if self.follows_speed:
                 own |= {'carla9.ackermann': True, 'control_input': 'twist'}
             self.pedals = self.server.pedals
@@ -268,6 +271,11 @@ class Driven:
         self.stack.publish_until(
             message or self.command,
             lambda: any(self.throttles[n_before:]) and self.speed > 1.0, what='a speed')
+
+    def throttles_since(self, n_before):
+        """Return those after the first brake: the status of a command before may come late."""
+        throttles = self.throttles[n_before:]
+        return throttles[throttles.index(0.0):]
 
     def stands(self):
         """Wait until the ego stands, by the brake."""

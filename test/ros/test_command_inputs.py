@@ -78,7 +78,8 @@ class Loop:
 def driven_by(request, domain):
     """Provide a function that starts a node with an input on the mock server of a simulator."""
     with ExitStack() as stack:
-        yield lambda name: Obeying(request.param, domain, stack, control_input=name).node
+        yield lambda name, **own: Obeying(
+            request.param, domain, stack, control_input=name, **own).node
 
 
 @pytest.fixture
@@ -116,13 +117,15 @@ class Gear:
 
 
 def test_autoware_drives_with_its_gear(listener, driven_by):
-    node = driven_by('autoware')
+    # The largest speed depends on the frames between two commands.
+    node = driven_by('autoware', in_step=True)
     loop = Loop(listener, CONTROL_TOPIC, control(0))
     # Without a publisher of the gear: drive, after a second.
     begun_s = time.monotonic()
     loop.stack.publish_until(control(4), lambda: any(each.throttle for each in loop.stack.sent))
     assert time.monotonic() - begun_s > STATE_WAIT_S
-    assert f'{GEAR_TOPIC} has no publisher: the gear is drive' in node.log
+    listener.until(lambda: f'{GEAR_TOPIC} has no publisher: the gear is drive' in node.log,
+                   what='the line of the log')
     loop.drives(control(0), 0.0)
     n_before = len(loop.odometry)
     loop.drives(control(4, longitudinal__acceleration=50.0,
@@ -207,9 +210,8 @@ def test_second_publisher_of_the_gear_is_refused(domain, listener):
         stack.publish_until(control(0), lambda: controls(peer))
         gears = [listener.node.create_publisher(
             type(message_of(GEAR)), GEAR_TOPIC, 1) for _ in range(2)]
-        stack.publish_until(control(5), lambda: f'{GEAR_TOPIC} has 2 publishers'
-                            in node.log, what='the warning')
-        assert is_brake(controls(peer)[-1])
+        stack.publish_until(control(5), lambda: f'{GEAR_TOPIC} has 2 publishers' in node.log
+                            and is_brake(controls(peer)[-1]), what='the warning and the brake')
         for gear in gears:
             listener.node.destroy_publisher(gear)
 
@@ -261,8 +263,8 @@ def test_pedals_reach_carla_unchanged(domain, listener, rate):
         stack = Stack(listener).matched()
         message = message_of('state_sensor_ros/VehicleControl', steer=0.25, throttle=0.5,
                              brake=0.125, hand_brake=True, reverse=True)
-        stack.publish_until(message, lambda: server._control and server._control.throttle == 0.5)
-        pedals = server._control
+        pedals = stack.publish_until(message, lambda: (
+            now := server._control) and now.throttle == 0.5 and now)
         assert (pedals.steer, pedals.throttle, pedals.brake, pedals.hand_brake,
                 pedals.reverse) == (-0.25, 0.5, 0.125, True, True)
         # The last answer before the end is the brake.
