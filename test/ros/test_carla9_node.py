@@ -57,7 +57,7 @@ def test_world_is_on_the_topics(domain, listener, server, tick):
         # Ctrl-C and SIGTERM.
         assert node.end(signal.SIGINT if tick else signal.SIGTERM)[0] == 0
         assert 'Traceback' not in node.log
-    assert settings_of(server) == (False, None)
+    listener.until(lambda: settings_of(server) == (False, None), what='the settings of before')
     n_compared = 0
     for frame in topics['frame']:
         actors = {actor.name: actor for actor in frame.actors}
@@ -103,7 +103,7 @@ def test_services_steer_a_world_that_the_node_ticks(domain, listener, server):
 
         def is_still():
             frame = server.world.frame
-            listener.spin(0.2)
+            listener.spin_for(0.2)
             return frame == server.world.frame
 
         listener.until(is_still, what='the end of the steps')
@@ -120,7 +120,7 @@ def test_services_steer_a_world_that_the_node_ticks(domain, listener, server):
         assert settings_of(server) == (True, 0.05)
         assert node.end()[0] == 0
         assert 'Traceback' not in node.log
-    assert settings_of(server) == (False, None)
+    listener.until(lambda: settings_of(server) == (False, None), what='the settings of before')
 
 
 @pytest.mark.thorough
@@ -183,7 +183,8 @@ def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server)
             listener.until(has_obeyed, what=f'{kind} {command}')
         listener.until(lambda: reports['TurnIndicators'][-1:] and reports[
             'TurnIndicators'][-1].report == 2, what='the turn signals')
-        listener.until(lambda: reports['HazardLights'][-1].report == 1, what='the hazard lights')
+        listener.until(lambda: reports['HazardLights'][-1:] and reports[
+            'HazardLights'][-1].report == 1, what='the hazard lights')
         assert node.end()[0] == 0
 
 
@@ -196,9 +197,12 @@ node = rclpy.create_node('poses')
 def call(type_, service, **fields):
     client = node.create_client(type_, f'/state_sensor/{service}')
     client.wait_for_service(60)
-    future = client.call_async(type_.Request(**fields))
-    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
-    return future.result()
+    answers = []
+    # What a service answers before it has found its client is lost.
+    while not any(answer.done() for answer in answers):
+        answers.append(client.call_async(type_.Request(**fields)))
+        rclpy.spin_until_future_complete(node, answers[-1], timeout_sec=1)
+    return next(answer.result() for answer in answers if answer.done())
 poses = call(GetNamedPoses, 'get_named_poses').poses
 print(json.dumps([
     {each.name: [each.pose.position.x, each.pose.position.y, list(each.tags)] for each in poses},

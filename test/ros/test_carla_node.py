@@ -153,7 +153,8 @@ def test_carla_episodes_are_restarts_and_the_node_plays_the_client(domain, liste
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         with NodeProcess(domain, source='carla', port=server.port,
                          control_port=server.world_port) as node:
-            listener.until(lambda: ego and ego[-1].twist.twist.linear.x > 0.8 * CRUISE_SPEED)
+            listener.until(lambda: control and ego
+                           and ego[-1].twist.twist.linear.x > 0.8 * CRUISE_SPEED)
             before = stamp_of(ego[-1])
             server.disconnect()
             listener.until(lambda: stamp_of(ego[-1]) < before)

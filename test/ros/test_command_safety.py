@@ -43,7 +43,7 @@ from rosgraph_msgs.msg import Clock
 from scripted_simulator import complete
 from stopwatch import Stopwatch
 
-from state_sensor_ros.ros.graph_checks import UNDISCOVERED
+from state_sensor_ros.ros.graph_checks import UNDISCOVERED  # noqa: I100
 
 TIMEOUT_S, LONG_TIMEOUT_S = 0.5, 3.0
 DRIVE = pedals(throttle=0.5)
@@ -192,7 +192,7 @@ def test_followed_speed_ends_without_the_helper(domain, listener, fault):
         [ego] = [actor for actor in server.world.actors.values()
                  if actor.body.attribute('role_name') == 'hero']
         follow_a_speed(driven)
-        assert ego.follows
+        driven.stack.publish_until(driven.command, lambda: ego.follows)
         [helper] = children(driven.node.process.pid, b'carla_process')
         if fault == 'both killed':
             driven.node.process.send_signal(signal.SIGSTOP)
@@ -225,7 +225,7 @@ def test_followed_speed_ends_without_the_helper(domain, listener, fault):
             driven.stands()
             assert ego.pedals.brake == 1.0
             driven.drive()
-            assert ego.follows
+            driven.stack.publish_until(driven.command, lambda: ego.follows)
 
 
 def test_ego_that_a_killed_node_has_left_is_braked_by_the_next(domain, listener):

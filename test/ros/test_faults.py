@@ -100,10 +100,12 @@ def test_fault_payload_is_no_frame(bench):
         rig.publishes_again()
         values = rig.counted('frames skipped', 20 * i)
         assert (values['frames skipped'], values['reconnects']) == (str(20 * i), '0')
+        if not n_lines:
+            rig.listener.until(lambda n=n_before: rig.node.log.count('expected') > n,
+                               what='a line of the log')
         n_lines.append(rig.node.log.count('expected') - n_before)
     rig.finish()
     # One line per second for each kind.
-    assert n_lines[0] >= 1
     assert max(n_lines) <= 4, rig.node.log
 
 
@@ -177,9 +179,12 @@ def test_fault_silence_is_stale_and_transforms_are_not_repeated(bench):
                        statuses(rig.diagnostics[-1:], 'truth')[0]['level'] == 0,
                        what='a consistency check that is OK')
     rig.simulator.close()
-    rig.listener.until(lambda: statuses(rig.diagnostics[-1:], 'truth')[0]['level'] == 3,
-                       what='a STALE consistency check without a simulator')
-    assert statuses(rig.diagnostics[-1:], 'truth')[0]['message'].startswith('not connected')
+    # Before, it may be a silence, if the test waits for a core.
+    last = rig.listener.until(lambda: [
+        each for each in statuses(rig.diagnostics[-1:], 'truth')
+        if each['message'].startswith('not connected')],
+        what='a consistency check without a simulator')[0]
+    assert last['level'] == 3
     rig.finish()
 
 

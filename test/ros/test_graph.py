@@ -45,6 +45,7 @@ def test_graph_offers_the_qos_of_the_contract_and_the_registry_to_late_listeners
         listener.matched(topic)
 
         def offered(name):
+            listener.matched(name)
             (info,) = listener.node.get_publishers_info_by_topic(name)
             qos = info.qos_profile
             return (qos.reliability is ReliabilityPolicy.RELIABLE,
@@ -73,6 +74,7 @@ def test_graph_qos_can_be_overridden(domain, listener, simulator):
         topic = '/state_sensor/actors/Ego_Car_1/odometry'
         listener.matched(topic)
         for name in ('/state_sensor/frame', topic):
+            listener.matched(name)
             (info,) = listener.node.get_publishers_info_by_topic(name)
             assert info.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT
 

@@ -155,7 +155,8 @@ def test_launch_rviz_follows_the_driver_and_debug_lines_are_its_own(
     numbers = count(1)
     listener.until(lambda: simulator.send(framed(next(numbers))) or (markers and odometry),
                    what='markers and odometry')
-    words = (tmp_path / 'words').read_text().split()
+    words = listener.until(lambda: (tmp_path / 'words').exists()
+                           and (tmp_path / 'words').read_text().split(), what='RViz')
     config = Path(words[words.index('-d') + 1])
     assert odometry[0].child_frame_id == 'base_link'
     assert f'Target Frame: {odometry[0].child_frame_id}' in config.read_text()

@@ -130,9 +130,13 @@ def test_node_warns_of_another_node_of_its_name(domain, bench):
 def test_node_logs_no_loss_where_the_simulator_ends_with_it(bench, signum, is_first):
     bench_ = bench()
     bench_.connect()
-    ends = [bench_.simulator.close, lambda: bench_.node.process.send_signal(signum)]
+    process = bench_.node.process
+    ends = [bench_.simulator.close, lambda: process.send_signal(signum)]
+    # It finds both at once, however long the test takes.
+    process.send_signal(signal.SIGSTOP)
     for end in ends if is_first else reversed(ends):
         end()
+    process.send_signal(signal.SIGCONT)
     assert bench_.node.process.wait(AWAIT_S) == 0
     assert 'connection lost' not in bench_.node.log
 

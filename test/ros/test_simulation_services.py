@@ -232,11 +232,16 @@ def result_of(future):
 def call(type_, service, **fields):
     client = node.create_client(type_, f"/state_sensor/{service}")
     client.wait_for_service(60)
-    return result_of(client.call_async(type_.Request(**fields)))
+    answers = []
+    # What a service answers before it has found its client is lost.
+    while not any(answer.done() for answer in answers):
+        answers.append(client.call_async(type_.Request(**fields)))
+        rclpy.spin_until_future_complete(node, answers[-1], timeout_sec=1)
+    return next(answer.result() for answer in answers if answer.done())
 client = ActionClient(node, SimulateSteps, '/state_sensor/simulate_steps')
 client.wait_for_server(60)
 seen = []
-def run(steps, cancel=False):
+def run(steps, cancel=False, n_seen=0):
     seen.clear()
     goal = result_of(client.send_goal_async(SimulateSteps.Goal(steps=steps), feedback_callback=(
         lambda message: seen.append([message.feedback.completed_steps,
@@ -244,11 +249,14 @@ def run(steps, cancel=False):
     if cancel:
         result_of(goal.cancel_goal_async())
     answer = result_of(goal.get_result_async())
+    # Results and feedback come by different ways.
+    while len(seen) < n_seen:
+        rclpy.spin_once(node, timeout_sec=1)
     return [answer.status, answer.result.result.result, answer.result.result.error_message]
 features = list(call(GetSimulatorFeatures, 'get_simulator_features').features.features)
 poses = call(GetNamedPoses, 'get_named_poses').poses
 bounds = call(GetNamedPoseBounds, 'get_named_pose_bounds', name='nothing').result.result
-print(json.dumps([run(3), list(seen), run(0), run(10 ** 9, cancel=True), 33 in features,
+print(json.dumps([run(3, n_seen=3), list(seen), run(0), run(10 ** 9, cancel=True), 33 in features,
                   2 in features, len(poses), bounds]))
 """
 

@@ -206,4 +206,6 @@ def test_perception_without_an_ego_is_one_warning(domain, listener, simulator):
         simulator.accept()
         drive.until(lambda true, found: len(true.objects) == len(found.objects) == 2,
                     'both objects')
-        assert node.log.count('perception: found no ego') == 1
+        line = 'perception: found no ego'
+        drive.until(lambda true, found: line in node.log, 'the line of the log')
+        assert node.log.count(line) == 1
