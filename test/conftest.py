@@ -6,19 +6,22 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Budgets of all tests, the number of workers, and missing libraries."""
+"""Budgets of all tests, the number of workers, ROS domains, and missing libraries."""
 
 import gc
+import itertools
 import os
 import signal
 
 import budgets
+from domains import claim, is_empty, MAX_DOMAIN
 from hypothesis import HealthCheck, settings
 from missing_libraries import MissingLibraries
 import pytest
 import real_recordings
 import surroundings
 
+_DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
 # More than one process per core: many tests wait for other processes. Each may use a ROS domain
 # of its own, of which there are about 100.
 _MAX_WORKERS = 16
@@ -89,6 +92,20 @@ def _default_signals():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def domain():
+    """Provide a ROS domain without other nodes on this machine, reserved for the test."""
+    for number in itertools.islice(_DOMAINS, MAX_DOMAIN):
+        holder = claim(number)
+        if holder is None:
+            continue
+        with holder:
+            if is_empty(number):
+                yield number
+                return
+    pytest.fail('found nodes in every ROS domain')
 
 
 @pytest.fixture

@@ -15,10 +15,6 @@ import socket
 import struct
 import threading
 
-import ports
-
-free_udp_port = ports.free_udp_port
-
 
 def ground_truth(time_s, objects=3, **members):
     """Return a GroundTruth of vehicles that drive along x at 10 m/s and gain 1 m/s2."""

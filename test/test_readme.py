@@ -29,6 +29,7 @@ import time
 from budgets import AWAIT_S, one_of
 from paths import ROOT
 import pytest
+from stopwatch import until
 
 # `make dist` tries the installation.
 BLOCKS = re.findall(r'(?:<!-- (.*?) -->\n)?```sh\n(?:pip install .*?\n)?(.*?)```',
@@ -122,13 +123,11 @@ def connected_to(port, process):
 
 
 def wait_until_connected(port, process, output):
-    until = time.monotonic() + 60
-    while True:
+    def is_connected():
         assert process.poll() is None, output.read_text()
-        if connected_to(port, process):
-            return
-        assert time.monotonic() < until, output.read_text()
-        time.sleep(0.05)
+        return connected_to(port, process)
+
+    until(is_connected, f'a connection to {port}')
 
 
 @pytest.mark.parametrize('script', one_of([
@@ -160,10 +159,10 @@ def test_block_of_a_page_runs_as_written(page, heading, library, start, tmp_path
 
 
 @pytest.mark.parametrize(('page', 'heading', 'port'), LIVE)
-def test_block_of_programs_connects(page, heading, port, start, monkeypatch):
+def test_block_of_programs_connects(page, heading, port, domain, start, monkeypatch):
     if shutil.which('state_sensor_node') is None:
         pytest.skip('without the node on PATH')
-    monkeypatch.setenv('ROS_DOMAIN_ID', str(os.getpid() % 100 + 1))
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(domain))
     lines = [line.removesuffix('&') for line in block_of(page, heading, 'sh').splitlines()]
     # Ends with the first of the programs that ends.
     process, output = start(''.join(f'{line} &\n' for line in lines) + 'wait -n', ROOT)
@@ -188,9 +187,10 @@ def test_block_of_the_library_runs_as_written(start, tmp_path):
 
 
 @pytest.mark.parametrize('script', [script for mark, script in BLOCKS if mark == UNTIL_CTRL_C])
-def test_readme_block_connects_and_ends_with_ctrl_c(script, start):
+def test_readme_block_connects_and_ends_with_ctrl_c(script, domain, start, monkeypatch):
     if not list(ROOT.glob('install/*/package.stamp')):
         pytest.skip('built in a workspace, not by `make setup`')
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(domain))
     process, output = start(script, ROOT)
     wait_until_connected(SENSOR_PORT, process, output)
     os.killpg(process.pid, signal.SIGINT)

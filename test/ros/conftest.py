@@ -6,36 +6,18 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A ROS domain for each test, and the programs of the package on PATH."""
+"""The rigs of the tests with ROS, and the programs of the package on PATH."""
 
-import itertools
 import os
 from pathlib import Path
 
 from ament_index_python import get_package_prefix
-from domains import claim, is_empty, MAX_DOMAIN
 import pytest
 from rig import Bench, listening, ScriptedSimulator
 
 # `colcon test` does not put them there.
 _PROGRAMS = Path(get_package_prefix('state_sensor_ros'), 'lib', 'state_sensor_ros')
 os.environ['PATH'] = os.pathsep.join((str(_PROGRAMS), os.environ['PATH']))
-
-_DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
-
-
-@pytest.fixture
-def domain():
-    """Provide a ROS domain without other nodes on this machine, reserved for the test."""
-    for number in itertools.islice(_DOMAINS, MAX_DOMAIN):
-        holder = claim(number)
-        if holder is None:
-            continue
-        with holder:
-            if is_empty(number):
-                yield number
-                return
-    pytest.fail('found nodes in every ROS domain')
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@
 
 from budgets import one_of
 import osi_traces
+from ports import free_udp_port
 import pytest
 from rig import NodeProcess, Remote, statuses
 
@@ -17,7 +18,7 @@ OWN = 'state_sensor_ros'
 
 
 def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame', depth=1)
     ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
@@ -36,7 +37,7 @@ def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
 
 
 def test_osi_live_without_a_program_says_so(domain, listener):
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     with NodeProcess(domain, source='osi', port=port) as node:
         listener.until(lambda: 'simulator send there?' in node.log)
         assert node.end()[0] == 0

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from paths import ROOT
-from ports import free_port, free_ports
+from ports import free_port, free_ports, free_udp_port
 import pytest
 from test_toy_simulator import installed_toy
 
@@ -82,7 +82,7 @@ class TestOsi(SimulatorSuite):
     @contextmanager
     def running(self, port=0):
         import osi_traces
-        port = port or osi_traces.free_udp_port()
+        port = port or free_udp_port()
         with osi_traces.esmini(port, osi_traces.large_drive()):
             yield {'port': port}
 

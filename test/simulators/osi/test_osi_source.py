@@ -19,6 +19,7 @@ from budgets import AWAIT_S
 from hypothesis import given
 from hypothesis import strategies as st
 import osi_traces
+from ports import free_udp_port
 import programs
 import pytest
 
@@ -88,7 +89,7 @@ def test_osi_parts_of_two_messages_are_not_joined(n_dropped, sizes, late_s):
 @pytest.mark.parametrize(('n_bytes', 'n_times', 'tolerance'), [(20_000, 4, 2), (5000, 16, 0)])
 def test_osi_datagrams_that_the_system_drops_are_counted(n_bytes, n_times, tolerance):
     """As at 1 kHz: nothing reads while more arrives than the buffer of the socket holds."""
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     messages = [bytes([i]) * n_bytes for i in range(250)] * n_times
     receiver, parts = DatagramPort('127.0.0.1', port), MessageParts(LIMIT)
     with closing(receiver), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -135,7 +136,7 @@ def test_osi_datagrams_that_are_no_parts_are_counted(data):
 
 
 def test_osi_stream_of_the_library():
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     # Each tenth message loses its second part.
     with osi_traces.esmini(port, osi_traces.large_drive(),
                            loses=lambda i, part: i % 10 == 9 and part == 1), \
@@ -154,7 +155,7 @@ def test_osi_stream_ends_some_time_after_the_last_message(monkeypatch):
     from state_sensor_ros.simulators.osi import source
     monkeypatch.setattr(source, '_END_S', 0.3)
     monkeypatch.setattr(source, '_WAIT_S', 0.1)
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     with sensor.open_stream(source='osi', port=port) as stream:
         frames = iter(stream)
         with osi_traces.esmini(port, osi_traces.large_drive()):
@@ -170,7 +171,7 @@ def run(*words):
 
 
 def test_osi_record_and_inspect(tmp_path):
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     with osi_traces.esmini(port, osi_traces.large_drive()):
         recorded = run('record', tmp_path / 'a.json', '--source', 'osi', '--port', port,
                        '--frames', '10')
@@ -201,14 +202,14 @@ def test_osi_port_that_is_taken_is_one_line():
 @pytest.mark.parametrize('host', ['no..name', 'x' * 70, '192.0.2.1'])
 def test_osi_address_that_cannot_be_is_one_line(host, capsys):
     assert main(['record', '-', '--source', 'osi', '--host', host, '--port',
-                 str(osi_traces.free_udp_port())]) == 1
+                 str(free_udp_port())]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1].startswith(f'error: UDP {host}:')
     assert 'Traceback' not in ''.join(errors)
 
 
 def test_osi_silence_says_what_may_be_wrong():
-    port = osi_traces.free_udp_port()
+    port = free_udp_port()
     code, _, errors = run('inspect', '--live', '--source', 'osi', '--port', port, '--seconds', '3')
     assert code == 1
     assert f'UDP 127.0.0.1:{port}: no frame received in 3 s' in errors
