@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 
 from budgets import AWAIT_S
 from commands_rig import FAST, pedals, Stack, STATUS
@@ -22,7 +21,7 @@ from ports import free_port
 from process_state import children, has_ended
 import pytest
 from rig import END_S, Managed, NodeProcess
-from stopwatch import until
+from stopwatch import Stopwatch, until
 
 SUMO = shutil.which('sumo')
 pytestmark = pytest.mark.skipif(SUMO is None, reason='needs the program sumo (eclipse-sumo)')
@@ -126,13 +125,13 @@ def test_ego_is_given_back_as_it_was(domain, listener, end, release, is_changed,
             managed_end(client, listener)
         else:
             node.process.send_signal(getattr(signal, end))
-        speeds = []
-        begun_s = time.monotonic()
+        speeds, watch = [], Stopwatch(node.process)
         client.until(lambda: speeds.append(client.vehicle.getSpeed('ego')) or has_left(),
                      'the end of the process')
         if end == 'SIGTERM':
-            client.until(lambda: node.process.poll() is not None, 'the end of the node')
-            assert (node.process.returncode, time.monotonic() - begun_s < END_S) == (0, True)
+            client.until(lambda: watch.delay_s >= 0.0 and node.process.poll() is not None,
+                         'the end of the node')
+            assert (node.process.returncode, watch.seconds < END_S) == (0, True)
         assert client.ego() == before
         if release == 'stop':
             assert min(speeds) == 0.0
