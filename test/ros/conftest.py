@@ -20,6 +20,17 @@ _PROGRAMS = Path(get_package_prefix('state_sensor_ros'), 'lib', 'state_sensor_ro
 os.environ['PATH'] = os.pathsep.join((str(_PROGRAMS), os.environ['PATH']))
 
 
+@pytest.fixture(autouse=True)
+def _own_marks(tmp_path_factory, monkeypatch):
+    """
+    Give the programs of a test a folder for temporary files.
+
+    A node that is killed while it drives leaves a mark there for the next one of the same port,
+    which would be one of another test, at the same time or days later.
+    """
+    monkeypatch.setenv('TMPDIR', str(tmp_path_factory.mktemp('temporary')))
+
+
 @pytest.fixture
 def listener(domain):
     """Provide a listener in the test's domain."""
