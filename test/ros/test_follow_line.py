@@ -55,10 +55,11 @@ def synthetic_line(folder):
 def monodrive(folder):
     """Provide the line of an undriven run and parameters of a node."""
     line = synthetic_line(folder)
+    # The node asks for each frame: a server that waits for a core catches up on nothing.
     with MonodriveServer(IteratorSource(generate(1, 0, 10.0, 1, 'v2')), MonodriveOptions(
-            control_port=0, rate=10.0 * PACE)) as server:
+            control_port=0, on_sample=True)) as server:
         yield line, {'port': server.port, 'control_port': server.control_port,
-                     'desired_tags': ['vehicle']}
+                     'desired_tags': ['vehicle'], 'sample_rate': 10.0 * PACE}
 
 
 @contextmanager
