@@ -11,6 +11,7 @@
 
 import json
 import os
+import re
 
 from budgets import AWAIT_S
 from programs import PIPES, SCRIPTS, start_node
@@ -24,6 +25,8 @@ from state_sensor_ros.commands.command_line import main
 
 DETECTIONS, NOTE = '/state_sensor/detections', '/perception/note'
 SILENT = '/quiet'
+# Time enough to discover both nodes.
+N_FRAMES = 60
 QOS = QoSProfile(depth=3, reliability=ReliabilityPolicy.BEST_EFFORT,
                  durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -40,7 +43,9 @@ def recorded(domain, listener, bag, *words):
         note.publish(String(data='seen'))
         listener.spin(0.05)
     output, errors = process.communicate(timeout=AWAIT_S)
-    return process.returncode, output, errors
+    # On a busy machine it says what it waits for.
+    return process.returncode, output, re.sub(
+        '^waiting for a frame from .* since .*\n', '', errors, flags=re.MULTILINE)
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def test_record_of_topics_is_evaluated_with_one_bag(driver, domain, listener, tm
     pytest.importorskip('vision_msgs')
     bag = tmp_path / 'a run'
     code, output, errors = recorded(domain, listener, bag, '--topics', DETECTIONS, NOTE,
-                                    '/perception/noet', SILENT, '--frames', '25')
+                                    '/perception/noet', SILENT, '--frames', str(N_FRAMES))
     # What was received is kept.
     assert code == 0
     assert errors == (
@@ -64,7 +69,7 @@ def test_record_of_topics_is_evaluated_with_one_bag(driver, domain, listener, tm
         f'{domain}; start one; did you mean {NOTE}?\n'
         f'warning: {bag}: no message on {SILENT}, which has 1 publisher in ROS domain {domain}; '
         f'`state_sensor echo {SILENT}` shows when it sends one\n')
-    assert output.startswith(f'{bag}: 25 frames, ')
+    assert output.startswith(f'{bag}: {N_FRAMES} frames, ')
     with Reader(bag) as reader:
         by_topic = {each.topic: each for each in reader.connections}
         assert {DETECTIONS, NOTE, '/state_sensor/frame', '/state_sensor/actors',
@@ -74,7 +79,7 @@ def test_record_of_topics_is_evaluated_with_one_bag(driver, domain, listener, tm
             'BEST_EFFORT', 'TRANSIENT_LOCAL')
         stamps = {time for connection, time, _ in reader.messages()
                   if connection.topic == '/state_sensor/frame'}
-        assert len(stamps) == 25
+        assert len(stamps) == N_FRAMES
         assert {time for _, time, _ in reader.messages()} == stamps
     capsys.readouterr()
     assert main(['evaluate', str(bag), str(bag), '--json', '--topic', DETECTIONS]) == 0
