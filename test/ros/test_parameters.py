@@ -319,8 +319,10 @@ def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_
         markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         remote, managed = Remote(listener), Managed(listener)
+        # Before the two seconds of the recording begin, both find each other: the node has found
+        # this reader, and the one before it.
+        listener.until(lambda: diagnostics, what='a report')
         assert managed.request('configure')
-        # Before the two seconds of the recording begin.
         listener.matched('/state_sensor/markers')
         assert managed.request('activate')
         listener.until(lambda: markers, what='markers')

@@ -35,6 +35,9 @@ def test_playback_publishes_all_of_it_unpaced(domain, listener, tmp_path):
         frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
         diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         managed = Managed(listener)
+        # The node has found this reader, and the one before it: no frame of a publisher that it
+        # makes from now on is lost.
+        listener.until(lambda: diagnostics, what='a report')
         assert managed.request('configure')
         listener.matched('/state_sensor/frame')
         assert managed.request('activate')
