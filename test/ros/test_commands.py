@@ -284,8 +284,9 @@ def test_commands_without_a_simulator_are_counted(domain, listener):
     with NodeProcess(domain, port=port, control_port=control_port, desired_tags=['vehicle'],
                      control_input='vehicle_control', **FAST) as node:
         stack = Stack(listener).matched()
-        stack.publish_until(DRIVE, lambda: int(stack.status().get('commands not sent', 0)) > 2)
-        assert int(stack.status()['commands received']) > 2
+        # Of one command there are several attempts, with the brake after it.
+        stack.publish_until(DRIVE, lambda: min(int(stack.status().get(f'commands {what}', 0))
+                                               for what in ('not sent', 'received')) > 2)
         assert stack.status()['commands sent'] == '0'
         assert not stack.sent
         code, seconds = node.end()
