@@ -281,7 +281,7 @@ class EgoDriver:
             self._note_change(state, before)
         # What another process keeps may be written for longer, such as in a pause.
         is_repeated = now_s >= self._written_s + self._period_s(state) or (
-            self._last.until_s - _RENEW_S < now_s < command.until_s - 2 * _RENEW_S)
+            self._last.until_s - _RENEW_S <= now_s < command.until_s - 2 * _RENEW_S)
         # A flood of equal commands is not passed on.
         is_new = is_new and (command != self._last or now_s >= self._written_s + _SHORTEST_S)
         if state is not DriverState.IDLE and (
@@ -370,7 +370,9 @@ class EgoDriver:
         """Note when the time alone changes what may be written."""
         at_s = self._written_s + self._period_s(state)
         if state is DriverState.DRIVING:
-            now_s, renewed_s = time.monotonic(), command.until_s - _RENEW_S
+            now_s = time.monotonic()
+            # What was written last ends before what may be written now.
+            renewed_s = min(command.until_s, self._last.until_s) - _RENEW_S
             at_s = min(at_s, now_s + command.left_s() + _LATER_S,
                        renewed_s if renewed_s > now_s else math.inf,
                        now_s + _LOOK_S if self._answered is not None else math.inf)

@@ -189,6 +189,20 @@ def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
     assert len(rig.peer.sent) == n_sent
 
 
+def test_command_that_is_kept_elsewhere_is_renewed_before_it_ends_also_without_frames(rig):
+    """A pause may begin after any frame; the next step in it uses what was written last."""
+    rig = rig(timeout=60.0)
+    rig.motion = EgoMotion(3.0, 1.0, 1.0)
+    rig.driver.accept(pedal(0.5), 1)
+    until(lambda: rig.peer.sent)
+    rig.motion = EgoMotion(3.0, 1.05, 0.0)
+    # The second one is looked at when the first one has been dealt with.
+    for _ in range(2):
+        rig.driver.frame_arrived()
+        until(lambda: not rig.driver._is_due)
+    assert rig.driver._look_s < rig.peer.sent[-1].until_s
+
+
 @pytest.mark.parametrize('wanted', [pedal(0.5), Setpoint(speed=9.0)])
 def test_ego_that_is_not_in_new_frames_brakes(rig, wanted):
     rig = rig(timeout=60.0)
