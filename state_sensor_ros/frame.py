@@ -590,7 +590,7 @@ class Frame:
 
         :raises MissingLibraryError: if one of them is not installed.
         """
-        from state_sensor_ros import read_table
+        from state_sensor_ros.library.table_reading import read_table
         table: pd.DataFrame = read_table(self).to_pandas()
         return table
 

@@ -49,9 +49,9 @@ MAY_IMPORT = {
                  'simulators', 'library', 'drawing', 'viewing', 'ros', 'evaluation',
                  'emulator'},
     'testing': {'control', 'pipeline', 'files', 'simulators', 'library', 'commands'}}
-# The package exports the names of the library; a frame is shown as a table by one of them.
+# The package exports the names of the library; a frame is shown as a table by it.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},
-                  'frame.py': {'read_table', 'library'}}
+                  'frame.py': {'library'}}
 # The folders in files/, and which others of them each may import.
 IN_FILES = {'storage': {'whole'}, 'whole': set(),
             'bags': {'storage', 'whole', 'recording', 'formats'}}
