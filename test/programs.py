@@ -11,6 +11,7 @@
 from dataclasses import dataclass
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -48,7 +49,8 @@ def start(*words, is_new=False, **options):
 
 def lines_of(errors):
     """Return lines of errors, but not that a stream is waited for, as on a busy machine."""
-    return [line for line in errors.splitlines() if not line.startswith('waiting for a ')]
+    return [line for line in errors.splitlines()
+            if not re.match('waiting for a (?:frame|message) from .* since ', line)]
 
 
 def run_python(*words, **options):

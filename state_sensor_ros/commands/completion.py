@@ -58,7 +58,7 @@ def parameters(prefix: str, **_: object) -> list[str]:
 
 def columns(prefix: str, **_: object) -> list[str]:
     """Return lists of columns that begin with the one in ``prefix``."""
-    listed = prefix.rpartition(',')[0].split(',') if ',' in prefix else []
+    listed = prefix.split(',')[:-1]
     return [','.join((*listed, name)) for name in BY_NAME if name not in listed]
 
 

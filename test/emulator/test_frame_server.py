@@ -48,6 +48,10 @@ def traffic(n_frames, generation='v2', rate_hz=20.0):
     return list(itertools.islice(generate(3, 3, rate_hz, 1, generation), n_frames))
 
 
+def endless():
+    return IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
+
+
 @contextlib.contextmanager
 def played(source=None, options=None):
     """Run a server; yield it and a reader."""
@@ -155,8 +159,7 @@ def test_frames_are_paced_by_game_time_or_a_rate(rate, times, least_s):
 
 
 def test_time_advances_only_while_a_reader_is_connected():
-    endless = IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
-    with MonodriveServer(endless, MonodriveOptions(rate=100.0)) as simulator:
+    with MonodriveServer(endless(), MonodriveOptions(rate=100.0)) as simulator:
         assert not simulator.wait(0.2)
         assert simulator.n_sent == 0
         with Reader(simulator.port) as reader:
@@ -206,8 +209,7 @@ def test_a_slow_reader_blocks_the_server_and_receives_all_frames():
 
 
 def test_a_reader_that_resets_its_connection_does_not_disturb_others():
-    endless = IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
-    with played(endless, MonodriveOptions(rate=100.0)) as (simulator, good):
+    with played(endless(), MonodriveOptions(rate=100.0)) as (simulator, good):
         for _ in range(3):
             bad = Reader(simulator.port)
             bad.packet()
@@ -253,8 +255,7 @@ def test_time_never_goes_back_if_a_client_samples_a_stream_that_the_timer_sends(
                 sent.set()
 
     sampled, sent = threading.Event(), threading.Event()
-    endless = IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
-    with Late(endless, MonodriveOptions(control_port=0)) as simulator, \
+    with Late(endless(), MonodriveOptions(control_port=0)) as simulator, \
             Reader(simulator.port) as reader:
         reader.frame()
         first = simulator.n_sent

@@ -20,7 +20,7 @@ import numpy as np
 from process_state import children
 import pytest
 from rig import NodeProcess
-from test_simulation_services import caller
+from test_simulation_services import CALLER, caller
 
 OWN = 'state_sensor_ros'
 # Classes of objects of the level that are vehicles, as the server numbers them.
@@ -188,21 +188,9 @@ def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server)
         assert node.end()[0] == 0
 
 
-POSES = """
+POSES = CALLER + """
 import json
-import rclpy
 from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
-rclpy.init()
-node = rclpy.create_node('poses')
-def call(type_, service, **fields):
-    client = node.create_client(type_, f'/state_sensor/{service}')
-    client.wait_for_service(60)
-    answers = []
-    # What a service answers before it has found its client is lost.
-    while not any(answer.done() for answer in answers):
-        answers.append(client.call_async(type_.Request(**fields)))
-        rclpy.spin_until_future_complete(node, answers[-1], timeout_sec=1)
-    return next(answer.result() for answer in answers if answer.done())
 poses = call(GetNamedPoses, 'get_named_poses').poses
 print(json.dumps([
     {each.name: [each.pose.position.x, each.pose.position.y, list(each.tags)] for each in poses},

@@ -218,21 +218,12 @@ def test_services_of_a_sumo_that_was_joined_are_not_supported(domain, listener):
             assert result.result == Result.RESULT_FEATURE_UNSUPPORTED
 
 
-STEPPER = """
-import faulthandler, json, sys
+CALLER = """
 import rclpy
-from rclpy.action import ActionClient
-from simulation_interfaces.action import SimulateSteps
-from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses, GetSimulatorFeatures
-# A call that hangs is named before the test gives up.
-faulthandler.dump_traceback_later(float(sys.argv[1]) - 30.0, exit=True)
 rclpy.init()
-node = rclpy.create_node('stepper')
-def result_of(future):
-    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
-    return future.result()
+node = rclpy.create_node('caller')
 def call(type_, service, **fields):
-    client = node.create_client(type_, f"/state_sensor/{service}")
+    client = node.create_client(type_, f'/state_sensor/{service}')
     client.wait_for_service(60)
     answers = []
     # What a service answers before it has found its client is lost.
@@ -240,6 +231,18 @@ def call(type_, service, **fields):
         answers.append(client.call_async(type_.Request(**fields)))
         rclpy.spin_until_future_complete(node, answers[-1], timeout_sec=1)
     return next(answer.result() for answer in answers if answer.done())
+"""
+
+STEPPER = CALLER + """
+import faulthandler, json, sys
+from rclpy.action import ActionClient
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses, GetSimulatorFeatures
+# A call that hangs is named before the test gives up.
+faulthandler.dump_traceback_later(float(sys.argv[1]) - 30.0, exit=True)
+def result_of(future):
+    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
+    return future.result()
 client = ActionClient(node, SimulateSteps, '/state_sensor/simulate_steps')
 client.wait_for_server(60)
 seen = []
