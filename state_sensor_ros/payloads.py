@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 import math
 from typing import Protocol, TypeAlias
@@ -21,6 +22,7 @@ from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Bools, EVERYTHING, Floats, Frame, Needs
 from state_sensor_ros.texts import counted
 
+_MAX_FAULTS = 10_000
 # Called with a kind, by which repetitions are throttled, and one line about what was found.
 Report: TypeAlias = Callable[[str, str], None]
 
@@ -32,6 +34,8 @@ def ignore(*text: str) -> None:
 DROPPED = 'dropped'
 DUPLICATE = 'duplicate'
 OTHER_ID = 'other_id'
+# A whole packet that is not a frame.
+LOST = 'lost'
 IGNORED = 'ignored'
 # A person in a vehicle, who is not in the frame; before the name of a type, actors whose class and
 # size are assumed; a file that the recording needs and does not contain; another actor that could
@@ -56,13 +60,34 @@ class FutureFrame:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One faulty actor or member, ``error`` with its key path."""
+    """One faulty actor, member or packet, ``error`` with its key path."""
 
-    # DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for one that has another
-    # id, IGNORED for a member that is not used, RIDER, UNDECLARED, MISSING, RIVAL.
+    # LOST for a packet, DROPPED or DUPLICATE for an actor that is not in the frame, OTHER_ID for
+    # one that has another id, IGNORED for a member that is not used, RIDER, UNDECLARED, MISSING,
+    # RIVAL.
     kind: str
     error: DecodeError
     n: int = 1  # number of faults for which it stands
+
+
+class Faults:
+    """
+    What was wrong with single actors and packets, in the order in which it was found.
+
+    The thread that reads frames adds; the one that uses them takes.
+    """
+
+    def __init__(self) -> None:
+        # Bounded: a program that never takes keeps the last ones.
+        self._new: deque[Fault] = deque(maxlen=_MAX_FAULTS)
+
+    def add(self, kind: str, error: DecodeError, n: int = 1) -> None:
+        """Add a fault; the arguments are those of :class:`Fault`."""
+        self._new.append(Fault(kind, error, n))
+
+    def take(self) -> tuple[Fault, ...]:
+        """Return the faults since the last call."""
+        return tuple(self._new.popleft() for _ in range(len(self._new)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +236,36 @@ def packet_of(item: FrameLike | Packet) -> Packet:
     decoded = Decoded(item, ()) if isinstance(item, Frame) else item
     frame = decoded.frame
     return Packet(b'', frame.game_time, frame.time, frame.sample_count, decoded=decoded)
+
+
+class FrameReader(Protocol):
+    """
+    Frames of a recording or a live stream.
+
+    ``faults`` what is wrong with single actors and packets; ``details`` whether boxes, wheels and
+    inputs are used, which may change between two frames.
+    """
+
+    faults: Faults
+    details: bool
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the frames until the recording or the stream ends, or :meth:`close`."""
+
+    def close(self) -> None:
+        """Close what is open; closing twice is quiet."""
+
+
+def packets_of(reader: FrameReader) -> Iterator[Packet]:
+    """Yield the frames and faults of a reader of frames as packets."""
+    for frame in reader.frames():
+        yield from _packets_before(faults := reader.faults.take())
+        yield packet_of(Decoded(frame, tuple(each for each in faults if each.kind != LOST)))
+    yield from _packets_before(reader.faults.take())
+
+
+def _packets_before(faults: Sequence[Fault]) -> Iterator[Packet]:
+    yield from (packet_of(each.error) for each in faults if each.kind == LOST)
 
 
 # Warnings of numpy about unusual numbers, which are NaN afterward, are for no user.
