@@ -29,7 +29,7 @@ help:
 	@echo 'make demo      setup, then run simulator and node and record a bag; DURATION=60 (s) for longer; SUMO=1 with'
 	@echo '               SUMO as the simulator (installs 0.3 GB); DRIVE=1 drives the ego along a line;'
 	@echo '               CARLA=1 with the mock server of CARLA 0.9 as the simulator (installs 0.2 GB)'
-	@echo 'make bench     setup, then the benchmark; if rclcpp is sourced, compare with a driver in C++'
+	@echo 'make bench     setup, then the benchmark'
 	@echo 'make bench-quick  setup, then a benchmark of two minutes; fails if a figure is a quarter worse than'
 	@echo '               stored; STORE=1 stores the figures'
 	@echo 'make lint      setup, then ruff, mypy and the installed ament linters'

@@ -110,12 +110,11 @@ def paced_ms(path, actors, frames, rate):
 
 def frame_rows(rounds, sizes):
     """Measure the cost of a frame from payload to publish, back to back."""
-    rows, scaling = [], []
+    rows = []
     goals = {10: (12, 0.9, 1.3, 3), 100: (16, 0.55, 0.7, 4.5), 1000: (12, 0.42, 0.5, 4.5)}
     for actors, _ in sizes:
         from_rival, of_bound, of_tight, subscribed = goals[actors]
         cpu = interleaved(rounds, actors, 'none', ('rival', 'ours', 'bound'))
-        scaling.append({'actors': actors, **cpu})
         rows += show([
             Row('rival / ours, frame to publish, no subscriber', actors,
                 cpu['rival'] / cpu['ours'], f'>= {from_rival}'),
@@ -127,20 +126,4 @@ def frame_rows(rounds, sizes):
         cpu = interleaved(rounds, actors, 'all', ('rival', 'ours'))
         rows += show([Row('rival / ours, every topic subscribed', actors,
                           cpu['rival'] / cpu['ours'], f'>= {subscribed}')])
-    return rows, scaling
-
-
-def spawn_rows(sizes):
-    """Measure the extra cost of a frame in which an actor appears, leaves, or is forgotten."""
-    rows = []
-    goals = {10: 1, 100: 1, 1000: 2}
-    for actors, _ in sizes:
-        with running([sys.executable, HERE / 'newcomers.py', actors],
-                     stdout=subprocess.PIPE) as process:
-            costs_ms = json.loads(line_of(process, '{'))
-        print('    extra ms: ' + ', '.join(
-            f'{change} {cost:.3f}' for change, cost in costs_ms.items()), flush=True)
-        del costs_ms['in the pause behind']
-        rows += show([Row('one actor appears, is subscribed, leaves, is forgotten: worst', actors,
-                          max(costs_ms.values()), f'<= {goals[actors]}', 'ms')])
     return rows

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """Start servers, nodes and readers, measure them from outside, and always end them."""
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 import os
 from pathlib import Path
 import shutil
@@ -142,34 +142,11 @@ def memory_mb(pid):
     return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * PAGE_MB
 
 
-def peak_memory_mb(pid):
-    """Return the most resident memory that a process has had."""
-    lines = Path(f'/proc/{pid}/status').read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith('VmHWM:'))) / 2 ** 10
-
 
 def n_handles(pid):
     """Return how many files a process has open."""
     return len(os.listdir(f'/proc/{pid}/fd'))
 
-
-def segments(pid):
-    """Return the files in shared memory that a process has mapped."""
-    lines = Path(f'/proc/{pid}/maps').read_text().splitlines()
-    # The tracing library maps files of the whole machine.
-    return {line.split()[-1] for line in lines if '/dev/shm/fast' in line
-            and 'deleted' not in line}
-
-
-def orphans(paths):
-    """Return those files of ``paths`` that exist though no process has them mapped."""
-    mapped = set()
-    for pid in os.listdir('/proc'):
-        # A process may end, or belong to another user.
-        with suppress(OSError):
-            if pid.isdigit():
-                mapped |= segments(pid)
-    return {path for path in paths if os.path.exists(path)} - mapped
 
 
 class Listener:

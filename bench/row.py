@@ -42,16 +42,6 @@ def percentile(values, share):
     return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
 
 
-def trend(values):
-    """
-    Return how far the values of the second half lie above those of the first.
-
-    The memory of the queue rises and falls: a leak raises the least value as well as the greatest.
-    """
-    first, second = values[:len(values) // 2], values[len(values) // 2:]
-    return min(min(second) - min(first), max(second) - max(first))
-
-
 # A figure above its stored one by this factor is worse.
 TOLERANCE = 1.25
 

@@ -8,10 +8,9 @@
 # language governing permissions and limitations under the License.
 """Measurements of whole node processes: CPU, start, latency, overload, soak."""
 
-from contextlib import contextmanager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 import json
-import os
 from statistics import median
 import subprocess
 import sys
@@ -29,20 +28,16 @@ from processes import (
     memory_mb,
     n_handles,
     node_command,
-    orphans,
     parameters,
-    peak_memory_mb,
     reading,
     running,
-    segments,
     serving,
     write_line,
 )
-from row import percentile, Row, show, trend
+from row import percentile, Row, show
 from tf2_msgs.msg import TFMessage
 
-QUEUE_SIZE = 8
-START_S = 10.0
+START_S = 10
 
 
 def cpu_of_node(path, actors, rate, warm, frames):
@@ -162,101 +157,34 @@ def latency_rows(sizes):
     return rows
 
 
-def overload_rows(actors=100, frames=600):
-    """Send twice the sustainable rate, with every topic subscribed."""
-    readers = 'all', 7 + 2 * actors  # the fixed topics, odometry and lane state of each
-    everything = {'frame': 'true', 'queue_size': QUEUE_SIZE}
-    sustained = run_node(actors, 0.0, frames, *readers, skipped=frames // 4, **everything)
-    frame_ms = 1e3 / sustained.rate_hz
-    print(f'    sustained: {sustained.rate_hz:.0f} frames a second', flush=True)
-    twice = 2.0 * sustained.rate_hz
-    dropping = run_node(actors, twice, 2 * frames, *readers, skipped=frames // 2,
-                        overflow='drop_oldest', **everything)
-    blocking = run_node(actors, twice, frames, *readers, **everything)
-    return show([
-        Row('twice the sustainable rate, drop_oldest: frames dropped', actors,
-            dropping.n_dropped, '>= 1', 'frames'),
-        Row('  the same: frames neither published nor counted as dropped', actors,
-            dropping.n_sent - dropping.n_published - dropping.n_dropped, '<= 0', 'frames'),
-        Row('  the same: latency p99, in times of one frame', actors,
-            percentile(dropping.delays_ms, 0.99) / frame_ms, f'<= {2 * QUEUE_SIZE}', 'frames'),
-        Row('twice the sustainable rate, block: frames lost', actors,
-            blocking.n_sent - blocking.n_published, '<= 0', 'frames')])
-
-
-@dataclass(frozen=True)
-class Soak:
-    """
-    Result of a long run.
-
-    ``cpu_ms`` per frame of the node, its start included; ``packet_mb`` of a frame on the wire;
-    resident memory in MB: ``peak_mb`` of the whole run, ``growth_mb`` after the settling time,
-    ``trend_mb`` from the first half to the second, which a queue that is fuller at times is not.
-    """
-
-    cpu_ms: float
-    packet_mb: float
-    peak_mb: float
-    trend_mb: float
-    n_lost: int
-    growth_mb: float
-    n_handles_gained: int
-    n_segments_gained: int
-    n_segments_left: int
-
-
-@contextmanager
-def soaking(actors, rate, frames, reader, given):
-    """Run a node, by default dropping when paced and blocking when not."""
-    limit_s = LIMIT_S + (frames / rate if rate else 0.0)
-    given = {'overflow': 'drop_oldest' if rate else 'block', **given}
-    with ExitStack() as stack:
-        server, port = stack.enter_context(
-            serving(actors, rate, frames, '--marks', frames, limit_s=limit_s))
-        listener = stack.enter_context(Listener())
-        if reader:
-            stack.enter_context(reading(reader, 'state_sensor', limit_s))
-        node = stack.enter_context(running(node_command('ours', port, **given), limit_s))
-        values = listener.diagnostics()
-        yield server, node, listener, values
-        server.kill()
-
 
 def n_processed(values):
     """Return how many frames are done, as of the last diagnostics."""
     return sum(int(values.get(f'frames {end}', 0)) for end in ('published', 'skipped', 'dropped'))
 
 
-def soak(actors, rate, frames, reader=None, **given):
-    """Sample a node once a second for the duration of a stream; ``given`` are its parameters."""
-    samples = []
-    with soaking(actors, rate, frames, reader, given) as (server, node, listener, values):
-        os.set_blocking(server.stdout.fileno(), False)
-        began_s = time.monotonic()
-        deadline_s = None
-        while deadline_s is None or (n_processed(values) < frames
-                                     and time.monotonic() < deadline_s):
+def soak(actors, rate, frames):
+    """
+    Sample a node once a second for the duration of a stream.
+
+    :returns: the samples after the start, (K, 2): resident memory (MB), file handles; the number
+        of frames that were not published.
+    """
+    samples, limit_s = [], LIMIT_S + (frames / rate if rate else 0.0)
+    with serving(actors, rate, frames, '--marks', frames, limit_s=limit_s) as (server, port), \
+            Listener() as listener, running(node_command(
+                'ours', port, overflow='drop_oldest' if rate else 'block'), limit_s) as node:
+        values, deadline_s = listener.diagnostics(), time.monotonic() + limit_s
+        while n_processed(values) < frames and time.monotonic() < deadline_s:
             next_s = time.monotonic() + 1.0
             while time.monotonic() < next_s:
                 listener.spin(0.2)
             if node.poll() is not None:
                 raise BenchError(f'the node ended with {node.returncode}')
-            samples.append((time.monotonic() - began_s, memory_mb(node.pid), n_handles(node.pid),
-                            len(segments(node.pid))))
-            if deadline_s is None and server.stdout.readline().startswith('mark'):
-                deadline_s = time.monotonic() + 30.0
-        mapped = segments(node.pid)
-        spent_s = cpu_s(node.pid)
-        peak_mb = peak_memory_mb(node.pid)
-    start_s = min(START_S, samples[-1][0] / 6)
-    samples = [sample for sample in samples if sample[0] >= start_s]
-    most = [max(sample[i] for sample in samples) for i in range(4)]
+            samples.append((memory_mb(node.pid), n_handles(node.pid)))
+        server.kill()
     # Dropped ones are not published either.
-    n_lost = frames - int(values['frames published'])
-    packet_mb = int(values['bytes']) / int(values['frames received']) / 2 ** 20
-    return Soak(1e3 * spent_s / frames, packet_mb, peak_mb,
-                trend([sample[1] for sample in samples]), n_lost,
-                *[most[i] - samples[0][i] for i in (1, 2, 3)], len(orphans(mapped)))
+    return samples[min(START_S, len(samples) // 6):], frames - int(values['frames published'])
 
 
 def soak_rows(seconds, frames):
@@ -265,35 +193,11 @@ def soak_rows(seconds, frames):
     for name, actors, rate, n_frames in (
             (f'soak at 60 Hz for {seconds:g} s', 1000, 60.0, round(60.0 * seconds)),
             (f'soak of {frames} frames at full speed', 20, 0.0, frames)):
-        found = soak(actors, rate, n_frames)
-        rows += show([
-            Row(f'{name}: frames dropped or lost', actors, found.n_lost, '<= 0', 'frames'),
-            Row('  the same: memory growth after 10 s', actors, found.growth_mb, '<= 5', 'MB'),
-            Row('  the same: file handles gained', actors, found.n_handles_gained, '<= 0',
-                'handles'),
-            Row('  the same: /dev/shm segments gained', actors, found.n_segments_gained, '<= 0',
-                'files'),
-            Row('  the same: /dev/shm segments left at the end', actors, found.n_segments_left,
-                '<= 0', 'files')])
-    return rows
-
-
-def scale_rows(seconds, actors=10000, rate=10.0):
-    """Run with many actors without topics of single ones: not read, and its arrays read."""
-    frames = round(rate * seconds)
-    rows = []
-    for listeners, reader in (('no subscriber', None), ('/tf, ~/control_states read', 'arrays')):
-        found = soak(actors, rate, frames, reader, odometry='false', queue_size=QUEUE_SIZE)
-        # The formula of doc/performance.md#memory.
-        bound_mb = 100.0 + 0.01 * actors + (QUEUE_SIZE + 3) * 1.125 * found.packet_mb
-        print(f'    {found.cpu_ms:.1f} CPU ms per frame sent, memory at most {found.peak_mb:.0f} '
-              f'MB, {found.growth_mb:+.0f} MB after 10 s', flush=True)
-        rows += show([
-            Row(f'aggregates at {rate:g} Hz for {seconds:g} s, {listeners}: frames dropped',
-                actors, found.n_lost, '<= 0', 'frames'),
-            Row('  the same: CPU of the process', actors, found.cpu_ms * rate / 1e3, '<= 1',
-                'cores'),
-            Row('  the same: memory, second half above the first', actors, found.trend_mb, '<= 20',
-                'MB'),
-            Row('  the same: memory at most', actors, found.peak_mb, f'<= {bound_mb:.0f}', 'MB')])
+        samples, n_lost = soak(actors, rate, n_frames)
+        gained = [max(column) - column[0] for column in zip(*samples, strict=True)]
+        rows += show([Row(f'{name}: {what}', actors, figure, f'<= {most}', unit)
+                      for what, figure, most, unit in (
+                          ('frames dropped or lost', n_lost, 0, 'frames'),
+                          ('memory growth after 10 s', gained[0], 5, 'MB'),
+                          ('file handles gained', gained[1], 0, 'handles'))])
     return rows
