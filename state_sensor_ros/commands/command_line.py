@@ -48,8 +48,6 @@ COMMANDS = {
     'repair': 'recover a truncated trajectory, bag or recorder log',
     'render': 'draw a recording as a picture or an animation',
     'view': 'show a recording or a live stream in a 3D viewer',
-    'topics': 'list the topics of the node: name, type, rate, subscribers',
-    'echo': 'print the messages of a topic as text',
     'evaluate': 'evaluate an autonomy stack against ground truth',
     'parameters': 'list the parameters: type, default, unit, text',
 }
@@ -139,7 +137,7 @@ def _run(words: list[str], interruption: Interruption, *, is_program: bool) -> N
     """Run the sub-command that ``words`` name with the rest of them."""
     parser = Parser(
         prog='state_sensor', description='Record, convert, draw and evaluate ground truth from '
-        'driving simulators. Only `topics`, `echo` and `record --topics` need ROS.',
+        'driving simulators, without ROS.',
         epilog='`state_sensor COMMAND --help` describes a command.')
     parser.add_argument('--version', action=Version, nargs=0, const=f'state_sensor {__version__}',
                         help='print the version and exit')

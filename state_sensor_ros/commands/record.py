@@ -26,7 +26,6 @@ from state_sensor_ros.commands.format_options import (
     ego_of,
     format_named,
     refuse_compression,
-    refuse_unused,
     SELECTION,
     selection_of,
 )
@@ -40,7 +39,7 @@ from state_sensor_ros.commands.packet_writer import (
 )
 from state_sensor_ros.commands.printing import bar_type, print_line, waiting_named
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import DecodeError, failed_stream, TransportError, UsageError
+from state_sensor_ros.errors import DecodeError, failed_stream, TransportError
 from state_sensor_ros.files.formats import BAG, Format, WriteOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
 from state_sensor_ros.files.whole.output import sink_error
@@ -70,9 +69,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     :raises TransportError: if no frame was received.
     :raises KeyboardInterrupt: if a signal came before the end set by the options, or a frame.
     """
-    if args.topics:
-        _record_topics(args, interruption)
-        return
     interruption.unblock_errors()
     recorder = _recorder(args, interruption)
     interruption.describe(recorder.remains, recorder.stop)
@@ -84,20 +80,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     _warn(recorder, args.out)
     recorder.save(interruption)
     _conclude(recorder, args, interruption)
-
-
-def _record_topics(args: argparse.Namespace, interruption: Interruption) -> None:
-    output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=BAG)
-    if not output.storage:
-        raise UsageError(f'--topics is for a bag; OUT {args.out} is {output.noun}')
-    refuse_unused(args, ('topics', 'frames', 'seconds', 'compression', 'storage', 'to'),
-                  'with --topics, frames come from the running driver')
-    wrong = [topic for topic in args.topics if not topic.startswith('/')]
-    if wrong:
-        raise UsageError(f'--topics: {wrong[0]!r} is not a full name, such as /{wrong[0]}')
-    # Imported here: it needs rclpy.
-    from state_sensor_ros.commands.record_topics import record_topics
-    record_topics(args, args.storage or output.storage, interruption)
 
 
 def _recorder(args: argparse.Namespace, interruption: Interruption) -> Recorder:

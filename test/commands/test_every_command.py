@@ -36,7 +36,7 @@ FAILING = {
     'record': ['out.json', '--port', '{port}', '--seconds', '0.2'],
     'replay': [str(SAMPLE), '--control-port', '{port}'], 'repair': ['nothing.json', 'out.json'],
     'render': ['nothing.json', 'out.png'], 'evaluate': ['nothing.json', 'nothing'],
-    'view': ['nothing.json'], 'topics': ['--node', '/nowhere'], 'echo': ['/nowhere'],
+    'view': ['nothing.json'],
     'parameters': ['nothing']}
 # Words of work that ends by itself and writes OUT.
 WORKING = {'convert': [str(SAMPLE), 'out.json'],

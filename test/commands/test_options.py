@@ -151,8 +151,7 @@ def test_record_refuses_what_it_does_not_use(folder, capsys, written):
     words = ['--source', 'carla'] if written == 'dataset' else []
     check('record', [out, *words, '--seconds', '0.01'],
           SELECTION | LIVE_OPTIONS | row.writes | {'once', 'to'}
-          | ({'storage'} if written == 'dataset' else set())
-          | ({'topics'} if row.storage else set()), capsys)
+          | ({'storage'} if written == 'dataset' else set()), capsys)
 
 
 # The runs of the commands that have no format to write: words, and the options that they use.
@@ -177,9 +176,6 @@ RUNS |= {
         'parquet', 'html', 'truth_topic', 'curves', 'against'}),
     'evaluate many': ([str(SAMPLE), 'bag', 'bag'], OF_EVALUATE | {
         'truth_topic', 'html', 'parquet', 'curves', 'against', 'pool'})}
-RUNS |= {
-    'topics': ([], {'node', 'seconds', 'all'}),
-    'echo a full name': (['/tf'], {'once', 'csv'})}
 OF_STAND_INS = {'port', 'bind', 'rate', 'frames', 'vehicles', 'objects', 'seed', 'source'}
 RUNS |= {
     'simulate': (['--source', 'monodrive'], OF_STAND_INS | {

@@ -230,7 +230,7 @@ def test_old_spelling_is_answered_by_the_new_one(folder, capsys, words, text):
         assert main(['convert', 'in.json', 'out', '-q', '-p', given[1]]) == 0
 
 
-@pytest.mark.parametrize('words', [['topics'], ['synth', 'out.json']])
+@pytest.mark.parametrize('words', [['synth', 'out.json']])
 def test_command_without_parameters_does_not_advise_one(capsys, words):
     with pytest.raises(SystemExit, match='2'):
         main([*words, '--host', 'x'])
@@ -243,7 +243,7 @@ def test_command_without_parameters_does_not_advise_one(capsys, words):
 def test_parameter_is_checked_in_each_command(folder, capsys, command):
     out = {'convert': ['in.json', 'out.json'], 'render': ['in.json', 'out.png'],
            'record': ['out.json'], 'inspect': ['in.json'], 'replay': ['in.json'],
-           'synth': ['out.json'], 'repair': ['in.json', 'out.json'], 'echo': ['/tf'],
+           'synth': ['out.json'], 'repair': ['in.json', 'out.json'],
            'evaluate': ['in.json', 'in.json'], 'view': ['in.json', '--save', 'out.rrd']}
     for text, code, words in (
             ('labls:=true', 1, 'labls: unknown parameter; did you mean labels?'),

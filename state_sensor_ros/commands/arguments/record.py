@@ -36,8 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
-    parser.add_argument('--topics', nargs='+', default=[], metavar='TOPIC',
-                        help="record the driver's ~/frame and these ROS topics in one bag")
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_to(parser, 'format of OUT if it has no suffix')
     add_quiet(parser)
