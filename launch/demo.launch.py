@@ -40,8 +40,8 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument('port', default_value='8700',
                               description='port of the mock simulator, on this machine only'),
         DeclareLaunchArgument('simulator', default_value='monodrive',
-                              choices=['monodrive', 'carla', 'carla9', 'sumo'],
-                              description='mock of monoDrive, CARLA 0.8 or 0.9, or SUMO itself'),
+                              choices=['monodrive', 'sumo'],
+                              description='mock of monoDrive, or SUMO itself'),
         DeclareLaunchArgument('drive', default_value='false', choices=['true', 'false'],
                               description='drive the ego along a recorded line'),
         DeclareLaunchArgument(
@@ -49,13 +49,15 @@ def generate_launch_description() -> LaunchDescription:
                 simulator, 'monodrive', 'demo.yaml', ['demo_', simulator, '.yaml'])]),
             description='YAML file of parameters in place of that of the demo'),
         # The driver itself starts SUMO.
-        _simulator('monodrive', '--control-port', _sum(port, 1)),
-        _simulator('carla'),
-        _simulator('carla9'),
-        *[SetParameter('map_file', PathJoinSubstitution([share, 'resource', 'lines',
-                                                         f'{name}.xodr']),
-                       condition=IfCondition(_is_chosen(name)))
-          for name in ('monodrive', 'carla')],
+        ExecuteProcess(
+            condition=IfCondition(_is_chosen('monodrive')),
+            cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'), 'simulate',
+                 '--port', port, '--control-port', _sum(port, 1)],
+            name='simulator', output='both',
+            on_exit=Shutdown(reason='the simulator has ended')),
+        SetParameter('map_file', PathJoinSubstitution([share, 'resource', 'lines',
+                                                       'monodrive.xodr']),
+                     condition=IfCondition(_is_chosen('monodrive'))),
         *_driven(port),
         IncludeLaunchDescription(
             PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
@@ -66,32 +68,19 @@ def generate_launch_description() -> LaunchDescription:
     ])
 
 
-def _simulator(name: str, *options: str | PythonExpression) -> ExecuteProcess:
-    """Return the mock server of a simulator, if it is chosen."""
-    return ExecuteProcess(
-        condition=IfCondition(_is_chosen(name)),
-        cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'), 'simulate',
-             '--source', name, '--port', LaunchConfiguration('port'), *options],
-        name='simulator', output='both', on_exit=Shutdown(reason='the simulator has ended'))
-
-
 def _driven(port: LaunchConfiguration) -> list[SetParameter | ExecuteProcess]:
     """Return the parameters and the program that drive the ego, if that is chosen."""
     share = FindPackageShare(PACKAGE)
-    # CARLA's world port is the one before that of the measurements.
-    ports = {'monodrive': _sum(port, 1), 'carla': _sum(port, -1)}
     is_chosen = LaunchConfiguration('drive')
     return [
         SetParameter('control_input', 'twist', condition=IfCondition(is_chosen)),
-        *[SetParameter('control_port', value, condition=IfCondition(_is_chosen(
-            name, is_chosen))) for name, value in ports.items()],
+        SetParameter('control_port', _sum(port, 1),
+                     condition=IfCondition(_is_chosen('monodrive', is_chosen))),
         ExecuteProcess(
             condition=IfCondition(is_chosen), name='line_follower', output='both',
             cmd=[sys.executable, PathJoinSubstitution([share, 'examples', 'follow_line.py']),
                  PathJoinSubstitution([share, 'resource', 'lines', PythonExpression(
-                     # The mock servers of both have the same road.
-                     ["'", LaunchConfiguration('simulator'),
-                      ".json.gz'.replace('carla9', 'monodrive')"])])])]
+                     ["'", LaunchConfiguration('simulator'), ".json.gz'"])])])]
 
 
 def _is_chosen(name: str, further: LaunchConfiguration | None = None) -> PythonExpression:

@@ -48,6 +48,7 @@ EXPECTED_OF_CARLA = EXPECTED_OF_SUMO[1:]
 EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
 # All tags of the mock server: with a control port the driver requests them.
 TAGS = '[vehicle, cone, traffic_sign]'
+MOCK = ROOT / 'test' / 'mocks' / 'run.py'
 EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
 # Neither says where the rear axle is: base_link is the ego's origin.
 ORIGIN = ('-p', 'base_link_xyz:=[0.0, 0.0, 0.0]')
@@ -168,10 +169,10 @@ def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *
     control_port = str(free_port('127.0.0.1'))
     if not with_sumo:
         # It has no part in ROS: it starts while the domain is searched.
-        simulator = start('simulator.log', 'state_sensor', 'simulate', '--port', '0',
-                          *(('--source', 'carla9') if with_carla else ()),
-                          *(('--control-port', control_port)
-                            if is_driven and not with_carla else ()))
+        simulator = start('simulator.log', *(
+            (sys.executable, str(MOCK), 'carla9') if with_carla else ('state_sensor', 'simulate')),
+            '--port', '0', *(('--control-port', control_port)
+                             if is_driven and not with_carla else ()))
     os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
     where, source = 'SUMO', SUMO
     if not with_sumo:

@@ -47,6 +47,12 @@ def start(*words, is_new=False, **options):
     return _commands.start(words[1:], env=ENVIRONMENT, **options)
 
 
+def start_mock(*words):
+    """Start a mock server of `test/mocks/run.py`, as :func:`start` a command."""
+    return start_script([str(ROOT / 'test' / 'mocks' / 'run.py'), *map(str, words)],
+                        env=ENVIRONMENT, **PIPES)
+
+
 def lines_of(errors):
     """Return lines of errors, but not that a stream is waited for, as on a busy machine."""
     return [line for line in errors.splitlines()

@@ -57,8 +57,7 @@ def test_config_is_accepted_as_it_stands():
 
 
 @pytest.mark.parametrize(('name', 'source'), [
-    ('demo', 'monodrive'), ('demo_carla', 'carla'), ('demo_carla9', 'carla9'),
-    ('demo_sumo', 'sumo')])
+    ('demo', 'monodrive'), ('demo_sumo', 'sumo')])
 def test_config_of_each_demo_is_accepted(name, source):
     settings = checked_settings(parameters_of(CONFIG / f'{name}.yaml'))
     assert (settings.source, settings.ego_frame) == (source, 'base_link')

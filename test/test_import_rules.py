@@ -46,8 +46,8 @@ MAY_IMPORT = {
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi',
-                 'simulators', 'library', 'drawing', 'viewing', 'ros', 'evaluation',
-                 'emulator'},
+                 'simulators', 'simulators/monodrive', 'library', 'drawing', 'viewing', 'ros',
+                 'evaluation', 'emulator'},
     'testing': {'control', 'pipeline', 'files', 'simulators', 'library', 'commands'}}
 # The package exports the names of the library; a frame is shown as a table by it.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},

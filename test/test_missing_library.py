@@ -57,7 +57,7 @@ def run_without(modules, folder, *words):
     ('distributed', 'distributed', [
         'convert', SAMPLE, 'out', '--to', 'json', '--dask', 'tcp://127.0.0.1:1']),
     ('plotly', 'plotly', ['render', __file__, 'out.html']),
-    ('google.protobuf', 'protobuf', ['simulate', '--source', 'carla', '--frames', '1'])]))
+    ('google.protobuf', 'protobuf', ['record', 'out.json', '--source', 'carla'])]))
 def test_missing_library_is_one_line(tmp_path, module, library, words):
     found = run_without(module, tmp_path, '-m', 'state_sensor_ros', *words)
     assert re.fullmatch(

@@ -15,7 +15,7 @@ import argparse
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.files.whole.output import print_output
-from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.simulators.monodrive.mock_server import open_mock_server
 
 
 def run(args: argparse.Namespace, interruption: Interruption) -> None:
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.read_options = read_options_of(args)
     interruption.unblock_errors()
     interruption.is_endless = True
-    with find_simulator(args.source).mock_server(args) as server:
+    with open_mock_server(args) as server:
         for name, port in server.addresses():
             if not args.quiet:
                 print_output(f'{name} on {args.bind}:{port}')

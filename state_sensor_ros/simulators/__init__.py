@@ -107,7 +107,6 @@ from state_sensor_ros.payloads import (
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
 from state_sensor_ros.simulators.simulator import (
-    MockServer,
     Reading,
     Replay,
     SensorImage,
@@ -131,7 +130,7 @@ __all__ = [
     'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
     'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
     'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource', 'MapLine',
-    'MockServer', 'Needs', 'Packet', 'PayloadDecoder', 'Pedals',
+    'Needs', 'Packet', 'PayloadDecoder', 'Pedals',
     'ReadOptions', 'Reading', 'RecordedFrame', 'RecordingReader', 'RefusalError', 'Replay',
     'Report', 'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator',
     'SimulatorTopics', 'SingleFrameDecoder', 'Source', 'SourceState', 'StateError',

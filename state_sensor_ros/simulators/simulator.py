@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import argparse
 
     from state_sensor_ros.control.ego_commands import EgoCommands
-    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
     from state_sensor_ros.source import Source
     from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
     from state_sensor_ros.topics.transforms import StaticTransform
@@ -76,16 +75,6 @@ class SensorPoints:
 
 
 SensorReader: TypeAlias = Callable[[Frame], Iterable[SensorImage | SensorPoints]]
-
-
-class MockServer(Protocol):
-    """A program that behaves like the simulator, for tests and demonstrations."""
-
-    def addresses(self) -> Sequence[tuple[str, int]]:
-        """Return a name and a port for each line to print, the sensor port last."""
-
-    def wait(self) -> bool:
-        """Return when everything is sent."""
 
 
 # Shows the progress of a recording while its frames are read.
@@ -141,7 +130,6 @@ class Simulator:
     :cvar default_port: port of its live frames, None if it has none.
     :cvar uses: those of ``SOURCE_PARAMETERS``, such as ``rate``, that its live source uses.
     :cvar has_wall_time: whether its frames have a ``time``.
-    :cvar has_mock_server: whether it has :meth:`mock_server`, for the command `simulate`.
     :cvar takes_commands: whether it has :meth:`open_commands`.
     :cvar bag_topic: name below the node and type of a topic by which a bag of this simulator is
         recognized, None if its bags need no reader of their own.
@@ -158,7 +146,6 @@ class Simulator:
     default_port: ClassVar[int | None] = None
     uses: ClassVar[frozenset[str]] = frozenset()
     has_wall_time: ClassVar[bool] = False
-    has_mock_server: ClassVar[bool] = False
     takes_commands: ClassVar[bool] = False
     bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
@@ -269,22 +256,6 @@ class Simulator:
         for recorded in recording.frames():
             for decoded in decode_packet(recording.decoder, recorded.packet, is_timed=False):
                 yield decoded.frame
-
-    def add_mock_server_options(self, options: MockServerOptions) -> None:
-        """
-        Declare the options of `simulate` that only this mock server takes.
-
-        :param options: the group to add them to.
-        """
-
-    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
-        """
-        Start the mock server.
-
-        :param options: of the command `simulate`; ``read_options`` are those of its recording.
-        :raises StateSensorError: if a file or port is not usable.
-        """
-        raise ConfigError('--source', self.name, 'a simulator that has a mock simulator')
 
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:

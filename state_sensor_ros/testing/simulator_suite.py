@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, ExitStack
 from dataclasses import replace
 from itertools import pairwise
 import math
@@ -25,11 +25,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.classes import has_ego_tag
-from state_sensor_ros.commands.arguments import simulate
-from state_sensor_ros.commands.parser import Parser
 from state_sensor_ros.control.ego_commands import EgoCommand, EgoCommands, IndicatorCommands
 from state_sensor_ros.errors import DecodeError, StateSensorError, TransportError
-from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.frame import (
     Frame,
     INDICATORS_BOTH,
@@ -40,7 +37,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.simulator import MockServer, Simulator
+from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings, find_simulator
 from state_sensor_ros.source import SteerableSource
 from state_sensor_ros.testing.format_suite import equal_parts, write_read
@@ -120,19 +117,12 @@ class Drive:
         assert not self._thread.is_alive(), f'close() does not end packets() in {_CLOSING_S} s'
 
 
-def _serve(server: MockServer) -> None:
-    # It is closed while it waits.
-    with suppress(OSError, StateSensorError):
-        server.wait()
-
-
 class SimulatorSuite:
     """
     Tests of a simulator: inherit in a class ``Test…``, with at least the name of the simulator.
 
     :cvar simulator: its name.
     :cvar parameters: of the driver, by name.
-    :cvar mock_options: of `simulate`, for the mock server of :meth:`running`.
     :cvar has_ego: whether there is one ego.
     :cvar has_boxes: whether some actors have boxes.
     :cvar has_map: whether the frames have lines of a map.
@@ -142,28 +132,19 @@ class SimulatorSuite:
 
     simulator: ClassVar[str] = ''
     parameters: ClassVar[Mapping[str, object]] = {}
-    mock_options: ClassVar[Sequence[str]] = ()
     has_ego: ClassVar[bool] = True
     has_boxes: ClassVar[bool] = True
     has_map: ClassVar[bool] = False
     connects: ClassVar[bool] = True
     reuses_port: ClassVar[bool] = True
 
-    @contextmanager
-    def running(self, port: int = 0) -> Iterator[Mapping[str, object]]:
+    def running(self, port: int = 0) -> AbstractContextManager[Mapping[str, object]]:
         """
-        Run the simulator, by default its mock server; yield the parameters to receive from it.
+        Run the simulator; the context has the parameters to receive from it.
 
         :param port: the one on which it ran before, 0 for any.
         """
-        parser = Parser(prog='simulate')
-        simulate.add_arguments(parser)
-        options = parser.parse(['--source', self.simulator, '--port', str(port),
-                                *self.mock_options])
-        options.read_options = ReadOptions()
-        with find_simulator(self.simulator).mock_server(options) as server:
-            threading.Thread(target=_serve, args=(server,), daemon=True).start()
-            yield {'port': server.addresses()[-1][1]}
+        raise NotImplementedError
 
     @contextmanager
     def driving(self, given: Mapping[str, object], *, reconnect: bool = False) -> Iterator[Drive]:

@@ -16,6 +16,7 @@ from carla_client import drive
 from carla_late_server import LateServer
 import carla_sensor_frames as sent
 from carla_sensor_wire import scene
+from carla_server.town_server import CarlaOptions, CarlaServer
 from held_clock import begin_with_the_first_packet
 from message_store import typestore
 from mock_simulator import served
@@ -28,7 +29,6 @@ from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 

@@ -34,9 +34,9 @@ import state_sensor_ros.control.ego_commands as ego_commands_module
 import state_sensor_ros.control.ego_driver as ego_driver_module
 import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
-from state_sensor_ros.emulator.carla_server.carla_schema import Control
 import state_sensor_ros.ros.commanding as commanding_module
 from state_sensor_ros.simulators import Needs, Packet
+from state_sensor_ros.simulators.carla.carla_schema import Control
 import state_sensor_ros.simulators.carla.commands as carla_commands_module
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters

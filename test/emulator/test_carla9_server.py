@@ -162,9 +162,9 @@ def test_client_has_the_numbers_of_random_recorded_frames(seed):
     check_recorded(frames[round(found['elapsed_s'] / 0.05)], found)
 
 
-def test_simulate_serves_a_recording_until_its_end(tmp_path):
+def test_mock_program_serves_a_recording_until_its_end(tmp_path):
     """The program with the sample; the client ticks, then another one receives it to its end."""
-    process = programs.start('simulate', SAMPLE, '--source', 'carla9', '--port', 0, '--rate', 1)
+    process = programs.start_mock('carla9', SAMPLE, '--port', 0, '--rate', 1)
     try:
         assert process.stdout.readline().startswith('streams on 127.0.0.1:')
         line = process.stdout.readline()

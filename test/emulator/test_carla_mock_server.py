@@ -19,13 +19,13 @@ import threading
 
 from budgets import AWAIT_S
 from carla_client import CarlaClient
+from carla_server.town import CRUISE_SPEED, N_START_SPOTS, RADIUS_M
+from carla_server.town_server import CarlaOptions, CarlaServer
 import numpy as np
 import pytest
 from stopwatch import until
 
-from state_sensor_ros.emulator.carla_server.carla_schema import Measurements, SceneDescription
-from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, N_START_SPOTS, RADIUS_M
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
+from state_sensor_ros.simulators.carla.carla_schema import Measurements, SceneDescription
 
 FAST = CarlaOptions(rate='max')
 SENSORS = """\

@@ -19,24 +19,23 @@ import threading
 import time
 
 from budgets import AWAIT_S
+from carla_server.episode_settings import EpisodeSettings
+from carla_server.town import CRUISE_SPEED, LIMITS_KMH
+from carla_server.town_server import CarlaOptions, CarlaServer
 import carla_wire as wire
 import numpy as np
-from programs import start
+from programs import start_mock
 import pytest
 from source_errors import error_of
 from stopwatch import Stopwatch
 
-from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla_server.carla_schema import (
+from state_sensor_ros.errors import ConfigError, TransportError
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla.carla_schema import (
     EpisodeReady,
     Measurements,
     SceneDescription,
 )
-from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
-from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED, LIMITS_KMH
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
-from state_sensor_ros.errors import ConfigError, TransportError
-from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.source import CarlaSource
 
@@ -295,16 +294,10 @@ def test_carla_source_refuses_a_missing_settings_file(tmp_path):
         CarlaSource(settings)
 
 
-@pytest.mark.parametrize('port', ['1', '65535'])
-def test_simulate_refuses_a_carla_port_without_neighbors(port, capsys):
-    assert main(['simulate', '--protocol', 'carla', '--port', port]) == 1
-    assert capsys.readouterr().err.startswith(f'error: --port: found {port}; expected 0, or 2 to ')
-
-
 @pytest.mark.parametrize(('words', 'name'), [((), b'Town01'), (('--map', 'Town02'), b'Town02')])
-def test_simulate_names_the_map_of_carla(words, name):
+def test_mock_names_the_map(words, name):
     """As CARLA's own scripts need it, which have images of Town01 and Town02."""
-    with start('simulate', '--protocol', 'carla', '--port', '0', *words) as process:
+    with start_mock('carla', '--port', '0', *words) as process:
         world_port = int(process.stdout.readline().rsplit(':', 1)[1])
         with connected(world_port) as world:
             world.sendall(struct.pack('<I', 0))
@@ -313,10 +306,10 @@ def test_simulate_names_the_map_of_carla(words, name):
         assert process.wait(AWAIT_S) == 0
 
 
-def test_simulate_serves_carla():
-    words = ['simulate', '--protocol', 'carla', '--port', '0', '--rate', 'max', '--vehicles', '2',
+def test_mock_program_serves_episodes():
+    words = ['carla', '--port', '0', '--rate', 'max', '--vehicles', '2',
              '--objects', '0', '--frames', '4', '--episode', '2']
-    with start(*words) as process:
+    with start_mock(*words) as process:
         lines = [process.stdout.readline() for _ in range(3)]
         assert [line.split(' on ')[0] for line in lines] == ['world', 'control', 'listening']
         with connected(int(lines[2].rsplit(':', 1)[1])) as reader:

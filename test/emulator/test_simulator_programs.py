@@ -275,35 +275,10 @@ def test_simulate_refuses_a_folder_with_advice(finish, tmp_path, files, error):
         1, '', f'error: {tmp_path}: {error}\n'.replace('FOLDER', str(tmp_path)))
 
 
-@pytest.mark.parametrize(('options', 'named'), [
-    (('drive.json', '--vehicles', '3'), '--vehicles'),
-    (('drive.json', '--seed', '1', '--objects', '5', '--loop'), '--objects, --seed'),
-    (('drive.json', '--cycle', '0'), '--cycle'),
-    (('drive.json', '--generation', 'v2'), '--generation'),
-    (('-', '--generation', 'v1'), '--generation'), (('--loop',), '--loop'),
-    (('--protocol', 'carla', '--header', '16', '--loop'), '--header, --loop'),
-    (('--protocol', 'carla', '--control-port', '0'), '--control-port'),
-    (('--protocol', 'carla', '--on-sample', '--reply-magic', 'new', '--no-success', '--cycle', '0',
-      '--generation', 'v2'), '--on-sample, --reply-magic, --no-success, --generation, --cycle'),
-    (('--synchronous', '--episode', '5'), '--synchronous, --episode'),
-    (('--source', 'carla9', '--xodr', 'a.xodr'), '--xodr'),
-    (('drive.json', '--on-sample', '--control-port', '8999', '--rate', '5'), '--on-sample'),
-    (('--on-sample', '--control-port', '8999', '--rate', 'max'), '--on-sample')])
-def test_simulate_names_options_that_do_not_go_together(finish, options, named):
-    code, output, errors = finish('simulate', *options)
+def test_simulate_sends_on_request_with_a_control_port_only(finish):
+    code, output, errors = finish('simulate', '--on-sample')
     assert (code, output) == (2, '')
-    assert re.match(rf'error: state_sensor simulate: {named}: (found|only for|requires) ', errors)
-    assert errors.count('\n') == 1
-
-
-def test_simulate_names_the_simulators_that_have_a_mock_server(finish):
-    _, output, _ = finish('simulate', '--help')
-    assert '--source NAME monodrive, carla, carla9 (default: monodrive)' in ' '.join(
-        output.split())
-    code, output, errors = finish('simulate', '--source', 'osi')
-    assert (code, output) == (2, '')
-    assert ('--source osi has no mock simulator; expected one of monodrive, carla, carla9 ('
-            in errors)
+    assert errors.startswith('error: state_sensor simulate: --on-sample: found no --control-port')
 
 
 @pytest.mark.parametrize('command', ['simulate', 'replay'])

@@ -28,6 +28,9 @@ from carla_sensor_frames import (
     stamp_of as time_of,
 )
 from carla_sensor_wire import scene
+from carla_server.episode_settings import EpisodeSettings
+from carla_server.town import CRUISE_SPEED
+from carla_server.town_server import CarlaOptions, CarlaServer
 import numpy as np
 from paths import CARLA as SAMPLE
 from PIL import Image
@@ -36,9 +39,6 @@ import pytest
 from rig import NodeProcess, statuses
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
-from state_sensor_ros.emulator.carla_server.town import CRUISE_SPEED
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 
 OWN = 'state_sensor_ros'
 

@@ -14,6 +14,8 @@ import math
 import time
 
 from budgets import one_of
+from carla_server.episode_settings import EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import (
     controls,
     driven,
@@ -29,8 +31,6 @@ import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rig import Managed, NodeProcess, statuses
 
-from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.ros.commanding import STATE_WAIT_S
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'

@@ -36,7 +36,7 @@ from commands_rig import (
 )
 from ports import free_ports
 from process_state import children
-from programs import start
+from programs import start, start_mock
 import pytest
 from rig import END_S, listening, Managed, NodeProcess
 from rosgraph_msgs.msg import Clock
@@ -458,11 +458,11 @@ def test_stopped_simulator_holds_up_no_end(domain, listener, kind):
     second = first + 1
     server, own = None, {'sumo.ego': 'first'}
     if kind == 'carla':
-        server = start('simulate', '--source', 'carla', '--port', second)
+        server = start_mock('carla', '--port', second)
         own = {'port': second, 'control_port': first}
     elif kind == 'carla9':
         pytest.importorskip('carla')
-        server = start('simulate', '--source', 'carla9', '--port', first)
+        server = start_mock('carla9', '--port', first)
         own = {'carla9.port': first}
     elif kind == 'monodrive':
         server = start('simulate', '--port', first, '--control-port', second)

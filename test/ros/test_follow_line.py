@@ -15,6 +15,8 @@ import os
 import signal
 
 from budgets import AWAIT_S, is_large, one_of
+from carla_server.episode_settings import EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import FAST
 import numpy as np
 from paths import ROOT
@@ -26,8 +28,6 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
 from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
-from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,

@@ -15,6 +15,9 @@ import os
 import signal
 
 from budgets import one_of
+from carla_server import town_server
+from carla_server.episode_settings import EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import (
     controls,
     driven,
@@ -32,10 +35,6 @@ from process_state import children
 import pytest
 from rig import NodeProcess, Remote, statuses
 from scripted_simulator import frame
-
-from state_sensor_ros.emulator.carla_server import town_server
-from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 
 STALE_S = 0.5
 # One command counts for the whole test: what brakes is not its time-out.

@@ -12,7 +12,8 @@ import os
 
 from commands_rig import pedals, Stack
 from rig import NodeProcess
-from test_toy_simulator import installed_toy, program_with, toy_mock_server
+from test_toy_simulator import installed_toy, program_with
+from toy_server import ToyServer
 
 
 def environment(site):
@@ -27,8 +28,8 @@ def test_toy_actors_are_on_topics_and_take_commands(domain, listener, tmp_path):
     def x(i):
         return odometry[i].pose.pose.position.x
 
-    with toy_mock_server(site) as port, NodeProcess(
-            domain, source='toy', port=port, environment=environment(site), ego_tag='globe',
+    with ToyServer() as server, NodeProcess(
+            domain, source='toy', port=server.port, environment=environment(site), ego_tag='globe',
             control_input='vehicle_control', **{'toy.radius': 0.5, 'toy.tag': 'globe'}) as node:
         stack = Stack(listener).matched()
         listener.until(lambda: len(odometry) > 2 and x(-1) > x(0) and frames)

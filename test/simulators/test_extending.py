@@ -15,7 +15,8 @@ import shlex
 
 from paths import ROOT
 import pytest
-from test_toy_simulator import installed_toy, start_state_sensor, state_sensor, toy_mock_server
+from test_toy_simulator import installed_toy, state_sensor
+from toy_server import ToyServer
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.simulators import Format, Simulator
@@ -61,15 +62,10 @@ def test_extending_shows_commands_that_work(tmp_path):
     for words in lines:
         words = [str(tmp_path / word) if word in ('drive.json', 'drive.ball', 'bag') else word
                  for word in words]
-        if words[0] == 'simulate':
-            with start_state_sensor(site, *words, '--port', '0') as process:
-                assert process.stdout.readline().startswith('listening on ')
-                process.terminate()
-            continue
         if words[0] == 'convert':
             ended = state_sensor(site, *words)
         else:
-            with toy_mock_server(site) as port:
-                ended = state_sensor(site, *words, '--port', port)
+            with ToyServer() as server:
+                ended = state_sensor(site, *words, '--port', server.port)
         assert ended.returncode == 0, ended.stderr
     assert {path.name for path in tmp_path.iterdir()} >= {'drive.json', 'bag'}

@@ -12,11 +12,20 @@
 from contextlib import contextmanager
 from types import MappingProxyType
 
+from carla_server.town_server import CarlaOptions, CarlaServer
 from paths import ROOT
 from ports import free_port, free_ports, free_udp_port
 import pytest
 from test_toy_simulator import installed_toy
+from toy_server import ToyServer
 
+from state_sensor_ros.emulator.carla9_server.scenes import PERIOD_S, TrafficScene
+from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
+from state_sensor_ros.emulator.monodrive_server.frame_server import (
+    MonodriveOptions,
+    MonodriveServer,
+)
+from state_sensor_ros.emulator.monodrive_server.frame_source import synthetic_source
 from state_sensor_ros.simulators import simulator_list
 from state_sensor_ros.testing import SimulatorSuite
 
@@ -27,8 +36,8 @@ class Suite(SimulatorSuite):
     @contextmanager
     def running(self, port=0):
         # The mock server of CARLA 0.8 has the ones before and after it, too.
-        with super().running(port or free_ports(3) + 1) as given:
-            yield given
+        with self.server(port or free_ports(3) + 1) as server:
+            yield {'port': server.port}
 
 
 class TestMonodrive(Suite):
@@ -37,15 +46,22 @@ class TestMonodrive(Suite):
     @pytest.fixture(autouse=True)
     def _control_port(self, monkeypatch):
         # Of each test: only the last ports of a process are reserved for it.
-        monkeypatch.setattr(type(self), 'mock_options', ('--control-port', str(free_port())))
+        monkeypatch.setattr(type(self), 'control_port', free_port(), raising=False)
+
+    def server(self, port):
+        return MonodriveServer(synthetic_source(12, 9, 20.0, 1, 'v2'), MonodriveOptions(
+            port=port, control_port=self.control_port))
 
     def commanding(self, given):
-        return {**super().commanding(given), 'control_port': int(self.mock_options[1]),
+        return {**super().commanding(given), 'control_port': self.control_port,
                 'desired_tags': ['ego', 'vehicle']}
 
 
 class TestCarla(Suite):
     simulator = 'carla'
+
+    def server(self, port):
+        return CarlaServer(CarlaOptions(port=port))
 
     def commanding(self, given):
         return {**super().commanding(given), 'control_port': given['port'] - 1}
@@ -56,6 +72,9 @@ class TestCarla9(Suite):
     simulator = 'carla9'
     has_map = True
     reuses_port = False
+
+    def server(self, port):
+        return WorldServer(TrafficScene(12, 9, 1, PERIOD_S), WorldOptions(port=port))
 
 
 @pytest.mark.usefixtures('forked_clients')
@@ -90,7 +109,9 @@ class TestOsi(SimulatorSuite):
 class TestToy(Suite):
     simulator = 'toy'
     parameters = MappingProxyType({'toy.tag': 'ego'})
-    mock_options = ('--speed', '2')
+
+    def server(self, port):
+        return ToyServer(port, speed=2.0)
 
     @pytest.fixture(autouse=True)
     def _installed(self, tmp_path, monkeypatch):

@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """A simulator of another package: all that a user does with one, without a change here."""
 
-from contextlib import contextmanager
 import json
 from pathlib import Path
 import re
@@ -19,6 +18,7 @@ from budgets import AWAIT_S, one_of
 from paths import GOOD, ROOT
 from programs import ENVIRONMENT, PIPES, start_script
 import pytest
+from toy_server import ToyServer
 
 HERE = Path(__file__).parent
 # The search for simulators is repeated: a fork may have made one before.
@@ -78,29 +78,17 @@ def recording(tmp_path):
     return path
 
 
-@contextmanager
-def toy_mock_server(site, *options):
-    """Run the mock server, which serves one client; yield its port."""
-    with start_state_sensor(site, 'simulate', '--source', 'toy', '--port', '0',
-                            *options) as process:
-        try:
-            line = process.stdout.readline()
-            yield int(re.fullmatch(r'listening on 127\.0\.0\.1:(\d+)\n', line).group(1))
-        finally:
-            process.kill()
-
-
 @pytest.fixture
-def port(site):
+def port():
     """Return the port of a mock server that sends twenty frames to one client."""
-    with toy_mock_server(site, '--frames', '20', '--speed', '2') as port:
-        yield port
+    with ToyServer(speed=2.0, n_frames=20) as server:
+        yield server.port
 
 
-def test_toy_mock_server_reads_commands_that_are_cut(site):
+def test_toy_server_reads_commands_that_are_cut():
     """What ends in the middle of a command ended the server, and the ball with it."""
-    with toy_mock_server(site, '--speed', '0') as port, \
-            socket.create_connection(('127.0.0.1', port), timeout=AWAIT_S) as connection:
+    with ToyServer(speed=0.0) as server, socket.create_connection(
+            ('127.0.0.1', server.port), timeout=AWAIT_S) as connection:
         lines = connection.makefile('rb')
         for part in (b'1.0', b'00000 0.000000\n1.000000 0.0', b'00000\n'):
             connection.sendall(part)
@@ -150,12 +138,11 @@ def test_toy_parameters_change_its_recordings(site, recording, tmp_path):
 
 
 def test_help_names_the_added_simulator(site):
-    for command in ('simulate', 'record', 'inspect'):
+    for command in ('record', 'inspect'):
         ended = state_sensor(site, command, '--help')
         assert ended.returncode == 0
         assert 'monodrive, carla' in ' '.join(ended.stdout.split())
         assert re.search(r', toy\b', ended.stdout)
-    assert '--speed' in state_sensor(site, 'simulate', '--help').stdout
 
 
 IMPORT = 'from state_sensor_ros.simulators import Simulator\n'
@@ -220,13 +207,11 @@ def test_entry_points_of_a_broken_package_are_skipped(site, one_frame, recording
     assert ended.stderr.count('warning: the entry points of broken are skipped: ') == 1
 
 
-def test_simulator_that_cannot_be_loaded_is_loaded_where_it_may_serve_only(tmp_path, one_frame):
+def test_simulator_that_cannot_be_loaded_is_not_loaded_in_vain(tmp_path, one_frame):
     site = installed_toy(tmp_path / 'site', 'toy_simulator:Toy', 'print("noise")\nclass')
     ended = state_sensor(site, 'inspect', '--json', one_frame)
     assert (ended.returncode, ended.stderr) == (0, '')
     json.loads(ended.stdout)
-    ended = state_sensor(site, 'simulate', '--help')
-    assert (ended.returncode, ended.stderr.count('warning: the simulator toy (')) == (0, 1)
 
 
 def test_simulator_that_prints_leaves_standard_output_clean(tmp_path, recording):
@@ -252,8 +237,8 @@ def test_simulator_that_prints_while_it_runs_leaves_the_data_clean(tmp_path, rec
     assert ended.stderr.count('noise\n') >= 5
     for words in (['record', '-', '--frames', '3'],
                   ['inspect', '--live', '--json', '--frames', '3']):
-        with toy_mock_server(site, '--frames', '20', '--speed', '2') as port:
-            ended = state_sensor(site, *words, '--source', 'toy', '--port', port)
+        with ToyServer(speed=2.0, n_frames=20) as server:
+            ended = state_sensor(site, *words, '--source', 'toy', '--port', server.port)
         assert (ended.returncode, 'noise' in ended.stdout) == (0, False)
         json.loads(ended.stdout)
         assert ended.stderr.count('noise\n') >= 3

@@ -32,8 +32,6 @@ from state_sensor_ros.simulators import (
     TransportError,
 )
 
-PERIOD_S = 0.05
-
 
 @dataclass(frozen=True, kw_only=True)
 class ToyParameters:
@@ -118,56 +116,13 @@ def open_lines(path, options):
     return ToyRecording(Path(path), options.settings.of(ToyParameters))
 
 
-class ToyMockServer:
-    """A server that sends the lines of a ball that rolls along the x axis, to one client."""
-
-    def __init__(self, options):
-        self.options = options
-        port = ToySimulator.default_port if options.port is None else options.port
-        self.server = socket.create_server((options.bind, port))
-
-    def addresses(self):
-        """Return what `simulate` prints."""
-        return [('listening', self.server.getsockname()[1])]
-
-    def wait(self) -> bool:
-        """Send all frames."""
-        client, _ = self.server.accept()
-        x, speed, received = 0.0, self.options.speed, b''
-        with client:
-            client.settimeout(PERIOD_S)
-            for i in range(self.options.frames or 1_000_000):
-                if self.server.fileno() < 0:
-                    break
-                client.sendall(b'%f %f 2\n' % (i * PERIOD_S, x))
-                x += speed * PERIOD_S
-                try:
-                    chunk = client.recv(4096)
-                except TimeoutError:
-                    continue
-                if not chunk:
-                    break
-                *commands, received = (received + chunk).split(b'\n')
-                for command in commands:
-                    throttle, brake = map(float, command.split())
-                    speed = max(speed + throttle - 2 * brake, 0.0)
-        return True
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.server.shutdown(socket.SHUT_RDWR)
-        self.server.close()
-
-
 class ToySimulator(Simulator):
     """What the package needs to know of the simulator."""
 
     name = 'toy'
     parameters = ToyParameters
     default_port = 8790
-    has_mock_server = takes_commands = True
+    takes_commands = True
     formats = (Format(name='lines', noun='a file of lines', suffixes=('.ball',),
                       reader='toy_simulator:open_lines'),)
 
@@ -178,11 +133,3 @@ class ToySimulator(Simulator):
     def open_commands(self, settings, source, report):
         """Make what sends commands to the ball."""
         return ToyCommands(source)
-
-    def add_mock_server_options(self, options):
-        """Add an option of `simulate --source toy`."""
-        options.add('--speed', type=float, default=1.0, help='of the ball, m/s (default: 1)')
-
-    def mock_server(self, options):
-        """Start the mock server."""
-        return ToyMockServer(options)

@@ -6,23 +6,16 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The arguments of `state_sensor simulate`; each simulator declares its own."""
+"""The arguments of `state_sensor simulate`."""
 
 from __future__ import annotations
 
 import argparse
 
-from state_sensor_ros.commands.arguments.live import add_source_argument
-from state_sensor_ros.commands.arguments.shared import add_quiet, count
+from state_sensor_ros.commands.arguments.shared import add_quiet, count, index
 from state_sensor_ros.commands.arguments.synth import add_traffic_arguments, frame_rate
 from state_sensor_ros.emulator.threaded_server import Rate
-from state_sensor_ros.simulators.mock_server_options import (
-    MockServerOptions,
-    Objection,
-    whole_number,
-    without_file,
-)
-from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
+from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
 
 _EPILOG = """examples:
   state_sensor simulate drive.json --loop --control-port 8999
@@ -34,40 +27,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', nargs='?',
                         help='recording to serve, - is standard input (default: traffic)')
-    mock_servers = {name: simulator for name, simulator in simulators().items()
-                    if simulator.has_mock_server}
-    add_source_argument(parser, mock_servers)
-    parser.add_argument('--port', type=lambda text: whole_number(text, 0, 65535),
-                        help="port to serve on; 0: a free one (default: the simulator's)")
+    parser.add_argument('--port', type=_port, default=8700,
+                        help='sensor port; 0: a free one (default: 8700)')
+    parser.add_argument('--control-port', type=_port, default=0, metavar='PORT',
+                        help='control port (8999 on the real simulator); 0 = none (default: 0)')
     parser.add_argument('--bind', default='127.0.0.1', metavar='ADDRESS',
                         help='address to listen on (default: 127.0.0.1)')
     parser.add_argument('--rate', type=_rate, default='real', metavar='real|max|HZ',
                         help='real time (default), as fast as possible, or frames per second')
     parser.add_argument('--frames', type=count, metavar='N', help='end after N frames')
+    parser.add_argument('--loop', action='store_true', help='repeat FILE endlessly')
+    parser.add_argument('--on-sample', action='store_true',
+                        help='send a frame only in reply to a sample or step command')
+    parser.add_argument('--header', type=int, choices=(16, 12), default=16,
+                        help='size of the packet header, bytes (default: 16)')
+    parser.add_argument('--reply-magic', choices=('new', 'old'), default='new',
+                        help='magic number of the control replies (default: new)')
+    parser.add_argument('--no-success', action='store_true',
+                        help='omit the member success from control replies')
     add_quiet(parser, 'do not print the addresses')
-    groups = [MockServerOptions(parser, 'synthetic traffic', without_file)]
-    add_traffic_arguments(groups[0].add)
-    for name, simulator in mock_servers.items():
-        groups.append(MockServerOptions(parser, f'--source {name}', _of_simulator(name)))
-        simulator.add_mock_server_options(groups[-1])
+    traffic = parser.add_argument_group('synthetic traffic')
+    add_traffic_arguments(traffic.add_argument)
+    traffic.add_argument('--generation', choices=GENERATIONS, default='v2',
+                         help='JSON generation of synthetic frames and datasets (default: v2)')
+    traffic.add_argument('--cycle', type=index, default=0, metavar='K',
+                         help='generate K frames and repeat them (saves CPU with many actors)')
 
     def check(args: argparse.Namespace) -> str:
-        if find_simulator(args.source).name not in mock_servers:
-            return (f'--source {args.source} has no mock simulator; expected one of '
-                    f'{", ".join(mock_servers)}')
-        return next((f'{", ".join(names)}: {objection}' for group in groups
-                     for objection, names in group.refused(args).items()), '')
+        if args.on_sample and not args.control_port:
+            return '--on-sample: found no --control-port; expected one: it is for its commands'
+        return ''
 
     parser.set_defaults(check=check)
+
+
+def _port(text: str) -> int:
+    port = index(text)
+    if port > 65535:
+        raise argparse.ArgumentTypeError(f'{port} is not between 0 and 65535')
+    return port
 
 
 def _rate(text: str) -> Rate:
     if text == 'real' or text == 'max':
         return 'real' if text == 'real' else 'max'
     return frame_rate(text)
-
-
-def _of_simulator(name: str) -> Objection:
-    """Return the objection to options of the simulator ``name`` when another one is selected."""
-    return lambda args: '' if find_simulator(args.source).name == name else \
-        f'only for --source {name}, not for {args.source}'

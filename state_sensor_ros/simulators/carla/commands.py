@@ -23,14 +23,6 @@ import time
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from state_sensor_ros.emulator.carla_server.carla_schema import (
-    Control,
-    EpisodeReady,
-    EpisodeStart,
-    Measurements,
-    RequestNewEpisode,
-    SceneDescription,
-)
 from state_sensor_ros.simulators import (
     counted,
     DecodeError,
@@ -39,6 +31,14 @@ from state_sensor_ros.simulators import (
     reason_of,
     Settings,
     TransportError,
+)
+from state_sensor_ros.simulators.carla.carla_schema import (
+    Control,
+    EpisodeReady,
+    EpisodeStart,
+    Measurements,
+    RequestNewEpisode,
+    SceneDescription,
 )
 from state_sensor_ros.simulators.carla.frame_payload import sensors_of_reply, split_frame
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters

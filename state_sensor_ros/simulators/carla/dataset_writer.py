@@ -24,7 +24,6 @@ import zlib
 from google.protobuf import json_format
 import numpy as np
 
-from state_sensor_ros.emulator.carla_server.carla_schema import fill_transform, Measurements
 from state_sensor_ros.simulators import (
     Boxes,
     DecodeError,
@@ -48,6 +47,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     EncodedPoints,
     PlayerStatus,
 )
+from state_sensor_ros.simulators.carla.carla_schema import fill_transform, Measurements
 from state_sensor_ros.simulators.carla.dataset import (
     format_metadata,
     is_of_recorder,

@@ -25,7 +25,6 @@ from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.emulator.carla_server.carla_schema import Measurements
 from state_sensor_ros.simulators import (
     Boxes,
     counted,
@@ -54,6 +53,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     SensorData,
     starts_with_player,
 )
+from state_sensor_ros.simulators.carla.carla_schema import Measurements
 from state_sensor_ros.simulators.carla.frame_payload import (
     ServerSensors,
     split_frame,

@@ -35,7 +35,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.emulator.carla_server.carla_schema import SceneDescription
 from state_sensor_ros.simulators import bad_length, counted, DecodeError, Packet, TransportError
 from state_sensor_ros.simulators.carla.carla_data import (
     DataFormat,
@@ -43,6 +42,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     EncodedPoints,
     SensorData,
 )
+from state_sensor_ros.simulators.carla.carla_schema import SceneDescription
 from state_sensor_ros.simulators.carla.sensors import (
     camera_name,
     DEPTH,

@@ -28,7 +28,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from google.protobuf.message import Message
 import msgspec
 
-from state_sensor_ros.emulator.carla_server.carla_schema import fields_of, members_of
 from state_sensor_ros.simulators import DecodeError, DROPPED, DUPLICATE, Fault
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
@@ -38,6 +37,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     CLASS_VEHICLE,
     LIGHT_STATES,
 )
+from state_sensor_ros.simulators.carla.carla_schema import fields_of, members_of
 from state_sensor_ros.simulators.json_values import parse_payload, text_of, to_list, to_object
 
 # Floats that are not JSON numbers are written as strings by the conversion; null: unknown.

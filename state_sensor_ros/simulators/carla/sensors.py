@@ -22,7 +22,6 @@ import math
 import re
 from typing import Final, TypeAlias
 
-from state_sensor_ros.emulator.carla_server.episode_settings import sensor_keys
 from state_sensor_ros.simulators import ConfigError, reason_of, Settings
 from state_sensor_ros.simulators.carla.carla_data import PLAYER_NAME, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
@@ -277,6 +276,17 @@ def _sensor(name: str, parser: configparser.ConfigParser, where: str) -> Sensor:
                           f'{processing!r}', f'one of {", ".join(_KINDS)}')
     kind = _KINDS[processing]
     return Sensor(camera_name(name, kind), kind, numbers['FOV'], pose)
+
+
+def sensor_keys(parser: configparser.ConfigParser, name: str) -> dict[str, str]:
+    section, values = _SECTION, dict[str, str]()
+    for token in ('', *name.split('/')):
+        section += f'/{token}' if token else ''
+        # The server sets the effect anew for each section.
+        values.pop('postprocessing', None)
+        if parser.has_section(section):
+            values.update(parser.items(section))
+    return values
 
 
 def _number(key: str, default: float, values: Mapping[str, str], where: str) -> float:

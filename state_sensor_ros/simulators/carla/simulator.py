@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ from state_sensor_ros.simulators import (
     EVERY_PART,
     Format,
     Frame,
-    MockServer,
     PayloadDecoder,
     RecordingReader,
     refuse_unused,
@@ -36,18 +34,12 @@ from state_sensor_ros.simulators import (
 from state_sensor_ros.simulators.carla.carla_data import data_of
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensors import read_sensors, sensor_transforms
-from state_sensor_ros.simulators.mock_server_options import whole_number
 
 if TYPE_CHECKING:
-    import argparse
-
     from state_sensor_ros.simulators import EgoCommands, Source
     from state_sensor_ros.simulators.bag_reading import Bag, BagRecording
     from state_sensor_ros.simulators.carla.sensors import Sensor
-    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
-# The imitation-learning dataset was collected at this rate.
-_DATASET_RATE_HZ = 10.0
 # Names of one machine, on which a relay cannot have the ports of the server.
 _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
 
@@ -65,7 +57,7 @@ def is_dataset(folder: Path) -> bool:
 
 
 class CarlaSimulator(Simulator):
-    """The measurements of a server, datasets and their bags, and their mock server."""
+    """The measurements of a server, datasets and their bags."""
 
     name = 'carla'
     parameters = CarlaParameters
@@ -73,7 +65,7 @@ class CarlaSimulator(Simulator):
         'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
     default_port = 2001
     uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
-    has_mock_server = takes_commands = True
+    takes_commands = True
     formats = (_DATASET,)
     bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
 
@@ -135,34 +127,6 @@ class CarlaSimulator(Simulator):
             for frame in super().frames_to_write(recording):
                 if data_of(frame) is not None:
                     yield frame
-
-    def add_mock_server_options(self, options: MockServerOptions) -> None:
-        """Add the settings of an episode."""
-        from state_sensor_ros.emulator.carla_server.episode_settings import MAP_NAME
-        options.add('--synchronous', action='store_true',
-                    help='wait for a command from the client after each frame')
-        options.add('--episode', type=lambda text: whole_number(text, 1), metavar='N',
-                    help='begin a new episode every N frames')
-        options.add('--map', default=MAP_NAME, metavar='NAME',
-                    help='map name to report (default: Town01); the road is always a ring')
-
-    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
-        """Start a mock server with synthetic traffic."""
-        from state_sensor_ros.emulator.carla_server.episode_settings import EpisodeSettings
-        from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
-        if options.file is not None:
-            raise ConfigError('FILE', options.file, 'none with --source carla: its traffic is '
-                              'synthetic')
-        if options.port in (1, 65535):
-            raise ConfigError('--port', str(options.port), '0, or 2 to 65534: the world port is '
-                              'the one before, the control port the one after')
-        rate_hz = _DATASET_RATE_HZ if isinstance(options.rate, str) else options.rate
-        return CarlaServer(CarlaOptions(
-            port=self.default_port if options.port is None else options.port, bind=options.bind,
-            rate=options.rate, period_s=1.0 / rate_hz, n_frames=options.frames,
-            episode_frames=options.episode, map_name=options.map, episode=EpisodeSettings(
-                is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
-                n_pedestrians=options.objects, seed=options.seed)))
 
 
 def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:

@@ -10,9 +10,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from weakref import ref
 
 from state_sensor_ros.simulators import (
@@ -20,7 +18,6 @@ from state_sensor_ros.simulators import (
     EgoCommands,
     Format,
     FrameDecoder,
-    MockServer,
     PayloadDecoder,
     refuse_unused,
     Report,
@@ -30,12 +27,6 @@ from state_sensor_ros.simulators import (
 )
 from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
-from state_sensor_ros.simulators.mock_server_options import with_file
-
-if TYPE_CHECKING:
-    import argparse
-
-    from state_sensor_ros.simulators.mock_server_options import MockServerOptions
 
 _LOG = 'state_sensor_ros.simulators.carla9.recording'
 
@@ -44,7 +35,6 @@ class Carla9Simulator(Simulator):
     """CARLA 0.9, through its client library, and its recorder logs."""
 
     name = 'carla9'
-    has_mock_server = True
     parameters = Carla9Parameters
     uses = frozenset({'rate'})
     takes_commands = True
@@ -100,15 +90,3 @@ class Carla9Simulator(Simulator):
         from state_sensor_ros.simulators.carla9.source import Carla9Commands, Carla9Source
         assert isinstance(source, Carla9Source)
         return Carla9Commands(source)
-
-    def add_mock_server_options(self, options: MockServerOptions) -> None:
-        """Add the release, and the map of a recording."""
-        options.add('--server-version', default='0.9.16', metavar='RELEASE',
-                    help='release that the server claims to be (default: 0.9.16)')
-        options.add('--xodr', with_file, default='', metavar='MAP',
-                    help='OpenDRIVE map to serve with FILE (default: a map without roads)')
-
-    def mock_server(self, options: argparse.Namespace) -> AbstractContextManager[MockServer]:
-        """Start the mock server with synthetic traffic or a recording."""
-        from state_sensor_ros.simulators.carla9.mock_server import open_mock
-        return open_mock(options, 2000)

@@ -30,15 +30,14 @@ from state_sensor_ros.simulators.recordings import READ_DEFAULTS
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
-SENSOR_PORT = 8700
 
 
 def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
     return MonodriveServer(_playback(options), MonodriveOptions(
-        port=SENSOR_PORT if options.port is None else options.port,
-        control_port=options.control_port or None, bind=options.bind, rate=options.rate,
-        n_frames=options.frames, header_size=options.header, on_sample=options.on_sample,
-        reply_magic=options.reply_magic, with_success=not options.no_success))
+        port=options.port, control_port=options.control_port or None, bind=options.bind,
+        rate=options.rate, n_frames=options.frames, header_size=options.header,
+        on_sample=options.on_sample, reply_magic=options.reply_magic,
+        with_success=not options.no_success))
 
 
 def read_recording(path: str, generation: str,

@@ -19,13 +19,13 @@ import time
 from budgets import AWAIT_S, first_of, tries
 from carla_client import CarlaClient, frame_number
 from carla_late_server import LateServer
+from carla_server.town_server import CarlaOptions, CarlaServer
 from ports import free_port, free_ports
 from programs import start_script
 import pytest
 from relay_rig import echo_server, listens, process_of_relay, relayed
 from stopwatch import Stopwatch, until
 
-from state_sensor_ros.emulator.carla_server.town_server import CarlaOptions, CarlaServer
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.ros.node_log import ConnectionLog
 from state_sensor_ros.simulators.carla.frame_payload import split_frame

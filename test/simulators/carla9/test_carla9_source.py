@@ -534,8 +534,8 @@ def test_actors_come_and_go_and_episodes_change(tick):
 def test_server_that_stalls_dies_and_returns(tick):
     """A server in a process of its own; what happens is said once, in one line each."""
     port = free_ports(2)
-    words = ('simulate', '--source', 'carla9', '--vehicles', 3, '--rate', 20, '--port', port)
-    server = programs.start(*words)
+    words = ('carla9', '--vehicles', 3, '--rate', 20, '--port', port)
+    server = programs.start_mock(*words)
     servers = [server]
     try:
         assert server.stdout.readline() == f'streams on 127.0.0.1:{port + 1}\n'
@@ -560,7 +560,7 @@ def test_server_that_stalls_dies_and_returns(tick):
             server.communicate()
             until(lambda: source.health.n_losses > n_losses)
             until(lambda: 'connection refused' in source.health.last_error.lower())
-            servers.append(programs.start(*words))
+            servers.append(programs.start_mock(*words))
             n_received = len(received)
             until(lambda: len(received) > n_received + 5)
             assert len(decoded(received[-1])) == n_actors

@@ -19,27 +19,27 @@ from typing import Any, TypeAlias
 from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.carla_server.carla_schema import (
-    fill_transform,
-    Measurements,
-    SceneDescription,
-)
-from state_sensor_ros.emulator.carla_server.episode_settings import (
+from carla_server.episode_settings import (
     CameraSettings,
     IMAGE_TYPES,
     LidarSettings,
     SensorSettings,
 )
-from state_sensor_ros.emulator.carla_server.town import (
+from carla_server.town import (
     DrivenCar,
     N_START_SPOTS,
     RADIUS_M,
     RingActor,
     Town,
 )
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
+from state_sensor_ros.simulators.carla.carla_schema import (
+    fill_transform,
+    Measurements,
+    SceneDescription,
+)
 
 SKY, ROAD = 0, 7
 FAR_M = 1000.0
@@ -147,7 +147,7 @@ def frame_message(body: bytes) -> bytes:
 
 
 # Protobuf makes message classes at run time; they have no static type.
-def read_message(connection: socket.socket, message_class: Any) -> Any:  # noqa: ANN401
+def read_message(connection: socket.socket, message_class: Any) -> Any:
     """Read one message: the message, or None if the peer has closed between two messages."""
     head = receive(connection, 4, 'message length', may_end=True)
     if not head:
@@ -190,7 +190,7 @@ def measurements_bytes(town: Town, frame_number: int, platform_ms: int, *,
     return body
 
 
-def _add_agents(message: Any, town: Town) -> None:  # noqa: ANN401
+def _add_agents(message: Any, town: Town) -> None:
     for kind, actors in (('vehicle', town.vehicles), ('pedestrian', town.pedestrians)):
         for actor in actors:
             _fill_actor(getattr(message.non_player_agents.add(id=actor.id), kind), actor)
@@ -204,7 +204,7 @@ def _add_agents(message: Any, town: Town) -> None:  # noqa: ANN401
         sign.speed_limit = limit
 
 
-def _fill_actor(body: Any, actor: RingActor | DrivenCar) -> None:  # noqa: ANN401
+def _fill_actor(body: Any, actor: RingActor | DrivenCar) -> None:
     fill_transform(body.transform, *actor.pose())
     body.forward_speed = actor.speed
     extent = body.bounding_box.extent
@@ -213,7 +213,7 @@ def _fill_actor(body: Any, actor: RingActor | DrivenCar) -> None:  # noqa: ANN40
     fill_transform(body.bounding_box.transform, (0.0, 0.0, actor.half_sizes[2]), (0.0, 0.0, 0.0))
 
 
-def _fill_control(message: Any, control: Pedals) -> None:  # noqa: ANN401
+def _fill_control(message: Any, control: Pedals) -> None:
     message.steer, message.throttle, message.brake = (
         control.steer, control.throttle, control.brake)
     message.hand_brake, message.reverse = control.hand_brake, control.reverse

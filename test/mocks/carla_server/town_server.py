@@ -32,19 +32,12 @@ import math
 import socket
 import time
 
-from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
-from state_sensor_ros.emulator.carla_server.carla_schema import (
-    Control,
-    EpisodeReady,
-    EpisodeStart,
-    RequestNewEpisode,
-)
-from state_sensor_ros.emulator.carla_server.episode_settings import (
+from carla_server.episode_settings import (
     EpisodeSettings,
     MAP_NAME,
     parse_settings,
 )
-from state_sensor_ros.emulator.carla_server.message_bytes import (
+from carla_server.message_bytes import (
     EmulatedSensor,
     frame_message,
     make_sensors,
@@ -52,7 +45,8 @@ from state_sensor_ros.emulator.carla_server.message_bytes import (
     read_message,
     scene_bytes,
 )
-from state_sensor_ros.emulator.carla_server.town import N_START_SPOTS, Town
+from carla_server.town import N_START_SPOTS, Town
+from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
 from state_sensor_ros.emulator.threaded_server import (
     BACKLOG,
     listen,
@@ -63,6 +57,12 @@ from state_sensor_ros.emulator.threaded_server import (
     ThreadedServer,
 )
 from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.simulators.carla.carla_schema import (
+    Control,
+    EpisodeReady,
+    EpisodeStart,
+    RequestNewEpisode,
+)
 
 DEFAULT_EPISODE = EpisodeSettings()
 # The real server opens its ports some milliseconds after EpisodeReady. This one waits so long that
