@@ -46,7 +46,7 @@ from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecordin
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import FaultList, Recording
 from state_sensor_ros.payloads import DROPPED
-from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
+from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.simulators.opening import format_of, formats
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import find_simulator, simulators
@@ -180,7 +180,7 @@ def _to_frames(recording: RecordingReader, output: Format, options: WriteOptions
             selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
             faults = selected.faults
             frames = read_frames(selected, 'convert', is_quiet=args.quiet)
-        check, complaints = SampledConsistencyCheck(), list[str]()
+        check, complaints = Checks(periods_s=SAMPLED), list[str]()
         n_back, first_back = 0, ''
         for frame in frames:
             if frame.game_time < summary.game_time:

@@ -187,25 +187,24 @@ def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
 
 
 def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
-    result = inspector.consistency.result(of_all=True)
-    check = inspector.consistency
-    if not result.n_pairs:
-        text = result.reason
+    checks = inspector.checks
+    of = checks.figures(of_all=True)
+    if not checks.n_pairs:
+        text = checks.reason
     else:
         text = ', '.join((
-            _compared('displacement', 'velocity x time', result.linear_slope,
-                      f'{_figure(result.linear_residual)} m', 'velocities', 'move'),
-            _compared('rotation', 'angular velocity x time', result.angular_slope,
-                      f'{_figure(result.angular_residual)} rad', 'angular velocities', 'turn')))
+            _compared('displacement', 'velocity x time', of.displacement,
+                      f'{_figure(of.linear_residual)} m', 'velocities', 'move'),
+            _compared('rotation', 'angular velocity x time', of.rotation,
+                      f'{_figure(of.angular_residual)} rad', 'angular velocities', 'turn')))
     rows = [('consistency', text)]
-    if result.jumps:
-        rows.append(('', result.jumps))
-    if check.not_compared:
-        rest = ', '.join(f'{count} {reason}' for reason, count in check.not_compared.items())
-        rows.append(('', (f'{counted(check.n_compared, "pair")} of poses compared; not compared: '
+    rows += [('', line) for line in checks.jumps.lines]
+    if checks.not_compared:
+        rest = ', '.join(f'{count} {reason}' for reason, count in checks.not_compared.items())
+        rows.append(('', (f'{counted(checks.n_compared, "pair")} of poses compared; not compared: '
                           f'{rest}')))
-    checks = counted(inspector.n_checks, 'check')
-    return rows + [('', f'{complaint.text} ({complaint.place}; in {complaint.count} of {checks})')
+    total = counted(inspector.n_checks, 'check')
+    return rows + [('', f'{complaint.text} ({complaint.place}; in {complaint.count} of {total})')
                    for complaint in inspector.complaints.values()]
 
 
@@ -231,7 +230,8 @@ def _figure(value: float) -> str:
 def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
     """Return the summary as JSON, with null for unknown values."""
     pace, refusal = inspector.pacing.pace(), inspector.refusal
-    result = inspector.consistency.result(of_all=True)
+    checks = inspector.checks
+    of = checks.figures(of_all=True)
     return {
         'file': recording.name, 'form': recording.format_name, 'frames': inspector.n_frames,
         'bytes': recording.n_bytes, 'generations': dict(inspector.generations),
@@ -250,13 +250,13 @@ def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
         'anomalies': [{'kind': kind, **asdict(anomaly)}
                       for kind, anomaly in inspector.anomalies.items()],
         'truth': {
-            'linear_slope': _known(result.linear_slope),
-            'linear_residual_m': _known(result.linear_residual),
-            'angular_slope': _known(result.angular_slope),
-            'angular_residual_rad': _known(result.angular_residual),
-            'slip': _known(result.slip), 'pairs': result.n_pairs, 'jumps': result.jumps,
-            'compared': inspector.consistency.n_compared,
-            'not_compared': dict(inspector.consistency.not_compared),
+            'linear_slope': _known(of.displacement),
+            'linear_residual_m': _known(of.linear_residual),
+            'angular_slope': _known(of.rotation),
+            'angular_residual_rad': _known(of.angular_residual),
+            'slip': _known(of.slip), 'pairs': checks.n_pairs,
+            'jumps': '; '.join(checks.jumps.lines), 'compared': checks.n_compared,
+            'not_compared': dict(checks.not_compared),
             'complaints': [asdict(complaint) for complaint in inspector.complaints.values()]},
         'replayable': inspector.is_replayable,
         'refusal': None if refusal is None else {

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import json
 import math
 import re
@@ -30,6 +30,7 @@ from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
 from state_sensor_ros.commands.reading import again
 from state_sensor_ros.errors import DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
+from state_sensor_ros.jumps import UNITS
 from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
 from state_sensor_ros.payloads import (
     DROPPED,
@@ -41,10 +42,9 @@ from state_sensor_ros.payloads import (
     RIVAL,
     UNDECLARED,
 )
-from state_sensor_ros.pipeline.consistency import ConsistencyCheck
-from state_sensor_ros.pipeline.outliers import Outliers
+from state_sensor_ros.pipeline.checks import Checks
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.texts import counted, shortened
+from state_sensor_ros.texts import counted, figure, shortened
 
 # Bounds the memory if each frame has new names: actors that are described, and those counted.
 _MAX_NAMES, _MAX_COUNTED = 10_000, 5_000_000
@@ -98,7 +98,7 @@ class Inspector:
     ``first_game_time``, ``last_game_time`` s; ``first_time`` s since 1970; ``generations``,
     ``parts`` name to number of frames; ``anomalies`` by kind; ``actors`` by name, the first ten
     thousand; ``n_vehicles`` and ``n_objects`` numbers of all of them; ``complaints``
-    of the consistency check, each with the place of the first one, of ``n_checks`` evaluations;
+    of the checks, each with the place of the first one, of ``n_checks`` evaluations;
     ``refusal`` the error because of which it cannot be read or replayed.
 
     :param recording: recording to evaluate.
@@ -135,9 +135,7 @@ class Inspector:
         self.n_checks = 0
         self.refusal: TrajectoryFormatError | None = None
         self.pacing = Pacing()
-        self.consistency = ConsistencyCheck(math.inf)
-        # Places of frames, their numbers, and the frames with outliers.
-        self._outliers = Outliers[tuple[str, int, Frame]]()
+        self.checks = Checks(math.inf)
         self._last_place = ''
         self._stamper = Stamper('game_time')
         self._sample_count = 0
@@ -213,8 +211,7 @@ class Inspector:
         self.parts.update(_parts(frame))
         self._add_actors(frame)
         self._check_numbers(frame)
-        self._check_clocks(self._outliers.add(frame, (
-            self._place(), self._recording.index, frame)))
+        self._check_clock(frame, self._place())
 
     def _add_actors(self, frame: Frame) -> None:
         n_egos = 0
@@ -260,13 +257,7 @@ class Inspector:
         for i in np.flatnonzero(rows):
             self._note(kind, frame.names[i])
 
-    def _check_clocks(self, items: list[tuple[Frame, tuple[str, int, Frame]]]) -> None:
-        for fine, (place, index, frame) in items:
-            # The clock may be an outlier.
-            if math.isnan(fine.game_time) == math.isnan(frame.game_time):
-                self._check_clock(frame, fine, place, index)
-
-    def _check_clock(self, frame: Frame, fine: Frame, place: str, index: int) -> None:
+    def _check_clock(self, frame: Frame, place: str) -> None:
         last = self.last_game_time
         n_missing = frame.sample_count - self._sample_count - 1
         if n_missing > 0 and self._sample_count:
@@ -289,31 +280,26 @@ class Inspector:
                        place)
             # An episode of a dataset is a run; the results cover all runs.
             self._note_complaints(self._last_place)
-            self.consistency.begin_run()
+            self.checks.begin_run()
         elif not math.isnan(last) and self.pacing.add(frame.game_time - last):
             self._greatest_step_at = place
-        # It counts jumps of positions itself.
-        self._check_consistency(fine if fine is frame else replace(fine, kinematics=np.hstack((
-            frame.position_xyz, fine.kinematics[:, 3:]))), place, index)
-
-    def _check_consistency(self, frame: Frame, place: str, index: int) -> None:
-        self.consistency.add(frame, place)
+        self.checks.add(frame, place)
         self._last_place = place
-        if index % _CHECK_PERIOD == 0:
-            self._note_complaints(self._last_place)
+        if self._recording.index % _CHECK_PERIOD == 0:
+            self._note_complaints(place)
 
     def _note_complaints(self, place: str) -> None:
         self.n_checks += 1
-        for complaint in self.consistency.result().complaints:
+        for complaint in self.checks.complaints:
             # The same complaint may come again with other numbers.
             _note(self.complaints, _NUMBER.sub('#', complaint), place, complaint)
 
     def _conclude(self) -> None:
         """Set the results that depend on the whole recording."""
-        self._check_clocks(self._outliers.finish())
-        for kind, jumps in self._outliers.jumps.items():
+        jumps = self.checks.jumps
+        for kind, (size, name, place) in jumps.greatest.items():
             self.anomalies[f'jumps of the {kind}'] = Anomaly(
-                jumps.count, jumps.place[0], f'{jumps.name}{": " * bool(jumps.name)}{jumps.value}')
+                jumps.counts[kind], place, f'{name}: {figure(size)} {UNITS[kind]}')
         cut = self._recording.cut
         if cut is not None:
             place = cut.where.removeprefix(f'{self._recording.name}: ')

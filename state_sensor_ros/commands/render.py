@@ -46,7 +46,6 @@ from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.simulators.opening import format_of, read_map
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import one_line
@@ -92,7 +91,7 @@ def _scene(args: argparse.Namespace) -> Scene:
     builder = SceneBuilder(settings.ego_tag, map_lines)
     reader = open_input(args, args.input, settings)
     with Recording(reader, selection=selection_of(args)) as recording:
-        frames = without_outliers(read_frames(recording, 'render', is_quiet=args.quiet))
+        frames = read_frames(recording, 'render', is_quiet=args.quiet)
         for frame in on_map(frames, args.map, map_lines):
             builder.add(frame)
         name = recording.name

@@ -123,7 +123,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
         found = truth.finish()
     warnings.show()
     warn_of_unmatched(args.truth, (
-        *truth.assumptions.lines, *truth.outliers.lines,
+        *truth.assumptions.lines, *truth.jumps.lines,
         *names.lines(is_empty=not rule.passes_all and not tagged)))
     return _checked(args, found)
 

@@ -240,7 +240,7 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
     _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
     traces = _add_moving(figure, class_colors(coloring))
-    area = extent(scene.position_xy)
+    area = extent(scene.tracks.position_xy[~scene.tracks.are_beyond_reach()])
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
             'tickcolor': FAINT}
     figure.update_layout(

@@ -44,8 +44,9 @@ def data_area(scene: Scene) -> Area:
     It contains static objects that are near, and all actors if none moves.
     """
     drawn = scene.tracks
-    everything = extent(drawn.position_xy)
-    moving = scene.moves[drawn.actor]
+    shown = ~drawn.are_beyond_reach()
+    everything = extent(drawn.position_xy[shown])
+    moving = scene.moves[drawn.actor] & shown
     if not moving.any():
         return everything
     area = extent(drawn.position_xy[moving])

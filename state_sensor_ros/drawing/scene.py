@@ -20,6 +20,7 @@ from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.tracks import segments, Tracks
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Bools, Floats, Ints, Kinds, MapLine, Rows
+from state_sensor_ros.jumps import MAX_SPEED
 from state_sensor_ros.rotations import plane_rotations
 from state_sensor_ros.texts import counted, seconds
 
@@ -108,6 +109,8 @@ class Scene:
                   for number, noun in zip(counts, shapes.KIND_NAMES, strict=True) if number]
         if self.tracks.error_m > MAX_ERROR_M:
             facts.append(f'tracks within {self.tracks.error_m:g} m')
+        if n_beyond := int(self.tracks.are_beyond_reach().sum()):
+            facts.append(f'{counted(n_beyond, "position")} beyond {MAX_SPEED:g} m/s outside')
         return [fact for fact in facts if fact]
 
     def check_time(self, time_s: float | None, option: str, recording: str) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.jumps import MAX_SPEED
 
 # A track is drawn within twice this tolerance of the positions, m; speeds within this, m/s.
 TOLERANCE_M, TOLERANCE_MPS = 0.08, 0.1
@@ -53,6 +54,16 @@ class Tracks:
     # (V,) whether a line connects it with the vertex before: not after an absence or a jump.
     is_joined: Bools
     error_m: float  # largest distance of a position from the track, m
+
+    def are_beyond_reach(self) -> Bools:
+        """Return (V,) which vertices no possible motion reaches or leaves: outside the limits."""
+        moved = np.hypot(*np.diff(self.position_xy.astype(np.float64), axis=0).T)
+        is_far = (np.diff(self.actor) == 0) & (
+            moved > JUMP_M + MAX_SPEED * np.abs(np.diff(self.time_s)))
+        # What another actor's track begins or ends with has one side only.
+        is_beyond: Bools = np.zeros(len(self.actor), np.bool_)
+        is_beyond[1:-1] = is_far[:-1] & is_far[1:]
+        return is_beyond
 
 
 def is_jump(moved_m: Floats, speed: Floats, period_s: Floats | float) -> Bools:

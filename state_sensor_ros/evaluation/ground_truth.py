@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-import math
 from typing import Final
 
 import numpy as np
@@ -23,10 +22,10 @@ from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XY, XYZ, YAW
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
+from state_sensor_ros.jumps import Jumps
 from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
-from state_sensor_ros.pipeline.outliers import CLOCK, Outliers
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import global_from_unit, normalized, slerp, wrapped
 from state_sensor_ros.settings import Settings
@@ -279,23 +278,16 @@ class FrameGroundTruth:
         self._registry = registry_of(settings)
         self._selects = selects
         self._stamper = Stamper(settings.stamp_source)
-        self.assumptions, self.outliers = Assumptions(), Outliers[int | None]()
+        self.assumptions, self.jumps = Assumptions(), Jumps()
         # Small arrays of each frame would fragment the heap: 20 kB a frame of 100 actors.
         self._ego = SpooledRows(_EGO_ROW)
         self._offset: Floats = np.zeros(3)
         self._ego_frames = {BASE_LINK}
 
     def add(self, frame: Frame, stamp_ns: int | None = None) -> None:
-        """Add a frame; one whose clock did not advance is dropped, outliers are unknown."""
+        """Add a frame; one whose clock did not advance is dropped."""
         self.assumptions.add(frame)
-        self._add_all(self.outliers.add(frame, stamp_ns))
-
-    def _add_all(self, items: list[tuple[Frame, int | None]]) -> None:
-        for frame, stamp_ns in items:
-            if CLOCK not in self.outliers.jumps or not math.isnan(frame.game_time):
-                self._add(frame, stamp_ns)
-
-    def _add(self, frame: Frame, stamp_ns: int | None) -> None:
+        self.jumps.add(frame)
         try:
             step = self._stamper.step(frame, 0)
         except DecodeError as error:
@@ -333,7 +325,6 @@ class FrameGroundTruth:
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
-        self._add_all(self.outliers.finish())
         ego = None
         if len(self._ego):
             rows = self._ego.read_all()

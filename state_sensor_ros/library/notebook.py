@@ -28,7 +28,6 @@ from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
 from state_sensor_ros.library.safety_texts import event_texts, worst_rows
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.pipeline.outliers import without_outliers
 from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.texts import counted
 
@@ -125,7 +124,7 @@ class RecordedActors(dict[str, 'RecordedActor']):
 def scene_of(frames: Iterable[Frame], map_lines: tuple[MapLine, ...] = ()) -> Scene:
     """Return frames as what is drawn."""
     builder = SceneBuilder(EGO_TAG, map_lines)
-    for frame in without_outliers(frames):
+    for frame in frames:
         builder.add(frame)
     return builder.finish()
 

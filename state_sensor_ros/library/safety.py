@@ -22,6 +22,7 @@ import numpy as np
 from state_sensor_ros.classes import ego_row, EGO_TAG
 from state_sensor_ros.errors import ConfigError, importing, StateError
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, speed_along
+from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import safety_html
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.criticality import (
@@ -35,9 +36,8 @@ from state_sensor_ros.objects.criticality import (
 )
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.pipeline.outliers import MAX_ACCELERATION, Outliers
 from state_sensor_ros.rotations import global_from_body
-from state_sensor_ros.texts import counted, figure, seconds
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,8 +99,8 @@ class Safety:
     Safety measures of one actor in the T frames of a recording.
 
     All arrays are (T,) float64 and NaN if a measure is undefined, as in frames without the actor;
-    names are ``''`` there. An actor without a box has the size of its class. Numbers that are
-    outliers of one frame are unknown, as is an acceleration of more than 60 m/s2.
+    names are ``''`` there. An actor without a box has the size of its class. A motion from one
+    frame to the next of more than 150 m/s or 60 m/s2 gives no acceleration and no event.
 
     :ivar name: raw name of the actor.
     :ivar game_time: times of the frames, s.
@@ -206,8 +206,9 @@ class Safety:
                   *_runs('near_miss', self._crossings.below(post_encroachment_time),
                          'post_encroachment_time', self.game_time)]
         found = [
-            *_runs('hard_braking', ActorValues.of(self.acceleration, alone).below(-deceleration),
-                   'acceleration', self.game_time),
+            *_runs('hard_braking', ActorValues.of(np.where(
+                np.abs(self.acceleration) <= MAX_ACCELERATION, self.acceleration, np.nan),
+                alone).below(-deceleration), 'acceleration', self.game_time),
             *_runs('cut_in', ActorValues.of(np.where(
                 self._cut_in_frames(cut_in_headway), self.time_headway, np.nan),
                 self.lead), 'time_headway', self.game_time),
@@ -272,13 +273,14 @@ class ActorValues:
 
     def below(self, limit: float) -> ActorValues:
         """Return the numbers below a limit."""
-        return self._select(value < limit for value in self.values)
+        return self.where(value < limit for value in self.values)
 
     def without(self, actors: Container[str]) -> ActorValues:
         """Return the numbers of other actors."""
-        return self._select(actor not in actors for actor in self.actors)
+        return self.where(actor not in actors for actor in self.actors)
 
-    def _select(self, chosen: Iterable[bool]) -> ActorValues:
+    def where(self, chosen: Iterable[bool]) -> ActorValues:
+        """Return the chosen numbers."""
         rows = [i for i, is_chosen in enumerate(chosen) if is_chosen]
         return ActorValues([self.frames[i] for i in rows], [self.actors[i] for i in rows],
                            [self.values[i] for i in rows])
@@ -347,16 +349,16 @@ class SafetyCollector:
         self._cut_ins: set[int] = set()
         self._past: deque[_Past] = deque()
         self._motions: deque[_Motion] = deque()
-        self._assumptions, self._outliers = Assumptions(), Outliers[None]()
+        self._assumptions, self._jumps = Assumptions(), Jumps()
+        # Frames into which an actor has an impossible motion.
+        self._wild: dict[str, set[tuple[int, str]]] = {POSITION: set(), SPEED: set()}
         self._assumed: set[str] = set()
 
     def add(self, frame: Frame) -> None:
         """Add a frame."""
         self._assumptions.add(frame)
-        for fine, _ in self._outliers.add(frame, None):
-            self._add(fine)
-
-    def _add(self, frame: Frame) -> None:
+        for kind, names in self._jumps.add(frame).items():
+            self._wild[kind] |= {(len(self._times), name) for name in names}
         row = self._row_of(frame)
         i, now = len(self._times), frame.game_time
         if now < self._clock:
@@ -524,8 +526,6 @@ class SafetyCollector:
         return bool(self._name)
 
     def safety(self) -> Safety:
-        for frame, _ in self._outliers.finish():
-            self._add(frame)
         if not self._name:
             found, others = f'no actor {self._actor!r}', near_names([self._actor], self._others)
             if self._actor == EGO:
@@ -534,16 +534,12 @@ class SafetyCollector:
                     near_names([self._ego_tag], self._others))
             raise StateError('actor', found, f'an ego, or the name of an actor{others}')
         times, speeds = np.array(self._times), np.array(self._speeds)
-        acceleration = np.where(np.isnan(speeds[:, 1]), _differences(times, speeds[:, 0]),
-                                speeds[:, 1])
-        is_wild = np.abs(acceleration) > MAX_ACCELERATION
-        lines = self._outliers.lines
-        if is_wild.any():
-            i = int(is_wild.argmax())
-            lines.append(f'{counted(int(is_wild.sum()), "acceleration")} beyond '
-                         f'{MAX_ACCELERATION:g} m/s2 dropped, the first {figure(acceleration[i])} '
-                         f'm/s2 at {seconds(times[i])}')
-            acceleration = np.where(is_wild, np.nan, acceleration)
+        derived, n_skipped = _differences(times, speeds[:, 0])
+        acceleration = np.where(np.isnan(speeds[:, 1]), derived, speeds[:, 1])
+        lines = self._jumps.lines
+        if n_skipped:
+            lines.append(f'{counted(n_skipped, "pair")} of frames skipped: the speed of '
+                         f'{self._name} changes by more than {MAX_ACCELERATION:g} m/s2')
         towed = self._towed_actors()
         near, collisions, contacts, crossings = (values.without(towed) for values in (
             self._near, self._collisions, self._contacts, self._crossings))
@@ -553,6 +549,8 @@ class SafetyCollector:
         cut_ins: Bools = np.zeros(len(times), np.bool_)
         cut_ins[[*self._cut_ins, *(i for i, moves in self._aside
                                    if self._has_cut_in(i, moves))]] = True
+        cut_ins[[i for i, name in self._wild[POSITION]
+                 if name in (self._name, self._leads[i])]] = False
         measures = {name: np.array([getattr(row, name) for row in self._rows])
                     for name in ('gap', 'time_headway', 'required_deceleration')}
         return Safety(
@@ -563,8 +561,16 @@ class SafetyCollector:
             lead=tuple(self._leads), collision_partner=partners, crossing_actor=crossing_actors,
             closest_actor=closest, assumptions=(*self._assumptions.lines, *lines, *(
                 f'{name} is towed: part of {self._name}' for name in sorted(towed))),
-            _cut_ins=cut_ins, _times=collisions, _contacts=contacts, _crossings=crossings,
+            _cut_ins=cut_ins, _times=self._possible(collisions, POSITION, SPEED),
+            _contacts=self._possible(contacts, POSITION),
+            _crossings=self._possible(crossings, POSITION),
             _assumed=frozenset(self._assumed))
+
+    def _possible(self, values: ActorValues, *kinds: str) -> ActorValues:
+        """Return the numbers of frames into which neither actor has an impossible motion."""
+        wild = set[tuple[int, str]]().union(*(self._wild[kind] for kind in kinds))
+        return values.where((i, actor) not in wild and (i, self._name) not in wild
+                            for i, actor in zip(values.frames, values.actors, strict=True))
 
     def _towed_actors(self) -> set[str]:
         """Return the actors that were behind the actor and at it all the time that it drove."""
@@ -650,24 +656,29 @@ def _distance_to(path: Floats, place: Floats) -> float:
     return float(np.hypot(*(path[:-1] + shares[:, None] * steps - place).T).min())
 
 
-def _differences(times: Floats, speeds: Floats) -> Floats:
-    """Return (T,) central differences of a speed, m/s2, NaN at both ends and beside gaps."""
+def _differences(times: Floats, speeds: Floats) -> tuple[Floats, int]:
+    """
+    Return (T,) central differences of a speed, m/s2, and the number of impossible steps.
+
+    They are NaN at both ends, and beside gaps and impossible steps.
+    """
     known = ~np.isnan(times)
     if not known.all():
         some = np.full(len(times), np.nan)
-        some[known] = _differences(times[known], speeds[known])
-        return some
+        some[known], n_skipped = _differences(times[known], speeds[known])
+        return some, n_skipped
     # A repeated frame has the acceleration of the one before.
     advances = np.diff(times, prepend=-np.inf) > 0.0
     if not advances.any():
-        return np.full(len(times), np.nan)
+        return np.full(len(times), np.nan), 0
     numbers = np.maximum(np.cumsum(advances) - 1, 0)
     times, speeds = times[advances], speeds[advances]
     elapsed = np.diff(times)
     is_near = (elapsed > 0.0) & (elapsed <= MAX_GAP_S)
+    is_wild = is_near & (np.abs(np.diff(speeds)) > MAX_ACCELERATION * elapsed)
+    is_near &= ~is_wild
     inner = np.full(len(times), np.nan)
     if len(times) > 2:
         inner[1:-1] = np.where(is_near[:-1] & is_near[1:],
                                (speeds[2:] - speeds[:-2]) / (times[2:] - times[:-2]), np.nan)
-    found: Floats = inner[numbers]
-    return found
+    return inner[numbers], int(is_wild.sum())

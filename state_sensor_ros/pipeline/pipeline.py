@@ -35,7 +35,7 @@ from state_sensor_ros.payloads import (
     PayloadDecoder,
     Report,
 )
-from state_sensor_ros.pipeline.consistency import SampledConsistencyCheck
+from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
 from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
@@ -101,7 +101,7 @@ class Pipeline:
                  counters: Counters | None = None,
                  ros_now_ns: Callable[[], int] = time.time_ns) -> None:
         self.counters = counters or Counters()
-        self.consistency = SampledConsistencyCheck()
+        self.checks = Checks(periods_s=SAMPLED)
         self.snapshot: Snapshot | None = None
         self.stamper = Stamper(settings.stamp_source)
         self._settings = settings
@@ -251,7 +251,7 @@ class Pipeline:
         if not packet.payload and packet.decoded is None:
             raise DecodeError('payload', 'nothing', 'a frame')
         decoder, needs = self._codec.decoder, self._needs
-        if self.counters.game_time >= self.consistency.next_details_s:
+        if self.counters.game_time >= self.checks.next_details_s:
             # Unknown members of the other parts are found then, too.
             needs = EVERYTHING
         decoder.needs = needs
@@ -319,12 +319,12 @@ class Pipeline:
             last = None if step is Step.RESTARTED else self.snapshot
             self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet, received_ns,
                                      None if last is None else last.frame)
-            if frame.game_time >= self.consistency.next_s:
-                self._check_consistency(frame)
+            if frame.game_time >= min(self.checks.next_s, self.checks.next_details_s):
+                self._check(frame)
 
-    def _check_consistency(self, frame: Frame) -> None:
-        self.consistency.add(frame)
-        for complaint in self.consistency.new_complaints():
+    def _check(self, frame: Frame) -> None:
+        self.checks.add(frame)
+        for complaint in self.checks.new_complaints():
             self._report(f'consistency {complaint}', f'{complaint} (reported once)')
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> ActorList:
@@ -362,7 +362,7 @@ class Pipeline:
         self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
         self._actor_list = EMPTY_ACTOR_LIST
         self._lane_rows = b''
-        self.consistency.restart()
+        self.checks.restart()
 
     def _apply_settings(self) -> None:
         if not self._pending:

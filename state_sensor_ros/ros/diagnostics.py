@@ -21,7 +21,7 @@ from enum import IntEnum
 import math
 from statistics import median
 
-from state_sensor_ros.pipeline.consistency import ConsistencyResult
+from state_sensor_ros.pipeline.checks import Checks
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.source import Health, latest
 from state_sensor_ros.texts import counted
@@ -194,21 +194,22 @@ class StreamDiagnosis:
         return tuple((key, str(value)) for key, value in values)
 
 
-def consistency_status(result: ConsistencyResult, missing: str = '') -> Status:
+def checks_status(checks: Checks, missing: str = '') -> Status:
     """Return the status ``<node>: truth``, whose name is part of the interface."""
     # missing: reason why no frames arrive, as of :meth:`StreamDiagnosis.missing`.
-    level = Level.WARN if result.complaints else Level.OK
-    message = '; '.join(result.complaints) or result.reason or 'twist and pose agree'
+    complaints, of = checks.complaints, checks.figures()
+    level = Level.WARN if complaints else Level.OK
+    message = '; '.join(complaints) or checks.reason or 'twist and pose agree'
     if missing:
         level, message = Level.STALE, f'{missing}; before that: {message}'
     return Status(level, message, (
-        ('displacement per velocity x time', _slope(result.linear_slope)),
-        ('rotation per angular velocity x time', _slope(result.angular_slope)),
-        ('linear residual (m)', shown(result.linear_residual)),
-        ('angular residual (rad)', shown(result.angular_residual)),
-        ('slip (sine)', shown(result.slip)),
-        ('pairs compared', str(result.n_pairs)),
-        ('jumps', result.jumps or 'none'),
+        ('displacement per velocity x time', _slope(of.displacement)),
+        ('rotation per angular velocity x time', _slope(of.rotation)),
+        ('linear residual (m)', shown(of.linear_residual)),
+        ('angular residual (rad)', shown(of.angular_residual)),
+        ('slip (sine)', shown(of.slip)),
+        ('pairs compared', str(checks.n_pairs)),
+        ('jumps', '; '.join(checks.jumps.lines) or 'none'),
     ))
 
 

@@ -38,7 +38,7 @@ from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.diagnostics import (
-    consistency_status,
+    checks_status,
     Level,
     Status,
     StreamDiagnosis,
@@ -401,7 +401,7 @@ class StateSensorNode(ManagedNode):
                 pipeline.stamper.n_coarse, self.n_log_lines_dropped())
             statuses = {
                 'stream': self._diagnosis.status(reading, counters.take_latencies()),
-                'truth': consistency_status(pipeline.consistency.result(),
+                'truth': checks_status(pipeline.checks,
                                             self._diagnosis.missing(reading))}
             if self._commanding is not None:
                 statuses['control'] = self._commanding.status()

@@ -192,7 +192,7 @@ def test_pipeline_without_a_handler_raises_an_unexpected_exception():
 def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
     sink, defects = ListSink(), []
     pipeline = pipeline_into(sink, on_defect=defects.append)
-    monkeypatch.setattr(pipeline.consistency, 'add', None)
+    monkeypatch.setattr(pipeline.checks, 'add', None)
     assert pipeline.process(crowd(1, 'car'), 0)
     assert len(sink.sent) == 1
     assert (pipeline.counters.n_published, pipeline.counters.n_skipped) == (1, 0)

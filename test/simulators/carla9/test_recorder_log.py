@@ -428,7 +428,7 @@ def test_recorder_log_teleport_is_a_jump_and_has_one_speed(capsys):
     name = write(logs.header() + b''.join(drive))
     assert main(['inspect', name]) == 0
     report = capsys.readouterr().out
-    assert '2 jumps, the longest 500 m (hero, ' in report
+    assert '2 jumps of the position, the greatest 500 m (hero, ' in report
     assert 'units' not in report
     speeds = sensor.read_table(name)['speed'].to_pylist()
     assert speeds[10] == pytest.approx(10.0)

@@ -18,7 +18,7 @@ from real_recordings import each_recording
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.frame_builder import build_frame
-from state_sensor_ros.pipeline.consistency import ConsistencyCheck, SampledConsistencyCheck
+from state_sensor_ros.pipeline.checks import CHECKS, Checks, Figures, SAMPLED
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 N_FRAMES = 60
@@ -32,13 +32,13 @@ def traffic():
 
 def complaints(frames, change=lambda frame: None):
     """Return all complaints about ``frames`` after a change of each."""
-    decoder, check, found, last = Decoder(), ConsistencyCheck(), set(), -1.0
+    decoder, check, found, last = Decoder(), Checks(), set(), -1.0
     for frame in frames:
         change(frame)
         decoded = decoder.decode(json.dumps(frame).encode())[0].frame
         if decoded.game_time > last:
             check.add(decoded)
-            found.update(check.result().complaints)
+            found.update(check.complaints)
         last = decoded.game_time
     return found
 
@@ -129,20 +129,20 @@ def test_consistency_leaves_out_a_frame_of_extreme_values(traffic):
     for state in states(frames[20]):
         state['odometry']['pose']['position']['x'] = 1e300
         state['odometry']['linear_velocity']['y'] = -1e300
-    decoder, check = Decoder(), ConsistencyCheck()
+    decoder, check = Decoder(), Checks()
     for frame in frames:
         check.add(decoder.decode(json.dumps(frame).encode())[0].frame)
-    assert check.result().complaints == ()
-    assert check.result().linear_slope == pytest.approx(1.0, abs=0.01)
+    assert check.complaints == ()
+    assert check.figures().displacement == pytest.approx(1.0, abs=0.01)
 
 
 def test_consistency_restart_has_no_pairs(traffic):
-    decoder, check = Decoder(), ConsistencyCheck()
+    decoder, check = Decoder(), Checks()
     for text in traffic[:10]:
         check.add(decoder.decode(text.encode())[0].frame)
-    assert check.result().n_pairs == 9
+    assert check.n_pairs == 9
     check.restart()
-    assert check.result().n_pairs == 0
+    assert check.n_pairs == 0
 
 
 def drive(speeds, *, said=None, n_frames=30, jump=None):
@@ -153,7 +153,7 @@ def drive(speeds, *, said=None, n_frames=30, jump=None):
     :param said: by name, velocities that the source sends in place of the speeds.
     :param jump: name, frame and distance of an actor that is put somewhere else.
     """
-    check, names = ConsistencyCheck(), tuple(speeds)
+    check, names = Checks(), tuple(speeds)
     said = speeds | (said or {})
     for i in range(n_frames):
         positions = [(speed * 0.1 * i, 5.0 * row, 0.0) for row, speed in enumerate(
@@ -173,31 +173,44 @@ def drive(speeds, *, said=None, n_frames=30, jump=None):
 def test_velocities_of_0_are_found_by_class_and_actor():
     cars = {f'c{i}': 10.0 for i in range(20)}
     check = drive(cars | {'w1': 1.5, 'w2': 1.5}, said={'w1': 0.0, 'w2': 0.0})
-    assert check.result().complaints == (
+    assert check.complaints == (
         'person: velocities of 2 actors are 0 while they move',)
     assert [len(check.new_complaints()) for _ in range(2)] == [1, 0]
-    assert check.result().linear_slope == pytest.approx(1.0)
+    assert check.figures().displacement == pytest.approx(1.0)
     # Cars far from the ego, of which CARLA's hybrid physics gives no velocity.
-    assert drive(cars, said={'c3': 0.0, 'c4': 0.0}).result().complaints == (
+    assert drive(cars, said={'c3': 0.0, 'c4': 0.0}).complaints == (
         'car: velocities of 2 actors are 0 while they move',)
 
 
 @pytest.mark.parametrize('said', [{}, {'c1': math.nan}])
 def test_a_jump_is_counted_and_no_result(said):
     check = drive({'c1': 10.0, 'c2': 0.0}, said=said, jump=('c1', 21, -200.0))
-    assert check.result().complaints == ()
-    assert check.result().jumps == '1 jump, the longest 200 m (c1, frame 21)'
+    assert check.complaints == ()
+    assert check.jumps.lines == [
+        '1 jump of the position, the greatest 200 m (c1, frame 21)']
     assert not said or check.not_compared['without a velocity'] == 29
 
 
+@pytest.mark.parametrize(('name', 'wrong', 'words'), [
+    ('displacement', 0.01, 'not in the same units'), ('rotation', -1.0, 'axes are mirrored'),
+    ('rotation', math.inf, 'are 0 while they turn'), ('rotation', 1 / 57.3, 'degrees/s'),
+    ('rotation', 5.0, 'not in rad/s'), ('lateral', -1.0, 'against their lateral velocity'),
+    ('slip', 0.9, 'along their own x axis'), ('left_m', -1.6, 'left wheels'),
+    ('radius_m', 33.0, 'radius of 33 m'), ('length_m', 0.045, '0.045 m long')])
+def test_each_figure_that_is_wrong_has_one_complaint(name, wrong, words):
+    [complaint] = [check for check in CHECKS if check.is_wrong(Figures(**{name: wrong}))]
+    assert words in complaint.text.format(of=Figures(**{name: wrong}))
+    assert not any(check.is_wrong(Figures()) for check in CHECKS)
+
+
 def test_one_frame_alone_is_not_compared():
-    assert drive({'c1': 10.0}, n_frames=1).result().reason == 'nothing compared: 1 frame'
-    assert drive({'c1': 0.0}).result().reason == 'nothing moves'
+    assert drive({'c1': 10.0}, n_frames=1).reason == 'nothing compared: 1 frame'
+    assert drive({'c1': 0.0}).reason == 'nothing moves'
 
 
 @pytest.mark.parametrize(('n_actors', 'period_s'), [(10, 5.0), (1000, 5.0), (10000, 50.0)])
 def test_wheels_and_boxes_are_due_more_seldom_with_many_actors(n_actors, period_s):
-    check = SampledConsistencyCheck()
+    check = Checks(periods_s=SAMPLED)
     names = tuple(map(str, range(n_actors)))
     frame = build_frame('v2', 100.0, names, np.zeros((n_actors, 3)))
     check.add(replace(frame, wheels=None))
@@ -210,7 +223,7 @@ def test_wheels_and_boxes_are_due_more_seldom_with_many_actors(n_actors, period_
     (1.0, 0), (math.degrees(1.0), 1), (-1.0, 1), (0.0, 1)])
 def test_people_who_turn_in_one_step_have_the_rates_since_the_last_one(rate, complaints):
     """People in SUMO turn at once: the mean of the rates of two such frames is no rotation."""
-    check, before = ConsistencyCheck(), 0.0
+    check, before = Checks(), 0.0
     for i in range(30):
         yaw = 1.5 * (i % 2)
         check.add(build_frame(
@@ -219,12 +232,12 @@ def test_people_who_turn_in_one_step_have_the_rates_since_the_last_one(rate, com
             angular_velocity_xyz=[(0.0, 0.0, rate * (yaw - before) / 0.05)],
             is_vehicle=[False], tags=[('pedestrian',)]))
         before = yaw
-    assert len(check.result().complaints) == complaints
+    assert len(check.complaints) == complaints
 
 
-@pytest.mark.parametrize('check_of', [ConsistencyCheck, SampledConsistencyCheck])
-def test_people_who_turn_between_the_frames_of_a_thinned_recording_are_no_fault(check_of):
-    check = check_of()
+@pytest.mark.parametrize('periods_s', [(0.0, 0.0), SAMPLED])
+def test_people_who_turn_between_the_frames_of_a_thinned_recording_are_no_fault(periods_s):
+    check = Checks(periods_s=periods_s)
     for i in range(100):
         yaw = 1.5 * (i % 2)
         check.add(build_frame(
@@ -232,4 +245,4 @@ def test_people_who_turn_between_the_frames_of_a_thinned_recording_are_no_fault(
             orientation_xyzw=[(0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))],
             angular_velocity_xyz=[(0.0, 0.0, 0.0)], is_vehicle=[False], tags=[('pedestrian',)]))
     assert not check.new_complaints()
-    assert check.result().n_pairs > 5
+    assert check.n_pairs > 5
