@@ -16,10 +16,10 @@ NaN. All arrays of a frame are read-only, so that results computed from them sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 import math
 from types import MappingProxyType
-from typing import Any, Protocol, TYPE_CHECKING, TypeVar
+from typing import Protocol, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,17 @@ from state_sensor_ros.bodies import Bodies, largest_boxes
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.errors import StateError
+from state_sensor_ros.fields import (
+    actor,
+    Columns,
+    flat,
+    OfActors,
+    row,
+    rows_of,
+    TEXT,
+    TEXTS,
+    View,
+)
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_body, IDENTITY_XYZW
 from state_sensor_ros.texts import counted
@@ -40,7 +51,22 @@ Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
+Texts = tuple[str, ...]
 
+NO_ROADS: Mapping[int, str] = MappingProxyType({})
+FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
+NO_SOURCE_ID = -1
+# Ids of actors and lights are uint32 in messages and tables.
+MAX_ID = 2**32 - 1
+# Turn signals of a vehicle; both are hazard lights.
+INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT, INDICATORS_BOTH = range(4)
+INDICATORS_UNKNOWN = -1
+DERIVED_VELOCITY, DERIVED_SIZE = 1, 2
+LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
+# What a light shows: a full disc, or an arrow as numbered by Autoware; or a light for pedestrians.
+LIGHT_CIRCLE, LIGHT_PEDESTRIAN = 1, 11
+# Coordinates of maps in the axes of a projection reach 1e7 m.
+_MAX_COORDINATE = 1e9
 # Instants and spans whose names end with ``_ns`` are integers, others are in s.
 NS_PER_S = 1_000_000_000
 
@@ -48,9 +74,6 @@ NS_PER_S = 1_000_000_000
 KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
 
 _NO_ROWS: Rows = np.zeros(0, np.int64)
-
-FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT = range(4)
-NO_SOURCE_ID = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +104,12 @@ class Needs:
 
 
 EVERYTHING = Needs()
-NO_ROADS: Mapping[int, str] = MappingProxyType({})
 
 
-def _freeze(*arrays: npt.NDArray[Any]) -> None:
-    """Make arrays read-only."""
-    for array in arrays:
-        array.setflags(write=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Boxes:
+@dataclass(frozen=True, slots=True, repr=False)
+class Boxes(OfActors):
     """
     Oriented bounding boxes of all actors, in the order of the actors.
-
-    ``actor`` (M,) int64 row of the owner, ascending; ``names`` M strings, empty if the appearance
-    is not decoded; ``rows`` (M, 13) float64: center xyz (m) and orientation xyzw of the axes of
-    the box, global frame; full edge lengths xyz (m) along these axes; scale factors xyz as sent.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -106,55 +118,23 @@ class Boxes:
     True
     """
 
-    actor: Rows
-    names: tuple[str, ...]
-    rows: Floats
-
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        _freeze(self.actor, self.rows)
-
-    def __len__(self) -> int:
-        """Return the number of boxes, M."""
-        return len(self.actor)
-
-    def __repr__(self) -> str:
-        return f'Boxes({len(self)} of {counted(len(np.unique(self.actor)), "actor")})'
-
-    @property
-    def position_xyz(self) -> Floats:
-        """(M, 3) float64, box center, meters, global frame."""
-        return self.rows[:, 0:3]
-
-    @property
-    def orientation_xyzw(self) -> Floats:
-        """(M, 4) float64, axes of the box in the global frame, not normalized."""
-        return self.rows[:, 3:7]
-
-    @property
-    def size_xyz(self) -> Floats:
-        """(M, 3) float64, full edge lengths, meters, along the axes of the box."""
-        return self.rows[:, 7:10]
-
-    @property
-    def scale_xyz(self) -> Floats:
-        """(M, 3) float64, scale factors as sent."""
-        return self.rows[:, 10:13]
+    actor: Rows = row('box', 'i8', 'row of the owner, ascending')
+    names: Texts = row('box', TEXT, 'names')
+    rows: Floats = row('box', 'f8', 'block of the numbers below', width=13)
+    position_xyz = View[Floats]('rows', 0, 'x y z', 'center, global frame', 'm')
+    orientation_xyzw = View[Floats]('rows', 3, 'qx qy qz qw', 'global frame, not normalized')
+    size_xyz = View[Floats]('rows', 7, 'length width height', 'edges along the axes of the box',
+                            'm')
+    scale_xyz = View[Floats]('rows', 10, 'scale_x scale_y scale_z', 'scale factors as sent')
 
 
-NO_BOXES = Boxes(np.zeros(0, np.int64), (), np.zeros((0, 13)))
+NO_BOXES = Boxes(*flat(Boxes))
 
 
-@dataclass(frozen=True, slots=True)
-class Wheels:
+@dataclass(frozen=True, slots=True, repr=False)
+class Wheels(OfActors):
     """
     Wheels of all actors, in the order of the actors; those of one actor as in the source.
-
-    ``actor`` (W,) int64 row of the owner, ascending; ``wheel`` (W,) uint8 FRONT_LEFT …
-    REAR_RIGHT; ``source_id`` (W,) int32 id of the wheel in the source, -1 if it has none;
-    ``position_xyz`` (W, 3) meters and ``orientation_xyzw`` (W, 4), both in the actor's frame and
-    valid only in rows whose ``position_known`` or ``orientation_known`` (W,) is true;
-    ``speed`` (W,) rad/s, + = forward, NaN unknown.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -164,51 +144,31 @@ class Wheels:
     4
     """
 
-    actor: Rows
-    wheel: npt.NDArray[np.uint8]
-    source_id: Ints
-    position_xyz: Floats
-    orientation_xyzw: Floats
-    position_known: Bools
-    orientation_known: Bools
-    speed: Floats
-
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        _freeze(self.actor, self.wheel, self.source_id, self.position_xyz, self.orientation_xyzw,
-                self.position_known, self.orientation_known, self.speed)
+    actor: Rows = row('wheel', 'i8', 'row of the owner, ascending')
+    wheel: Kinds = row('wheel', 'u1', 'FRONT_LEFT, FRONT_RIGHT, REAR_LEFT or REAR_RIGHT')
+    source_id: Ints = row('wheel', 'i4', 'id of the wheel in the source, -1 if it has none')
+    position_xyz: Floats = row('wheel', 'f8', "actor's frame, if known", unit='m', width=3)
+    orientation_xyzw: Floats = row('wheel', 'f8', "actor's frame, if known", width=4)
+    position_known: Bools = row('wheel', '?', 'whether the position is known')
+    orientation_known: Bools = row('wheel', '?', 'whether the orientation is known')
+    speed: Floats = row('wheel', 'f8', 'of the spin, + = forward', unit='rad/s')
 
     def known_orientation_xyzw(self) -> Floats:
         """(W, 4) float64, actor's frame, not normalized; the identity if it is unknown."""
         return np.where(self.orientation_known[:, None], self.orientation_xyzw, IDENTITY_XYZW)
-
-    def __len__(self) -> int:
-        """Return the number of wheels, W."""
-        return len(self.actor)
-
-    def __repr__(self) -> str:
-        return f'Wheels({len(self)} of {counted(len(np.unique(self.actor)), "actor")})'
 
     def rows_of(self, actor: int) -> range:
         """Return the rows of the wheels of the actor at row ``actor``."""
         return range(*self.actor.searchsorted((actor, actor + 1)).tolist())
 
 
-NO_WHEELS = Wheels(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32),
-                   np.zeros((0, 3)), np.zeros((0, 4)), np.zeros(0, np.bool_),
-                   np.zeros(0, np.bool_), np.zeros(0))
+NO_WHEELS = Wheels(*flat(Wheels))
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+@dataclass(frozen=True, slots=True, repr=False)
+class Lanes(OfActors):
     """
     OpenDRIVE lane state (``control_state``) of the actors that have one.
-
-    ``actor`` (L,) int64 row of the owner, ascending; ``is_changing`` (L, 2) bool, whether a lane
-    change to the left and to the right is under way; ``ids`` (L, 3) int32 of road, section and
-    lane; ``s`` (L,) float64, meters along the road. If lanes are not decoded, all arrays but
-    ``actor`` are blank (false, zero, NaN). ``road_names`` maps ids to the names of all roads so
-    far, including those without actors, if the source names its roads instead of numbering them.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -217,56 +177,50 @@ class Lanes:
     (12, (12,))
     """
 
-    actor: Rows
-    is_changing: Bools
-    ids: Ints
-    s: Floats
-    road_names: Mapping[int, str] = field(default_factory=lambda: NO_ROADS)
-
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        _freeze(self.actor, self.is_changing, self.ids, self.s)
+    actor: Rows = row('lane', 'i8', 'row of the owner, ascending')
+    is_changing: Bools = row('lane', '?', 'block of the changes', width=2)
+    ids: Ints = row('lane', 'i4', 'block of the ids', width=3)
+    s: Floats = row('lane', 'f8', 'distance along the road', unit='m', columns='s')
+    road_names: Mapping[int, str] = row('frame', '', 'names of all roads so far by their ids',
+                                        default=NO_ROADS, part='names of roads')
+    lane_change_left = View[Bools]('is_changing', 0, 'lane_change_left',
+                                   'whether a lane change to the left is under way')
+    lane_change_right = View[Bools]('is_changing', 1, 'lane_change_right',
+                                    'whether a lane change to the right is under way')
+    road_id = View[Ints]('ids', 0, 'road_id', 'OpenDRIVE road')
+    section_id = View[Ints]('ids', 1, 'section_id', 'section of the road')
+    lane_id = View[Ints]('ids', 2, 'lane_id', 'lane of the section, negative to the right')
 
     def __reduce__(self) -> tuple[object, ...]:
         # A proxy of a mapping cannot be pickled.
         return Lanes, (self.actor, self.is_changing, self.ids, self.s, dict(self.road_names))
 
-    def __len__(self) -> int:
-        """Return the number of actors with a lane state, L."""
-        return len(self.actor)
-
     def __repr__(self) -> str:
         n_lanes = len(np.unique(self.ids, axis=0))
         return f'Lanes({counted(len(self), "actor")} in {counted(n_lanes, "lane")})'
 
-    @property
-    def lane_change_left(self) -> Bools:
-        """(L,) bool, whether a lane change to the left is under way."""
-        return self.is_changing[:, 0]
 
-    @property
-    def lane_change_right(self) -> Bools:
-        """(L,) bool, whether a lane change to the right is under way."""
-        return self.is_changing[:, 1]
-
-    @property
-    def road_id(self) -> Ints:
-        """(L,) int32, OpenDRIVE id of the road."""
-        return self.ids[:, 0]
-
-    @property
-    def section_id(self) -> Ints:
-        """(L,) int32, number of the lane section."""
-        return self.ids[:, 1]
-
-    @property
-    def lane_id(self) -> Ints:
-        """(L,) int32, OpenDRIVE id of the lane: negative to the right of the middle."""
-        return self.ids[:, 2]
+NO_LANES = Lanes(*flat(Lanes))
 
 
-NO_LANES = Lanes(np.zeros(0, np.int64), np.zeros((0, 2), np.bool_), np.zeros((0, 3), np.int32),
-                 np.zeros(0))
+@dataclass(frozen=True, slots=True)
+class TrafficLights(Columns):
+    """Traffic lights that are not actors, such as one for each lane at its stop line."""
+
+    ids: Rows = row('light', 'i8', 'the same in each frame', bounds=(0, MAX_ID))
+    names: Texts = row('light', TEXT, 'names')
+    states: Kinds = row('light', 'u1', 'LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED')
+    poses: Floats = row('light', 'f8', 'position xyz (m), orientation xyzw, global frame', width=7)
+    # An arrow: 2 to 9 as in autoware_perception_msgs/TrafficLightElement.
+    shapes: Kinds | None = row('light', 'u1', 'LIGHT_CIRCLE, LIGHT_PEDESTRIAN, an arrow, 0 if '
+                               'unknown; None if all are circles', default=None)
+    are_at_stop_lines: bool = row('frame', '', 'whether the poses are those of stop lines',
+                                  default=False)
+    open_drive_ids: Texts = row('light', TEXT, "ids of signals, '' if unknown", default=())
+
+    def __len__(self) -> int:
+        """Return the number of lights, K."""
+        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,58 +249,19 @@ class MapLine:
         if not is_on_earth:
             raise StateError('points_xyz', 'a point that is NaN or far away',
                              f'coordinates below {_MAX_COORDINATE:g} m')
-        _freeze(self.points_xyz)
+        self.points_xyz.setflags(write=False)
 
 
-# Coordinates of maps in the axes of a projection reach 1e7 m.
-_MAX_COORDINATE = 1e9
-# Turn signals of a vehicle; both are hazard lights.
-INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT, INDICATORS_BOTH = range(4)
-INDICATORS_UNKNOWN = -1
-DERIVED_VELOCITY, DERIVED_SIZE = 1, 2
-LIGHT_GREEN, LIGHT_YELLOW, LIGHT_RED = range(3)
-# What a light shows: a full disc, or an arrow as numbered by Autoware; or a light for pedestrians.
-LIGHT_CIRCLE, LIGHT_PEDESTRIAN = 1, 11
-# Ids of actors and lights are uint32 in messages and tables.
-MAX_ID = 2**32 - 1
+class Extension(Protocol):
+    """Data of one simulator beyond the common frame; only its own encoder reads all of it."""
 
+    def select(self, rows: Rows) -> Extension:
+        """Return the data of the actors at ``rows`` only."""
 
-@dataclass(frozen=True, slots=True)
-class TrafficLights:
-    """Traffic lights that are not actors, such as one for each lane at its stop line."""
-
-    ids: Rows  # (K,) int64, 0 to 2^32 - 1, the same in each frame
-    names: tuple[str, ...]
-    states: npt.NDArray[np.uint8]  # (K,) uint8 LIGHT_GREEN, LIGHT_YELLOW or LIGHT_RED
-    poses: Floats  # (K, 7) float64, position xyz (m) and orientation xyzw, global frame
-    # (K,) uint8, LIGHT_CIRCLE, LIGHT_PEDESTRIAN or an arrow, 2 to 9 as in
-    # autoware_perception_msgs/TrafficLightElement, 0 if unknown; None if all are circles.
-    shapes: npt.NDArray[np.uint8] | None = None
-    # Whether the poses are those of stop lines, not of light heads.
-    are_at_stop_lines: bool = False
-    # K ids of signals in OpenDRIVE, '' for an unknown one; empty if all are unknown.
-    open_drive_ids: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """
-        Check that all parts have K lights, and make the arrays read-only.
-
-        :raises StateError: on unequal lengths or a wrong shape.
-        """
-        n_lights = len(self.names)
-        if (self.ids.shape, self.states.shape, self.poses.shape) != (
-                (n_lights,), (n_lights,), (n_lights, 7)):
-            raise StateError('traffic_lights', f'shapes {self.ids.shape}, {self.states.shape}, '
-                             f'{self.poses.shape}', f'({n_lights},) twice and ({n_lights}, 7)')
-        if n_lights and not 0 <= self.ids.min() <= self.ids.max() <= MAX_ID:
-            raise StateError('traffic_lights', f'ids {self.ids.min()} to {self.ids.max()}',
-                             f'0 to {MAX_ID}')
-        _freeze(self.ids, self.states, self.poses)
-        if self.shapes is not None:
-            if self.shapes.shape != (n_lights,):
-                raise StateError('traffic_lights.shapes', f'shape {self.shapes.shape}',
-                                 f'({n_lights},)')
-            _freeze(self.shapes)
+    def displays(self) -> Texts:
+        """Return what each of the N actors displays, for pictures."""
+        # Returns N strings: ``red``, ``yellow`` or ``green`` for a traffic light, the number on a
+        # sign, ``''`` for any other actor.
 
 
 def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int],
@@ -366,30 +281,10 @@ def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int],
     return 'left' if (now[2] > last[2]) == is_along else 'right'
 
 
-@dataclass(frozen=True, slots=True)
-class Appearance:
-    """Paint and blueprint of each actor, ``''`` if the source has none: N strings each."""
-
-    colors: tuple[str, ...]
-    replay_classes: tuple[str, ...]
-
-
-class Extension(Protocol):
-    """Data of one simulator beyond the common frame; only its own encoder reads all of it."""
-
-    def select(self, rows: Rows) -> Extension:
-        """Return the data of the actors at ``rows`` only."""
-
-    def displays(self) -> tuple[str, ...]:
-        """Return what each of the N actors displays, for pictures."""
-        # Returns N strings: ``red``, ``yellow`` or ``green`` for a traffic light, the number on a
-        # sign, ``''`` for any other actor.
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
+@dataclass(frozen=True, slots=True, repr=False)
+class Frame(Columns):
     """
-    All actors at one instant.
+    All actors at one instant; what it has is in the lines of this class.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -404,88 +299,62 @@ class Frame:
     (12, 3)
     """
 
-    #: schema of a simulator's frames, such as v2, or the simulator's name
-    generation: str
-    #: s since the simulation started; NaN: the source has none
-    game_time: float
-    #: s since the Unix epoch; 0: the source has none
-    time: int
-    #: 0: the source has none
-    sample_count: int
-    #: N raw names
-    names: tuple[str, ...]
-    #: (N,) uint8, see :class:`Kind`
-    kinds: Kinds
-    #: N tuples of strings as sent
-    tags: tuple[tuple[str, ...], ...]
-    #: (N, 13) float64: position xyz (m), orientation xyzw (not normalized), velocity xyz (m/s),
-    #: angular velocity xyz (rad/s), all in the axes of the global frame, NaN if unknown
-    kinematics: Floats
-    #: lane states of the actors that have one
-    lanes: Lanes
-    #: None if there are none or they were not decoded
-    boxes: Boxes | None = None
-    #: None if there are none or they were not decoded
-    wheels: Wheels | None = None
-    #: (N, 4): throttle 0..1, brake 0..1, steering -1..1 (+ = left), steering angle (rad,
-    #: + = left), NaN if unknown
-    inputs: Floats | None = None
-    appearance: Appearance | None = None
-    #: (N,) m/s along the actor's own x axis, from a source that measures only this component: then
-    #: all velocities in ``kinematics`` are NaN
-    forward_speed: Floats | None = None
-    #: (N, 3) m/s2, axes of the global frame, NaN if unknown; None from a source without them: they
-    #: are computed from the velocities
-    accelerations: Floats | None = None
-    #: (N,) uint8, which numbers the source does not have: the sum of DERIVED_VELOCITY (from
-    #: positions) and DERIVED_SIZE (of the class); None for none
-    derived: npt.NDArray[np.uint8] | None = None
-    extension: Extension | None = None
-    #: whether ``game_time`` was never rounded to a 32-bit number
-    has_exact_time: bool = False
-    #: a number that no other frame of the simulator has, None for none: if two frames have the
-    #: same ``game_time``, it shows whether the second one is the first again or another run
-    identity: int | None = None
-    #: (N,) int64, ids of the actors in the source, 0 to 2^32 - 1, -1 for an actor without a usable
-    #: one; None from a source without ids
-    ids: Rows | None = None
-    #: those that are not actors, None if the source has none
-    traffic_lights: TrafficLights | None = None
-    #: the lines of the map so far, the same object until there are more; empty from most sources
-    map_lines: tuple[MapLine, ...] = ()
-    #: OpenDRIVE document of the map, '' from most sources
-    open_drive: str = ''
-    #: (N,) int8, turn signals: INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT, INDICATORS_BOTH,
-    #: or INDICATORS_UNKNOWN; None from a source without them
-    indicators: npt.NDArray[np.int8] | None = None
+    generation: str = row('frame', '', "schema of a simulator's frames, or the simulator's name")
+    game_time: float = row('frame', '', 'time since the simulation started, NaN: none', unit='s')
+    time: int = row('frame', '', 'time since the Unix epoch, 0: none', unit='s',
+                    part='time and sample_count')
+    sample_count: int = row('frame', '', '0: none', part='time and sample_count')
+    names: Texts = row('actor', TEXT, 'raw names')
+    kinds: Kinds = row('actor', 'u1', 'see Kind')
+    tags: tuple[Texts, ...] = row('actor', TEXTS, 'tags as sent')
+    kinematics: Floats = row('actor', 'f8', 'block of the numbers below', width=13)
+    lanes: Lanes = row('frame', '', 'of the actors that have one', part='lane states')
+    boxes: Boxes | None = row('frame', '', 'None: not decoded', default=None, part='*')
+    wheels: Wheels | None = row('frame', '', 'None: not decoded', default=None, part='*')
+    inputs: Floats | None = actor('f8', 'throttle 0..1, brake 0..1, steering -1..1 (+ = left), '
+                                  'steering angle (rad, + = left)', columns='', width=4,
+                                  part='pedals and steering')
+    colors: Texts | None = actor(TEXT, "paint, '' if unknown", columns='',
+                                 part='colors and replay classes')
+    replay_classes: Texts | None = actor(TEXT, "blueprint, '' if unknown", columns='',
+                                         part='colors and replay classes')
+    forward_speed: Floats | None = actor(
+        'f8', "along the actor's own x axis, where the source measures only this component: then "
+        'all velocities are NaN', columns='', unit='m/s', part='')
+    accelerations: Floats | None = actor(
+        'f8', "the source's, else central difference of the velocity, global axes",
+        columns='ax ay az', unit='m/s2')
+    derived: Kinds | None = actor(
+        'u1', "what is not the source's: velocity (from positions), size (of the class)",
+        part='which velocities and sizes are derived')
+    extension: Extension | None = row('frame', '', 'data of one simulator', default=None,
+                                      part='what only this simulator sends')
+    has_exact_time: bool = row('frame', '', 'whether game_time was never rounded to 32 bits',
+                               default=False)
+    # If two frames have the same game_time, it shows whether the second one is another run.
+    identity: int | None = row('frame', '', 'a number that no other frame of the simulator has',
+                               default=None)
+    ids: Rows | None = actor('i8', 'ids in the source, -1 for an actor without a usable one',
+                             columns='', unknown=-1, bounds=(-1, MAX_ID))
+    traffic_lights: TrafficLights | None = row('frame', '', 'lights that are not actors',
+                                               default=None, part='*')
+    map_lines: tuple[MapLine, ...] = row(
+        'frame', '', 'lines of the map so far, the same object until there are more', default=(),
+        part='the map')
+    open_drive: str = row('frame', '', 'document of the map', default='',
+                          part='the OpenDRIVE document')
+    indicators: npt.NDArray[np.int8] | None = actor(
+        'i1', 'turn signals: INDICATORS_OFF, _LEFT, _RIGHT, _BOTH or _UNKNOWN', columns='',
+        unknown=INDICATORS_UNKNOWN, part='turn signals')
+    position_xyz = View[Floats]('kinematics', 0, 'x y z', 'position of the origin, global frame',
+                                'm')
+    orientation_xyzw = View[Floats]('kinematics', 3, 'qx qy qz qw',
+                                    'orientation, global frame, not normalized')
+    velocity_xyz = View[Floats]('kinematics', 7, 'vx vy vz',
+                                'velocity of the origin, axes of the global frame', 'm/s')
+    angular_velocity_xyz = View[Floats]('kinematics', 10, 'wx wy wz',
+                                        'angular velocity, axes of the global frame', 'rad/s')
     _bodies: Bodies | None = field(default=None, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """
-        Check that all parts have the same N actors, and make the arrays read-only.
-
-        :raises StateError: on unequal lengths or a wrong shape.
-        """
-        n_actors = len(self.names)
-        if self.kinematics.shape != (n_actors, 13):
-            raise StateError('kinematics', f'shape {self.kinematics.shape}', f'({n_actors}, 13)')
-        if len(self.kinds) != n_actors or len(self.tags) != n_actors:
-            raise StateError('kinds, tags', f'{len(self.kinds)}, {len(self.tags)} entries',
-                             f'{n_actors}, one per actor')
-        _freeze(self.kinds, self.kinematics)
-        for name, column, shape in (('inputs', self.inputs, (n_actors, 4)),
-                                    ('forward_speed', self.forward_speed, (n_actors,)),
-                                    ('ids', self.ids, (n_actors,)),
-                                    ('derived', self.derived, (n_actors,)),
-                                    ('indicators', self.indicators, (n_actors,)),
-                                    ('accelerations', self.accelerations, (n_actors, 3))):
-            if column is not None:
-                if column.shape != shape:
-                    raise StateError(name, f'shape {column.shape}', str(shape))
-                _freeze(column)
-        if self.ids is not None and n_actors and not (
-                self.ids.min() >= -1 and self.ids.max() <= MAX_ID):
-            raise StateError('ids', f'{self.ids.min()} to {self.ids.max()}', f'-1 to {MAX_ID}')
 
     @property
     def n_actors(self) -> int:
@@ -525,26 +394,6 @@ class Frame:
             raise StateError('names', f'no actor {name!r}',
                              f'a name in frame.names{near_names([name], self.names)}')
         return self.names.index(name)
-
-    @property
-    def position_xyz(self) -> Floats:
-        """(N, 3) float64, meters, global frame."""
-        return self.kinematics[:, 0:3]
-
-    @property
-    def orientation_xyzw(self) -> Floats:
-        """(N, 4) float64, global frame, not normalized."""
-        return self.kinematics[:, 3:7]
-
-    @property
-    def velocity_xyz(self) -> Floats:
-        """(N, 3) float64, m/s, axes of the global frame."""
-        return self.kinematics[:, 7:10]
-
-    @property
-    def angular_velocity_xyz(self) -> Floats:
-        """(N, 3) float64, rad/s, axes of the global frame."""
-        return self.kinematics[:, 10:13]
 
     @property
     def acceleration_xyz(self) -> Floats:
@@ -651,18 +500,17 @@ class Frame:
         rows = np.asarray(rows, np.int64)
         new_row = np.full(self.n_actors, -1, np.int64)
         new_row[rows] = np.arange(len(rows))
-        parts: dict[str, Any] = {name: _take(column, rows) for name in (
-            'names', 'kinds', 'tags', 'kinematics', 'inputs', 'forward_speed', 'accelerations',
-            'derived', 'ids', 'indicators')
-            if (column := getattr(self, name)) is not None}
-        parts |= {name: _select_part(part, new_row) for name in ('lanes', 'boxes', 'wheels')
-                  if (part := getattr(self, name)) is not None}
-        if self.appearance is not None:
-            parts['appearance'] = Appearance(_take(self.appearance.colors, rows),
-                                             _take(self.appearance.replay_classes, rows))
+        columns = self.taken(rows)
+        columns |= {name: part.of_actors(new_row) for name in ('lanes', 'boxes', 'wheels')
+                    if (part := getattr(self, name)) is not None}
         if self.extension is not None:
-            parts['extension'] = self.extension.select(rows)
-        return replace(self, **parts)
+            columns['extension'] = self.extension.select(rows)
+        return replace(self, **columns)
+
+
+# Names of the fields that not every format carries.
+EVERY_PART = frozenset(field.name for kind in (Frame, Lanes) for field in rows_of(kind)
+                       if field.part)
 
 
 def speed_along(frame: Frame, row: int) -> float:
@@ -689,25 +537,3 @@ def climb_of(frame: Frame, row: int) -> float:
 def _forward(frame: Frame, row: int) -> Floats:
     forward: Floats = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
     return forward
-
-
-Part = TypeVar('Part', Boxes, Wheels, Lanes)
-
-
-def _select_part(part: Part, new_row: Rows) -> Part:
-    """Keep the entries whose actor stays; ``new_row`` maps old rows to new ones, -1 = removed."""
-    actor = new_row[part.actor]
-    keep = np.flatnonzero(actor >= 0)
-    columns: dict[str, Any] = {
-        column.name: _take(getattr(part, column.name), keep) for column in fields(part)
-        if column.name not in ('actor', 'road_names')}
-    return replace(part, actor=actor[keep], **columns)
-
-
-Column = TypeVar('Column', npt.NDArray[Any], tuple[Any, ...])
-
-
-def _take(column: Column, keep: Rows) -> Column:
-    if isinstance(column, tuple):
-        return tuple([column[i] for i in keep])
-    return column[keep]

@@ -202,7 +202,7 @@ class Reference:
                 ('throttle', 'brake', 'steering', 'steering_angle'),
                 map(float, frame.inputs[i]), strict=True))),
             has_control_state=i in self.lane_of, control_state=self.lane(i),
-            color=frame.appearance.colors[i], replay_class=frame.appearance.replay_classes[i])
+            color=frame.colors[i], replay_class=frame.replay_classes[i])
 
     def actors(self):
         return new('state_sensor_ros/msg/ActorArray',

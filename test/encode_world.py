@@ -17,7 +17,6 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.frame import (
-    Appearance,
     Boxes,
     Frame,
     Lanes,
@@ -87,7 +86,7 @@ def make_frame(names=('car',), kinematics=None, kinds=None, tags=None, **parts):
     content = {
         'lanes': no_lanes(), 'boxes': no_boxes(), 'wheels': no_wheels(),
         'inputs': np.full((n_actors, 4), np.nan),
-        'appearance': Appearance(('',) * n_actors, ('',) * n_actors), **parts}
+        'colors': ('',) * n_actors, 'replay_classes': ('',) * n_actors, **parts}
     return Frame(
         generation='v2', game_time=12.5, time=1_600_000_000, sample_count=40, names=tuple(names),
         kinds=np.array([1] * n_actors if kinds is None else kinds, np.uint8),
@@ -128,7 +127,7 @@ def two_actors():
                       (0.0, 0.0, 0.0, 1.0)]),
             wheel < 3, wheel < 3, np.array([10.0, 11.0, 12.0, np.nan])),
         inputs=np.array([(0.5, 0.0, -0.125, np.nan), (np.nan,) * 4]),
-        appearance=Appearance(('red', ''), ('vehicle.sedan', '')))
+        colors=('red', ''), replay_classes=('vehicle.sedan', ''))
 
 
 def exact_actors():
@@ -179,8 +178,8 @@ class Chance:
             self.names, kinematics, rng.integers(0, 2, n_actors), tuple(tags),
             lanes=self._lanes(), boxes=self._boxes(), wheels=self._wheels(),
             inputs=rng.random((n_actors, 4)),
-            appearance=Appearance(tuple(str(rng.choice(['red', ''])) for _ in self.names),
-                                  ('bp',) * n_actors))
+            colors=tuple(str(rng.choice(['red', ''])) for _ in self.names),
+            replay_classes=('bp',) * n_actors)
 
     def some(self):
         """Return some of the names that are there, to subscribe to topics of their own."""

@@ -377,15 +377,14 @@ def _repeated_key(payload: bytes | bytearray) -> str:
 
 def _parts(frame: Frame) -> list[str]:
     """Return the names of the parts that a frame has."""
-    boxes, wheels, inputs, appearance = frame.boxes, frame.wheels, frame.inputs, frame.appearance
+    boxes, wheels, inputs = frame.boxes, frame.wheels, frame.inputs
     has_part = {
         'boxes': boxes is not None and len(boxes.actor) > 0,
         'lanes': len(frame.lanes.actor) > 0,
         'wheels': wheels is not None and len(wheels.actor) > 0,
         'wheel positions': wheels is not None and bool(wheels.position_known.any()),
         'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
-        'appearance': appearance is not None and any(
-            appearance.colors + appearance.replay_classes),
+        'appearance': any((frame.colors or ()) + (frame.replay_classes or ())),
         'derived velocities': bool(frame.is_derived(DERIVED_VELOCITY).any()),
         'assumed sizes': bool(frame.is_derived(DERIVED_SIZE).any()),
         'sample counts': frame.sample_count > 0,

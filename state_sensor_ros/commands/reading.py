@@ -17,11 +17,11 @@ import math
 from typing import TypeVar
 
 from state_sensor_ros.commands.printing import print_line, progress_bar
-from state_sensor_ros.files.formats import IN_BAGS
 from state_sensor_ros.files.recording import Losses, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, PAYLOAD, Recording
 from state_sensor_ros.payloads import UNDECLARED
+from state_sensor_ros.topics.state_frame import carried
 
 Item = TypeVar('Item')
 _REPEATED = 'repeated_frame'
@@ -94,7 +94,7 @@ class Warnings:
 
     def __init__(self, name: str) -> None:
         self.place = ''
-        self.losses = Losses('a bag', IN_BAGS)
+        self.losses = Losses('a bag', carried())
         self._name = name
         self.faults = FaultList()
 

@@ -17,7 +17,9 @@ from importlib import import_module
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.fields import rows_of
 from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
 
@@ -26,19 +28,6 @@ if TYPE_CHECKING:
 
     from state_sensor_ros.files.frame_selection import FrameSelector
     from state_sensor_ros.files.recording import FrameWriter, PayloadWriter, RecordingReader
-
-# Parts of a frame that not every format carries.
-ACCELERATIONS, LANES, ROADS = 'accelerations', 'lane states', 'names of roads'
-DERIVED = 'which velocities and sizes are derived'
-LIGHTS, MAP, OPEN_DRIVE = 'traffic lights', 'the map', 'the OpenDRIVE document'
-EXTENSION = 'what only this simulator sends'
-BOXES, WHEELS, COLORS = 'boxes', 'wheels', 'colors and replay classes'
-INPUTS = 'pedals and steering'
-IDS, INDICATORS, CLOCK = 'ids', 'turn signals', 'time and sample_count'
-# Of a bag: as members of ~/frame or as topics beside it.
-IN_BAGS = frozenset((BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK, LANES, ROADS, LIGHTS, MAP,
-                     OPEN_DRIVE, EXTENSION))
-EVERY_PART = IN_BAGS | {ACCELERATIONS, DERIVED, INDICATORS}
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 
@@ -98,7 +87,7 @@ class Format:
     are written by the pipeline of the node into ``storage``); ``command`` that writes it;
     ``generations`` schemas of its frames, the newest first, values of the option --generation;
     ``reads`` and ``writes`` names of the options that the reader and the writer use. ``carries``
-    names of the parts of frames that it holds (``files/recording.py``), EVERY_PART if the writer
+    names of the fields of frames that it holds (``fields.py``), EVERY_PART if the writer
     itself names what it drops; commands warn of all others.
 
     ``recognized_by`` names, in the same way, a function that returns whether an existing Path is
@@ -216,7 +205,8 @@ _BAG_WRITES = frozenset(('clock', 'name', 'namespace', 'ego_tag', 'outputs'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
 _TABLE_WRITER = f'{_FILES}.tables.table_output:TableOutput'
 _TABLE_WRITES = frozenset(('columns', 'ego_tag'))
-_IN_TABLES = frozenset((ACCELERATIONS, BOXES, DERIVED, IDS, LANES, ROADS))
+_IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
+    field.name for field in rows_of(Frame) if field.columns}
 _DRAWN = frozenset(('color', 'title', 'names', 'map', 'ego_tag'))
 
 BAG = Format(

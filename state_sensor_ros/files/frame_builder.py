@@ -26,7 +26,6 @@ import numpy.typing as npt
 from state_sensor_ros.classes import Kind
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import (
-    Appearance,
     Boxes,
     Floats,
     Frame,
@@ -130,7 +129,6 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     kinematics[:, 3:7] = _orientations(roll_pitch_yaw, orientation_xyzw, n_actors)
     kinematics[:, 7:10] = _rows('velocity_xyz', velocity_xyz, n_actors, 3)
     kinematics[:, 10:13] = _rows('angular_velocity_xyz', angular_velocity_xyz, n_actors, 3)
-    blank = ('',) * n_actors
     boxes = NO_BOXES if size_xyz is None else _boxes(
         kinematics, _rows('size_xyz', size_xyz, n_actors, 3),
         None if box_center_xyz is None else _rows('box_center_xyz', box_center_xyz, n_actors, 3))
@@ -139,7 +137,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
         np.where(np.broadcast_to(is_vehicle, n_actors), Kind.VEHICLE, Kind.OBJECT).astype(
             np.uint8),
         ((),) * n_actors if tags is None else tuple(map(tuple, tags)), kinematics, lanes, boxes,
-        wheels, _rows('inputs', inputs, n_actors, 4), Appearance(blank, blank),
+        wheels, _rows('inputs', inputs, n_actors, 4),
         has_exact_time=True, ids=None if ids is None else np.array(ids, np.int64),
         derived=None if derived is None else np.array(derived, np.uint8),
         traffic_lights=traffic_lights, map_lines=map_lines)

@@ -18,26 +18,8 @@ import math
 import pickle
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-import numpy as np
-
 from state_sensor_ros.errors import reading, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.formats import (
-    ACCELERATIONS,
-    BOXES,
-    CLOCK,
-    COLORS,
-    DERIVED,
-    EXTENSION,
-    IDS,
-    INDICATORS,
-    INPUTS,
-    LANES,
-    LIGHTS,
-    MAP,
-    OPEN_DRIVE,
-    ROADS,
-    WHEELS,
-)
+from state_sensor_ros.fields import parts_of
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import EVERYTHING, Frame, Needs
 from state_sensor_ros.payloads import FrameDecoder, FrameLike, Packet, packet_of, PayloadDecoder
@@ -297,6 +279,8 @@ class ResumableFile(FrameFile):
 class Losses:
     """What a format does not carry of the frames that are written."""
 
+    # carried: names of the fields of frames that it carries.
+
     def __init__(self, name: str, carried: frozenset[str]) -> None:
         self._name, self._carried = name, carried
         self._lost: dict[str, None] = {}
@@ -304,34 +288,12 @@ class Losses:
     def add(self, frame: Frame) -> None:
         """Take note of the parts of a frame."""
         self._lost.update(dict.fromkeys(
-            part for part in parts_of(frame) if part not in self._carried))
+            field.part for field in parts_of(frame) if field.name not in self._carried))
 
     @property
     def lines(self) -> list[str]:
         """One line, or none if nothing was lost."""
         return [f'{self._name} does not carry: {", ".join(self._lost)}'] if self._lost else []
-
-
-def parts_of(frame: Frame) -> list[str]:
-    """Return the names of the parts of a frame, if it was decoded with all of them."""
-    inputs, appearance = frame.inputs, frame.appearance
-    found = {
-        BOXES: bool(frame.boxes),
-        WHEELS: bool(frame.wheels),
-        INPUTS: inputs is not None and bool(np.isfinite(inputs).any()),
-        COLORS: appearance is not None and any(appearance.colors + appearance.replay_classes),
-        IDS: frame.ids is not None,
-        INDICATORS: frame.indicators is not None,
-        CLOCK: frame.time > 0 or frame.sample_count > 0,
-        ACCELERATIONS: frame.accelerations is not None,
-        DERIVED: frame.derived is not None,
-        LANES: len(frame.lanes.actor) > 0,
-        ROADS: bool(frame.lanes.road_names),
-        LIGHTS: frame.traffic_lights is not None,
-        MAP: bool(frame.map_lines),
-        OPEN_DRIVE: bool(frame.open_drive),
-        EXTENSION: frame.extension is not None}
-    return [part for part, is_there in found.items() if is_there]
 
 
 class FrameWriter(Output):

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.frame import (
-    Appearance,
     Boxes,
     Floats,
     Frame,
@@ -114,7 +113,7 @@ def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
         boxes=_with_boxes(frame.boxes or NO_BOXES, rows, false_positives),
         inputs=None if frame.inputs is None else np.concatenate(
             (frame.inputs, np.full((n_false, 4), np.nan))),
-        appearance=None if frame.appearance is None else Appearance(
-            (*frame.appearance.colors, *blank), (*frame.appearance.replay_classes, *blank)),
+        colors=None if frame.colors is None else (*frame.colors, *blank),
+        replay_classes=None if frame.replay_classes is None else (*frame.replay_classes, *blank),
         # It has the actors of the simulator alone.
         extension=None)

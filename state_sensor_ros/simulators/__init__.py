@@ -36,15 +36,7 @@ from state_sensor_ros.errors import (
     TruncatedError,
     UnreachableError,
 )
-from state_sensor_ros.files.formats import (
-    ACCELERATIONS,
-    BOXES,
-    EVERY_PART,
-    Format,
-    IDS,
-    ReadOptions,
-    WriteOptions,
-)
+from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
 from state_sensor_ros.files.frame_builder import (
     ActorLane,
     ActorWheel,
@@ -55,6 +47,7 @@ from state_sensor_ros.files.frame_builder import (
 from state_sensor_ros.files.recording import FrameFile, FrameWriter, RecordedFrame, RecordingReader
 from state_sensor_ros.frame import (
     Boxes,
+    EVERY_PART,
     EVERYTHING,
     Frame,
     FRONT_LEFT,
@@ -121,8 +114,8 @@ from state_sensor_ros.source import Health, Source, SourceState
 from state_sensor_ros.texts import counted, one_line
 
 __all__ = [
-    'ACCELERATIONS', 'BOXES', 'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'EVERY_PART',
-    'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG', 'IDS', 'IGNORED', 'INDICATORS_BOTH',
+    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'EVERY_PART',
+    'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG', 'IGNORED', 'INDICATORS_BOTH',
     'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT', 'INDICATORS_UNKNOWN',
     'LIGHT_CIRCLE', 'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE',
     'MISSING', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',

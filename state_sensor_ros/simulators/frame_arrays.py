@@ -11,7 +11,6 @@
 from state_sensor_ros.bodies import are_lengths
 from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import (
-    Appearance,
     Bools,
     DERIVED_SIZE,
     DERIVED_VELOCITY,
@@ -57,7 +56,7 @@ from state_sensor_ros.rotations import (
 
 __all__ = [
     'CONJUGATE_XYZW', 'DEFAULT_UNITS', 'DERIVED_SIZE', 'DERIVED_VELOCITY', 'KIND_OBJECT',
-    'KIND_VEHICLE', 'MAX_ID', 'NO_LANES', 'NO_SOURCE_ID', 'NO_WHEELS', 'Appearance', 'Bools',
+    'KIND_VEHICLE', 'MAX_ID', 'NO_LANES', 'NO_SOURCE_ID', 'NO_WHEELS', 'Bools',
     'Floats', 'Ints', 'Kinds', 'Rows', 'are_lengths', 'body_from_global', 'common_ends',
     'from_rep103_boxes', 'from_rep103_inputs',
     'from_rep103_kinematics', 'from_rep103_road_s', 'from_rep103_rotator', 'from_rep103_wheels',

@@ -8,19 +8,10 @@
 # language governing permissions and limitations under the License.
 """Files of recordings: opening, compressed files, MCAP, outputs that appear when complete."""
 
+from state_sensor_ros.fields import parts_of
 from state_sensor_ros.files.bags.bag_repair import can_repair
-from state_sensor_ros.files.formats import (
-    BOXES,
-    CLOCK,
-    COLORS,
-    IDS,
-    INPUTS,
-    LANES,
-    WHEELS,
-)
 from state_sensor_ros.files.frame_selection import FrameSelector
 from state_sensor_ros.files.recording import (
-    parts_of,
     PERIOD_S,
     ResumableFile,
     STANDARD_INPUT,
@@ -54,8 +45,8 @@ from state_sensor_ros.simulators.opening import (
 from state_sensor_ros.source import MAX_GAP_S
 
 __all__ = [
-    'BOXES', 'CLOCK', 'COLORS', 'DEFAULT_LIMITS', 'IDS', 'INPUTS', 'LANES', 'MAX_GAP_S',
-    'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'WHEELS', 'BagError', 'BagLimits',
+    'DEFAULT_LIMITS', 'MAX_GAP_S',
+    'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'BagError', 'BagLimits',
     'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'ResumableFile', 'TagRule',
     'TimedRecording', 'WholeFile', 'WholeFolder', 'can_repair', 'check_regular',
     'closed_on_failure', 'compression_of', 'copy_beginning', 'decompressed', 'format_of',

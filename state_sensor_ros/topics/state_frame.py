@@ -6,17 +6,39 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/frame: everything in a frame in one message, and whether its clock advanced or not."""
+"""
+~/frame: everything in a frame in one message; and a frame from this message.
+
+A column of actors whose name is a member of ActorState is written and read without a line here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
-from state_sensor_ros.frame import EVERYTHING, Needs, Wheels
+from state_sensor_ros.fields import Field, rows_of, TEXT
+from state_sensor_ros.frame import (
+    Boxes,
+    EVERY_PART,
+    EVERYTHING,
+    Floats,
+    Frame,
+    Lanes,
+    MapLine,
+    Needs,
+    NO_ROADS,
+    Rows,
+    TrafficLights,
+    Wheels,
+)
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
@@ -25,6 +47,11 @@ from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
+_ACTOR = 'state_sensor_ros/msg/ActorState'
+_INPUTS = ('throttle', 'brake', 'steering', 'steering_angle')
+# Members that have another name, or another form, than the column of actors.
+_MEMBERS = {'colors': 'color', 'replay_classes': 'replay_class'}
+_OF_THEIR_OWN = ('names', 'kinds', 'tags', 'kinematics', 'inputs', 'forward_speed', 'ids')
 
 # As received: game time, time; sample count; of actors pose and twist; of boxes center,
 # orientation, edge lengths, scale; of wheels pose, speed; of actors throttle, brake, steering,
@@ -38,8 +65,24 @@ RAW_WHEEL = Table('raw wheel', np.float64, 8)
 RAW_INPUTS = Table('raw inputs', np.float64, 4)
 
 # Fields of a WheelState that are not patched.
-_WHEEL = np.dtype([('wheel', 'u1'), ('position_known', '?'), ('orientation_known', '?'),
-                   ('source_id', '<i4')])
+_WHEEL = np.dtype([(field.name, field.dtype) for field in rows_of(Wheels)
+                   if field.dtype != 'f8' and field.name != 'actor'])
+
+
+@lru_cache(maxsize=1)
+def members() -> Mapping[str, Field]:
+    """Return the columns of actors that are members of ActorState as such, by these."""
+    defined = {member.name for member in load_definitions()[_ACTOR]}
+    return {name: field for field in rows_of(Frame)
+            if field.level == 'actor' and field.name not in _OF_THEIR_OWN
+            and (name := _MEMBERS.get(field.name, field.name)) in defined}
+
+
+def carried() -> frozenset[str]:
+    """Return the names of the fields that a bag carries, in ~/frame or in a topic beside it."""
+    others = {field.name for field in rows_of(Frame) if field.level == 'actor'
+              and field.name not in _OF_THEIR_OWN}
+    return EVERY_PART - others | {field.name for field in members().values()}
 
 
 class StateFrameEncoder(TopicEncoder):
@@ -50,14 +93,16 @@ class StateFrameEncoder(TopicEncoder):
     uses_lanes = True
 
     def set_up(self, settings: Settings) -> None:
+        self._texts = {name: field for name, field in members().items() if field.dtype == TEXT}
+        self._tables = {name: (field, Table(
+            f'raw {name}', np.dtype(field.dtype).type, field.width or 1))
+            for name, field in members().items() if field.is_array}
         self._head_template = self.message(FRAME_TOPIC.type_name, {
             'header': header(settings.global_frame), 'generation': Given('generation'),
             'game_time': Slot(RAW_GAME_TIME, 0), 'time': Slot(RAW_TIME, 0),
             'sample_count': Slot(RAW_COUNT, 0)})
         # Index 1 for an actor with a lane state.
-        self._actors = [
-            self.element('state_sensor_ros/msg/ActorState', _actor(has_lane))
-            for has_lane in (False, True)]
+        self._actors = [self.element(_ACTOR, self._actor(has_lane)) for has_lane in (False, True)]
         self._head = MessageInstance(self._head_template, {'generation': ''})
         self._elements = PerActor(self._element)
         self._buffer = PatchBuffer(is_array=True)
@@ -70,21 +115,21 @@ class StateFrameEncoder(TopicEncoder):
         return EVERYTHING
 
     def key(self, now: FrameToSend) -> object:
-        """Return what the bytes depend on: boxes, wheels and appearance without their numbers."""
+        """Return what the bytes depend on: boxes, wheels and texts without their numbers."""
         frame = now.frame
-        boxes, wheels, appearance = frame.boxes, frame.wheels, frame.appearance
-        if boxes is None or wheels is None or appearance is None:
+        boxes, wheels = frame.boxes, frame.wheels
+        if boxes is None or wheels is None:
             return None
         return (frame.generation, boxes.actor.tobytes(), boxes.names, wheels.actor.tobytes(),
                 wheels.wheel.tobytes(), wheels.source_id.tobytes(),
                 wheels.position_known.tobytes(), wheels.orientation_known.tobytes(),
-                appearance.colors, appearance.replay_classes)
+                *[getattr(frame, field.name) for field in self._texts.values()])
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the message; there is none if a part of the frame is not decoded."""
         frame, actor_list = now.frame, now.actor_list
-        boxes, wheels, appearance = frame.boxes, frame.wheels, frame.appearance
-        if boxes is None or wheels is None or appearance is None or frame.inputs is None:
+        boxes, wheels = frame.boxes, frame.wheels
+        if boxes is None or wheels is None or frame.inputs is None:
             return []
         if self._head.values['generation'] != frame.generation:
             self._head = MessageInstance(self._head_template, {'generation': frame.generation})
@@ -96,8 +141,8 @@ class StateFrameEncoder(TopicEncoder):
             actor_list, Column(actor_list.kinds), Column(actor_list.tags),
             Column(boxes.names, first_box),
             Column(_constants(wheels), first_wheel * _WHEEL.itemsize),
-            Column(has_lane.tobytes()), Column(appearance.colors),
-            Column(appearance.replay_classes))
+            Column(has_lane.tobytes()),
+            *[Column(_known(frame, field)) for field in self._texts.values()])
         self._buffer.update([self._head, *elements])
         return [MessageBlock(self._buffer, {}, self.topics)]
 
@@ -119,33 +164,42 @@ class StateFrameEncoder(TopicEncoder):
                     RAW_TIME: np.array(((frame.time,),), np.int64),
                     RAW_COUNT: np.array(((frame.sample_count,),), np.uint32),
                     RAW_ACTOR: actors, RAW_INPUTS: frame.inputs, RAW_BOX: boxes.rows,
-                    RAW_WHEEL: raw_wheels}
+                    RAW_WHEEL: raw_wheels,
+                    **{table: _known(frame, field).reshape(-1, table.width)
+                       for field, table in self._tables.values()}}
 
     def _element(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
-        kind, tags, box_names, wheels, has_lane, color, replay_class = appearance
+        kind, tags, box_names, wheels, has_lane, *texts = appearance
         return MessageInstance(self._actors[has_lane], {
             'name': actor.name, 'frame_id': actor.frame_id, 'id': actor.id, 'kind': kind,
             'tags': tags, 'boxes': [{'name': name} for name in box_names],
             'wheels': [dict(zip(_WHEEL.names or (), wheel, strict=True))
                        for wheel in np.frombuffer(wheels, _WHEEL).tolist()],
-            'color': color, 'replay_class': replay_class})
+            **dict(zip(self._texts, texts, strict=True))})
+
+    def _actor(self, has_lane: bool) -> Fields:
+        names = ('name', 'frame_id', 'id', 'kind', 'tags', *self._texts)
+        lane_state: Fields = {'has_control_state': True, 'control_state': lane()} \
+            if has_lane else {}
+        return {
+            **{name: Given(name) for name in names},
+            'pose': pose(RAW_ACTOR), 'twist': twist(RAW_ACTOR, 7),
+            'oriented_bounding_boxes': Each('boxes', {
+                'name': Given('name'), 'pose': pose(RAW_BOX), 'size': xyz(RAW_BOX, 7),
+                'scale': xyz(RAW_BOX, 10)}),
+            'wheels': Each('wheels', {
+                **{name: Given(name) for name in _WHEEL.names or ()},
+                'pose': pose(RAW_WHEEL), 'speed': Slot(RAW_WHEEL, 7)}),
+            'inputs': {name: Slot(RAW_INPUTS, i) for i, name in enumerate(_INPUTS)},
+            **{name: [Slot(table, i) for i in range(field.width)] if field.width
+               else Slot(table, 0) for name, (field, table) in self._tables.items()},
+            **lane_state}
 
 
-def _actor(has_lane: bool) -> Fields:
-    names = ('name', 'frame_id', 'id', 'kind', 'tags', 'color', 'replay_class')
-    lane_state: Fields = {'has_control_state': True, 'control_state': lane()} if has_lane else {}
-    return {
-        **{name: Given(name) for name in names},
-        'pose': pose(RAW_ACTOR), 'twist': twist(RAW_ACTOR, 7),
-        'oriented_bounding_boxes': Each('boxes', {
-            'name': Given('name'), 'pose': pose(RAW_BOX), 'size': xyz(RAW_BOX, 7),
-            'scale': xyz(RAW_BOX, 10)}),
-        'wheels': Each('wheels', {
-            **{name: Given(name) for name in _WHEEL.names or ()},
-            'pose': pose(RAW_WHEEL), 'speed': Slot(RAW_WHEEL, 7)}),
-        'inputs': {name: Slot(RAW_INPUTS, i) for i, name in enumerate(
-            ('throttle', 'brake', 'steering', 'steering_angle'))},
-        **lane_state}
+def _known(frame: Frame, field: Field) -> Any:  # noqa: ANN401
+    """Return a column of a frame; of a frame without it, one of unknown values."""
+    column = getattr(frame, field.name)
+    return field.unknowns(frame.n_actors) if column is None else column
 
 
 def _constants(wheels: Wheels) -> bytes:
@@ -154,3 +208,99 @@ def _constants(wheels: Wheels) -> bytes:
     for name in _WHEEL.names or ():
         table[name] = getattr(wheels, name)
     return table.tobytes()
+
+
+# rosbags generates message classes at run time; they have no static type.
+def frame_of(message: Any, road_names: Mapping[int, str] = NO_ROADS,  # noqa: ANN401
+             map_lines: tuple[MapLine, ...] = (), open_drive: str = '',
+             lights: Any | None = None) -> Frame:  # noqa: ANN401
+    """
+    Return the frame of a StateFrame.
+
+    :param message: the StateFrame as an object with a member for each field, as rosbags makes it.
+    :param road_names: names of the roads of all frames by their numbers.
+    :param map_lines: the map of all frames.
+    :param open_drive: its document.
+    :param lights: the TrafficLightStateArray of the same stamp.
+    """
+    actors = message.actors
+    rows, forward_speed = _rows([(*_pose(actor.pose), *_xyz(actor.twist.linear),
+                                  *_xyz(actor.twist.angular)) for actor in actors], 13), None
+    if np.isnan(rows[:, 8:]).all() and np.isfinite(rows[:, 7]).any():
+        # A speed alone is along the actor's x axis, not that of the global frame (ActorState.msg).
+        forward_speed = rows[:, 7].copy()
+        rows[:, 7:] = np.nan
+    return Frame(
+        generation=message.generation, game_time=message.game_time, time=message.time,
+        sample_count=message.sample_count, names=tuple([actor.name for actor in actors]),
+        kinds=np.array([actor.kind for actor in actors], np.uint8),
+        tags=tuple([tuple(actor.tags) for actor in actors]),
+        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors, road_names),
+        boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
+        wheels=_wheels(*_owned(actors, 'wheels')),
+        inputs=_rows([[getattr(actor.inputs, name) for name in _INPUTS] for actor in actors], 4),
+        ids=np.array([actor.id for actor in actors], np.int64),
+        traffic_lights=None if lights is None else _traffic_lights(lights.traffic_lights),
+        map_lines=map_lines, open_drive=open_drive,
+        **{field.name: _column(actors, name, field) for name, field in members().items()})
+
+
+def _column(of: Sequence[Any], name: str, field: Field) -> Any:  # noqa: ANN401
+    values = [getattr(each, name) for each in of]
+    if not field.is_array:
+        return tuple(values)
+    return np.array(values, field.dtype).reshape(
+        (len(of), field.width) if field.width else len(of))
+
+
+def _traffic_lights(lights: Sequence[Any]) -> TrafficLights:
+    return TrafficLights(
+        np.array([light.id for light in lights], np.int64),
+        tuple([light.name for light in lights]),
+        np.array([light.state for light in lights], np.uint8),
+        _rows([_pose(light.pose) for light in lights], 7))
+
+
+def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
+    """Return (N,) index of the actor of each part, and the N parts of all actors."""
+    parts = [getattr(actor, part) for actor in actors]
+    counts = np.array([len(actor_parts) for actor_parts in parts], np.int64)
+    return np.repeat(np.arange(len(parts)), counts), list(chain.from_iterable(parts))
+
+
+def _lanes(actors: Sequence[Any], road_names: Mapping[int, str]) -> Lanes:
+    rows = [i for i, actor in enumerate(actors) if actor.has_control_state]
+    states = [actors[i].control_state for i in rows]
+    return Lanes(
+        np.array(rows, np.int64),
+        np.array([(state.lane_change_left, state.lane_change_right) for state in states],
+                 np.bool_).reshape(-1, 2),
+        np.array([(state.road_id, state.section_id, state.lane_id) for state in states],
+                 np.int32).reshape(-1, 3),
+        np.array([state.s for state in states], np.float64), road_names)
+
+
+def _boxes(owners: Rows, boxes: Sequence[Any]) -> Boxes:
+    rows = _rows([(*_pose(box.pose), *_xyz(box.size), *_xyz(box.scale)) for box in boxes], 13)
+    return Boxes(owners, tuple([box.name for box in boxes]), rows)
+
+
+def _wheels(owners: Rows, wheels: Sequence[Any]) -> Wheels:
+    poses = _rows([_pose(wheel.pose) for wheel in wheels], 7)
+    others = {field.name: _column(wheels, field.name, field) for field in rows_of(Wheels)
+              if field.name != 'actor' and not field.width}
+    return Wheels(owners, position_xyz=poses[:, :3], orientation_xyzw=poses[:, 3:], **others)
+
+
+def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401
+    return vector.x, vector.y, vector.z
+
+
+def _pose(pose: Any) -> tuple[float, ...]:  # noqa: ANN401
+    position, orientation = pose.position, pose.orientation
+    return (position.x, position.y, position.z,
+            orientation.x, orientation.y, orientation.z, orientation.w)
+
+
+def _rows(rows: Iterable[Iterable[float]], n_columns: int) -> Floats:
+    return np.array(list(rows), np.float64).reshape(-1, n_columns)

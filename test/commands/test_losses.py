@@ -34,11 +34,11 @@ def _fcd(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(('out', 'lost'), [
-    ('drive.json', f'v2 does not carry: {DERIVED}, names of roads, the map'),
+    ('drive.json', f'v2 does not carry: names of roads, {DERIVED}, the map'),
     ('drive.parquet', 'a table does not carry: the map'),
     ('drive.csv', 'a table does not carry: the map'),
     ('drive.osi',
-     f'a trace of ASAM OSI does not carry: {DERIVED}, lane states, names of roads, the map'),
+     f'a trace of ASAM OSI does not carry: lane states, names of roads, {DERIVED}, the map'),
     ('drive.mcap', f'a bag does not carry: {DERIVED}'),
     ('bag', f'a bag does not carry: {DERIVED}')])
 def test_formats_name_what_they_drop(out, lost, capsys):

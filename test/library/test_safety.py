@@ -52,7 +52,7 @@ def frame_of(time, *actors, lanes=(), yaw_rates=(0.0,) * 4, tags=('ego', 'vehicl
               np.zeros((len(lanes), 2), np.bool_),
               np.array([lane[1:4] for lane in lanes], np.int32).reshape(-1, 3),
               np.array([lane[4] for lane in lanes], np.float64)),
-        Boxes(np.arange(n_actors), (), boxes))
+        Boxes(np.arange(n_actors), ('',) * n_actors, boxes))
 
 
 def criticality_of(*actors, **options):
@@ -132,7 +132,7 @@ def test_two_cars_in_line():
     rows, boxes = frame.kinematics.copy(), frame.boxes.rows.copy()
     rows[1, 2] = boxes[1, 2] = 7.0
     above = Frame('v2', 0.0, 0, 0, frame.names, frame.kinds, frame.tags, rows, frame.lanes,
-                  Boxes(frame.boxes.actor, (), boxes))
+                  Boxes(frame.boxes.actor, frame.boxes.names, boxes))
     assert math.isnan(Situation(above).criticality(0).closest_distance)
 
 
@@ -460,6 +460,6 @@ def test_assumed_sizes_are_said_at_the_event():
     [event] = safety_of(frames).events()
     assert not event.is_size_assumed
     [event] = safety_of([replace(frame, boxes=Boxes(
-        np.zeros(1, np.int64), (), frame.boxes.rows[:1])) for frame in frames]).events()
+        np.zeros(1, np.int64), ('',), frame.boxes.rows[:1])) for frame in frames]).events()
     assert event.is_size_assumed
     assert event_texts(event)[3].endswith(', size assumed')

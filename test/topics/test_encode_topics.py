@@ -103,8 +103,7 @@ def test_the_needed_parts_are_sufficient(settings):
         needs = Encoder(settings, definitions()).needs(subscriptions)
         bare = replace(frame, boxes=frame.boxes if needs.boxes else None,
                        wheels=frame.wheels if needs.wheels else None,
-                       inputs=frame.inputs if needs.inputs else None,
-                       appearance=frame.appearance if needs.appearance else None)
+                       inputs=frame.inputs if needs.inputs else None)
         sent = Encoder(settings, definitions()).encode(bare, actor_list, STAMP_NS, subscriptions)
         assert [each for each in sent if subscriptions.names is None or each[0].name != '~/actors'
                 or topic.name == '~/actors'] == [(topic, data)]

@@ -223,7 +223,7 @@ def test_an_empty_frame_is_only_a_frame():
 
 
 def test_parts_that_were_not_decoded_leave_their_topics_out():
-    frame = replace(two_actors(), boxes=None, wheels=None, inputs=None, appearance=None)
+    frame = replace(two_actors(), boxes=None, wheels=None, inputs=None)
     found = encoded(frame)
     assert '~/frame' not in found
     assert '~/markers' not in found

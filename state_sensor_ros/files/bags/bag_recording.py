@@ -14,8 +14,8 @@ No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 import math
 from pathlib import Path
 import struct
@@ -31,20 +31,10 @@ from state_sensor_ros.files.bags.open_bag import MessagePlace, OpenBag, TopicKey
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.frame import (
-    Appearance,
-    Boxes,
-    Floats,
-    Frame,
-    Lanes,
-    MapLine,
-    NO_ROADS,
-    Rows,
-    TrafficLights,
-    Wheels,
-)
+from state_sensor_ros.frame import Floats, MapLine, NO_ROADS
 from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
 from state_sensor_ros.texts import counted
+from state_sensor_ros.topics.state_frame import frame_of
 
 _ROADS = '~/roads', 'state_sensor_ros/msg/RoadArray'
 _MAP = '~/map', 'visualization_msgs/msg/MarkerArray'
@@ -374,93 +364,7 @@ class StateFrameDecoder(SingleFrameDecoder):
                 lights = self._store.deserialize_cdr(data[begin:end], _LIGHTS[1])
                 data = data[:begin]
             message = self._store.deserialize_cdr(data, STATE_FRAME)
-            return [Decoded(_frame(message, self._roads, _traffic_lights(lights)), ())]
+            return [Decoded(frame_of(message, *self._roads, lights), ())]
         except NOT_SUCH as error:
             raise DecodeError('~/frame', f'{counted(len(payload), "byte")} but no StateFrame '
                               f'({error})', 'a message of that definition') from error
-
-
-# rosbags generates message classes at run time; they have no static type.
-def _traffic_lights(message: Any | None) -> TrafficLights | None:  # noqa: ANN401
-    if message is None:
-        return None
-    lights = message.traffic_lights
-    return TrafficLights(
-        np.array([light.id for light in lights], np.int64),
-        tuple([light.name for light in lights]),
-        np.array([light.state for light in lights], np.uint8),
-        _rows([_pose(light.pose) for light in lights], 7))
-
-
-def _frame(message: Any, roads: Roads,  # noqa: ANN401
-           lights: TrafficLights | None) -> Frame:
-    actors = message.actors
-    inputs = [(i.throttle, i.brake, i.steering, i.steering_angle)
-              for i in (actor.inputs for actor in actors)]
-    kinematics = [(*_pose(actor.pose), *_xyz(actor.twist.linear), *_xyz(actor.twist.angular))
-                  for actor in actors]
-    rows, forward_speed = _rows(kinematics, 13), None
-    if np.isnan(rows[:, 8:]).all() and np.isfinite(rows[:, 7]).any():
-        # A speed alone is along the actor's x axis, not that of the global frame (ActorState.msg).
-        forward_speed = rows[:, 7].copy()
-        rows[:, 7:] = np.nan
-    return Frame(
-        generation=message.generation, game_time=message.game_time, time=message.time,
-        sample_count=message.sample_count, names=tuple([actor.name for actor in actors]),
-        kinds=np.array([actor.kind for actor in actors], np.uint8),
-        tags=tuple([tuple(actor.tags) for actor in actors]),
-        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors, roads.road_names),
-        boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
-        wheels=_wheels(*_owned(actors, 'wheels')), inputs=_rows(inputs, 4),
-        appearance=Appearance(tuple([actor.color for actor in actors]),
-                              tuple([actor.replay_class for actor in actors])),
-        ids=np.array([actor.id for actor in actors], np.int64), traffic_lights=lights,
-        map_lines=roads.map_lines, open_drive=roads.open_drive)
-
-
-def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
-    """Return (N,) index of the actor of each part, and the N parts of all actors."""
-    parts = [getattr(actor, part) for actor in actors]
-    counts = np.array([len(actor_parts) for actor_parts in parts], np.int64)
-    return np.repeat(np.arange(len(parts)), counts), list(chain.from_iterable(parts))
-
-
-def _lanes(actors: Sequence[Any], road_names: Mapping[int, str]) -> Lanes:
-    rows = [i for i, actor in enumerate(actors) if actor.has_control_state]
-    states = [actors[i].control_state for i in rows]
-    return Lanes(
-        np.array(rows, np.int64),
-        np.array([(state.lane_change_left, state.lane_change_right) for state in states],
-                 np.bool_).reshape(-1, 2),
-        np.array([(state.road_id, state.section_id, state.lane_id) for state in states],
-                 np.int32).reshape(-1, 3),
-        np.array([state.s for state in states], np.float64), road_names)
-
-
-def _boxes(owners: Rows, boxes: Sequence[Any]) -> Boxes:
-    rows = _rows([(*_pose(box.pose), *_xyz(box.size), *_xyz(box.scale)) for box in boxes], 13)
-    return Boxes(owners, tuple([box.name for box in boxes]), rows)
-
-
-def _wheels(owners: Rows, wheels: Sequence[Any]) -> Wheels:
-    poses = _rows([_pose(wheel.pose) for wheel in wheels], 7)
-    return Wheels(
-        owners, np.array([wheel.wheel for wheel in wheels], np.uint8),
-        np.array([wheel.source_id for wheel in wheels], np.int32), poses[:, :3], poses[:, 3:],
-        np.array([wheel.position_known for wheel in wheels], np.bool_),
-        np.array([wheel.orientation_known for wheel in wheels], np.bool_),
-        np.array([wheel.speed for wheel in wheels], np.float64))
-
-
-def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401
-    return vector.x, vector.y, vector.z
-
-
-def _pose(pose: Any) -> tuple[float, ...]:  # noqa: ANN401
-    position, orientation = pose.position, pose.orientation
-    return (position.x, position.y, position.z,
-            orientation.x, orientation.y, orientation.z, orientation.w)
-
-
-def _rows(rows: Iterable[tuple[float, ...]], n_columns: int) -> Floats:
-    return np.array(list(rows), np.float64).reshape(-1, n_columns)

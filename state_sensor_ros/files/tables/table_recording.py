@@ -41,7 +41,6 @@ from state_sensor_ros.files.tables.table_columns import (
     LANE_IDS,
 )
 from state_sensor_ros.frame import (
-    Appearance,
     Boxes,
     Floats,
     Frame,
@@ -287,7 +286,6 @@ class TableRecording(FrameFile):
 
     def _frame(self, rows: dict[str, Any]) -> Frame:
         names, kinematics = tuple(rows['name']), _stacked(rows, _KINEMATICS)
-        blank = ('',) * len(names)
         frame = Frame(
             generation=self.generation, time=0, sample_count=0, names=names,
             game_time=float(rows['game_time'][0]),
@@ -295,7 +293,7 @@ class TableRecording(FrameFile):
                            KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
             tags=tuple([tuple(tags or ()) for tags in rows['tags']]),
             kinematics=kinematics, lanes=self._lanes(rows), boxes=NO_BOXES, wheels=NO_WHEELS,
-            inputs=np.full((len(names), 4), np.nan), appearance=Appearance(blank, blank),
+            inputs=np.full((len(names), 4), np.nan),
             forward_speed=_forward_speed(rows, kinematics), ids=rows.get(_ID),
             derived=_derived(rows))
         return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))

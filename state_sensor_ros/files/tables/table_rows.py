@@ -18,9 +18,8 @@ A central difference needs the frame after, so that rows are completed at least 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -28,15 +27,14 @@ import numpy.typing as npt
 from state_sensor_ros.bodies import Bools, Floats
 from state_sensor_ros.classes import class_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.fields import joined, rows_of
 from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
 from state_sensor_ros.frame import (
-    Boxes,
     DERIVED_SIZE,
     Frame,
     Ints,
     KIND_VEHICLE,
     Kinds,
-    Lanes,
     Rows,
 )
 from state_sensor_ros.naming import ActorList, Registry
@@ -180,7 +178,9 @@ class RowMaker:
     def _rows(self) -> list[FrameRows]:
         """Return the rows of the frames of the block, and begin another one."""
         block, self._block, self._n_block_rows = self._block, [], 0
-        whole = _joined([named.frame for named in block])
+        frames = [named.frame for named in block]
+        whole = frames[0] if len(frames) == 1 else joined(
+            frames, np.cumsum([0, *[frame.n_actors for frame in frames[:-1]]]).tolist())
         floats = np.full((whole.n_actors, len(FLOAT_NAMES)), np.nan)
         with np.errstate(all='ignore'):
             has_box = self._fill_poses(
@@ -252,41 +252,8 @@ def _safety(frame: Frame) -> list[tuple[Criticality, str]]:
 
 def _are_alike(frame: Frame, other: Frame) -> bool:
     """Return whether two frames have the same parts, and can be in one block."""
-    return (frame.boxes is None) is (other.boxes is None) \
-        and (frame.forward_speed is None) is (other.forward_speed is None) \
-        and (frame.accelerations is None) is (other.accelerations is None)
-
-
-def _joined(frames: Sequence[Frame]) -> Frame:
-    """Return one frame with the actors of frames that have the same parts, in their order."""
-    first = frames[0]
-    if len(frames) == 1:
-        return first
-    begins = np.cumsum([0, *[frame.n_actors for frame in frames]]).tolist()
-
-    def owners(parts: Iterable[Boxes | Lanes]) -> Rows:
-        return np.concatenate([part.actor + begin
-                               for part, begin in zip(parts, begins, strict=False)])
-
-    boxes = [frame.boxes for frame in frames if frame.boxes is not None]
-    lanes = [frame.lanes for frame in frames]
-    speeds = [frame.forward_speed for frame in frames if frame.forward_speed is not None]
-    accelerations = [frame.accelerations for frame in frames if frame.accelerations is not None]
-    derived = [_derived(frame) for frame in frames] if any(
-        frame.derived is not None for frame in frames) else []
-    return Frame(
-        first.generation, first.game_time, 0, 0,
-        tuple(chain.from_iterable([frame.names for frame in frames])),
-        np.concatenate([frame.kinds for frame in frames]),
-        tuple(chain.from_iterable([frame.tags for frame in frames])),
-        np.concatenate([frame.kinematics for frame in frames]),
-        Lanes(owners(lanes), np.concatenate([part.is_changing for part in lanes]),
-              np.concatenate([part.ids for part in lanes]),
-              np.concatenate([part.s for part in lanes])),
-        Boxes(owners(boxes), (), np.concatenate([part.rows for part in boxes])) if boxes else None,
-        forward_speed=np.concatenate(speeds) if speeds else None,
-        accelerations=np.concatenate(accelerations) if accelerations else None,
-        derived=np.concatenate(derived) if derived else None)
+    return all((getattr(frame, field.name) is None) is (getattr(other, field.name) is None)
+               for field in rows_of(Frame))
 
 
 def _derived(frame: Frame) -> npt.NDArray[np.uint8]:

@@ -71,7 +71,6 @@ from state_sensor_ros.simulators.carla.measurement import (
     Tree,
 )
 from state_sensor_ros.simulators.frame_arrays import (
-    Appearance,
     Floats,
     global_from_unit,
     KIND_OBJECT,
@@ -179,7 +178,6 @@ class _MeasurementDecoder(SingleFrameDecoder):
             owners = np.array(numbers.owners, np.int64)
             if len(owners):
                 _place_boxes(box_rows, numbers, kinematics[owners, :7])
-        blank = ('',) * n_actors
         has_player = starts_with_player(classes)
         data = CarlaData(
             *counters, ids, classes,
@@ -194,7 +192,6 @@ class _MeasurementDecoder(SingleFrameDecoder):
             self._names, _KINDS[classes], self._tags, kinematics, NO_LANES,
             boxes=Boxes(owners, tuple(numbers.box_names), box_rows) if needs.boxes else None,
             wheels=NO_WHEELS if needs.wheels else None, inputs=inputs,
-            appearance=Appearance(blank, blank) if needs.appearance else None,
             forward_speed=poses[:, 6].copy(), extension=data,
             # CARLA counts whole milliseconds.
             has_exact_time=True, identity=data.identity)

@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from state_sensor_ros.simulators import EGO_TAG
 from state_sensor_ros.simulators.frame_arrays import (
-    Appearance,
     Bools,
     DERIVED_SIZE,
     Floats,
@@ -109,7 +108,6 @@ class ActorRows:
     kinds: Kinds  # (N,)
     are_fixed: Bools  # (N,)
     derived: npt.NDArray[np.uint8] | None  # as of :class:`Frame`
-    appearance: Appearance  # blank
     boxed: Rows  # (M,) rows of the actors with a box
     box_names: tuple[str, ...]  # M blank ones
     center_xyz: Floats  # (M, 3) its middle from the origin of the actor, m, axes of the actor
@@ -292,4 +290,4 @@ class WorldActors:
             np.array([actor.is_fixed for actor in actors], bool),
             np.array([DERIVED_SIZE * actor.has_assumed_box for actor in actors], np.uint8)
             if any(actor.has_assumed_box for actor in actors) else None,
-            Appearance(blank, blank), boxed, blank[:len(boxed)], boxes[boxed, 3:], block)
+            boxed, blank[:len(boxed)], boxes[boxed, 3:], block)

@@ -174,7 +174,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         boxes = Boxes(rows.boxed, rows.box_names, block[n_actors:])
     frame = Frame(
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
-        block[:n_actors], lanes, boxes, NO_WHEELS, inputs, rows.appearance,
+        block[:n_actors], lanes, boxes, NO_WHEELS, inputs,
         accelerations=accelerations, derived=rows.derived, extension=lights.displays,
         has_exact_time=True, ids=rows.ids, indicators=indicators,
         traffic_lights=lights.shown, map_lines=town.lines, open_drive=town.open_drive)

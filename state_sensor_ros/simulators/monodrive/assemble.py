@@ -34,7 +34,6 @@ import numpy as np
 
 from state_sensor_ros.simulators import Boxes, DecodeError, Frame, has_ego_tag, Lanes, Needs, Units
 from state_sensor_ros.simulators.frame_arrays import (
-    Appearance,
     are_lengths,
     Bools,
     common_ends,
@@ -188,8 +187,9 @@ def frame_of_v2(objects: Sequence[State], vehicles: Sequence[Vehicle], head: Hea
               bodies[n_actors:]) if needs.boxes else None,
         read_wheels(vehicles, n_objects) if needs.wheels else None,
         np.full((n_actors, 4), np.nan) if needs.inputs else None,
-        Appearance(tuple([state.color for state in states]),
-                   tuple([state.replay_class for state in states])) if needs.appearance else None)
+        colors=tuple([state.color for state in states]) if needs.appearance else None,
+        replay_classes=tuple([state.replay_class for state in states])
+        if needs.appearance else None)
     frame.set_rows(bodies, has_lengths=table.has_lengths)
     return frame
 
@@ -224,15 +224,13 @@ def frame_of_flat(generation: str, names: tuple[str, ...], actors: Sequence[Flat
         numbers += actor.velocity
         numbers += actor.angular_velocity
     tags = tuple([actor.tags for actor in actors])
-    nothing = ('',) * len(actors)
     return Frame(
         generation, *head, table.names(names),
         np.array([kind_of(actor_tags) for actor_tags in tags], np.uint8), tags,
         to_rep103_kinematics(as_rows(numbers, 13)), NO_LANES,
         _flat_boxes(actors, needs, units) if needs.boxes else None,
         read_flat_wheels(actors) if needs.wheels else None,
-        _inputs(actors) if needs.inputs else None,
-        Appearance(nothing, nothing) if needs.appearance else None)
+        _inputs(actors) if needs.inputs else None)
 
 
 @lru_cache(maxsize=4096)

@@ -36,16 +36,7 @@ from state_sensor_ros.simulators.json_values import Number
 from state_sensor_ros.simulators.monodrive.assemble import kind_of
 from state_sensor_ros.simulators.monodrive.wheels import entry_ids, wheel_entries
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS, V0, V1, V1T, V2
-from state_sensor_ros.simulators.recordings import (
-    BOXES,
-    CLOCK,
-    COLORS,
-    IDS,
-    INPUTS,
-    LANES,
-    parts_of,
-    WHEELS,
-)
+from state_sensor_ros.simulators.recordings import parts_of
 
 Record: TypeAlias = dict[str, object]
 Numbers: TypeAlias = list[Number]
@@ -140,8 +131,7 @@ def _v2_actors(frame: Frame, units: Units) -> Record:
     boxes = _boxes(frame, units)
     wheels = _v2_wheels(frame)
     lanes = dict(zip(frame.lanes.actor.tolist(), _lanes(frame, units), strict=True))
-    appearance = [] if frame.appearance is None else list(
-        zip(frame.appearance.colors, frame.appearance.replay_classes, strict=True))
+    appearance = list(zip(frame.colors or (), frame.replay_classes or (), strict=True))
     objects: list[Record] = []
     vehicles: list[Record] = []
     for i_actor, row in enumerate(rows):
@@ -266,7 +256,8 @@ def _flat_wheels(frame: Frame) -> list[Record]:
 
 
 # Parts of a frame that a generation has, or that have a name of their own below.
-_WRITTEN = frozenset((LANES, BOXES, WHEELS, INPUTS, COLORS, IDS, CLOCK))
+_WRITTEN = frozenset(('lanes', 'boxes', 'wheels', 'inputs', 'colors', 'replay_classes', 'ids',
+                      'time', 'sample_count'))
 
 
 def conversion_losses(frame: Frame, generation: str) -> list[str]:
@@ -278,9 +269,9 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
     n_inputs_lost = {V2: 4, V0: 3}.get(generation, 0)
     by_tags = [kind_of(tags) for tags in frame.tags]
     found = {
-        LANES: flat and len(frame.lanes.actor) > 0,
-        'colors and replay classes': flat and frame.appearance is not None and any(
-            frame.appearance.colors + frame.appearance.replay_classes),
+        'lane states': flat and len(frame.lanes.actor) > 0,
+        'colors and replay classes': flat and any(
+            (frame.colors or ()) + (frame.replay_classes or ())),
         'objects tagged as vehicles or vehicles not tagged so':
             flat and by_tags != frame.kinds.tolist(),
         'throttle, brake and steering': inputs is not None and bool(
@@ -300,7 +291,8 @@ def conversion_losses(frame: Frame, generation: str) -> list[str]:
         'the time of a frame without actors': generation == V1T and not frame.names,
         'frames without actors': generation == V0 and not frame.names,
         'ids of actors': frame.ids is not None and frame.generation not in (V0, V1, V1T, V2),
-        **dict.fromkeys((part for part in parts_of(frame) if part not in _WRITTEN), True)}
+        **dict.fromkeys((field.part for field in parts_of(frame) if field.name not in _WRITTEN),
+                        True)}
     return [what for what, is_lost in found.items() if is_lost]
 
 

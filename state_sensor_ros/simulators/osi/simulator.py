@@ -13,10 +13,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from state_sensor_ros.simulators import (
-    ACCELERATIONS,
-    BOXES,
     Format,
-    IDS,
     PayloadDecoder,
     Report,
     Settings,
@@ -34,7 +31,7 @@ _TRACE = Format(
     reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:OsiOutput',
     repair='state_sensor_ros.files.osi.osi_repair:copy_whole',
     writes=frozenset(('resample', 'gaps', 'default_class', 'ego_tag')),
-    carries=frozenset((ACCELERATIONS, BOXES, IDS)))
+    carries=frozenset(('accelerations', 'boxes', 'ids')))
 # Bags have the suffix, too: the content distinguishes them.
 _MCAP = Format(
     name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),

@@ -101,8 +101,7 @@ def understood(decoder, payload):
     frame = decoded.frame
     rest = [] if frame.boxes is None else [frame.boxes.actor.tolist(),
                                            frame.boxes.rows.tobytes()]
-    has_all = frame.wheels is not None and frame.appearance is not None
-    whole = format_payload(frame) if has_all else b''
+    whole = b'' if frame.wheels is None else format_payload(frame)
     return (whole, frame.names, frame.tags, frame.kinematics.tobytes(), rest,
             [str(fault.error) for fault in decoded.faults])
 

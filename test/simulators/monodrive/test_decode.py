@@ -132,8 +132,7 @@ def test_v2_by_hand():
     assert (lanes.lane_change_left[0], lanes.lane_change_right[0]) == (False, False)
     assert frame.inputs is not None
     assert np.isnan(frame.inputs).all()
-    assert frame.appearance is not None
-    assert frame.appearance.colors == ('', '')
+    assert frame.colors == ('', '')
 
 
 def test_boxes_by_hand():
@@ -206,7 +205,7 @@ def test_needs_select_parts_and_can_change():
     for name in ('minimal_v2', 'minimal_v1'):
         decoder.needs = ESSENTIALS
         [lean] = decoder.decode(sample(name))
-        for part in ('boxes', 'wheels', 'inputs', 'appearance'):
+        for part in ('boxes', 'wheels', 'inputs'):
             assert getattr(lean.frame, part) is None
             decoder.needs = Needs(**{**dict.fromkeys(('boxes', 'wheels', 'inputs', 'appearance'),
                                                      False), part: True})

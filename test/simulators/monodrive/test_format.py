@@ -196,8 +196,7 @@ def test_more_that_can_be_lost():
     tagged = replace(frame, kinds=np.array([1, 1], np.uint8))
     assert 'objects tagged as vehicles or vehicles not tagged so' \
         in conversion_losses(tagged, 'v1')
-    appearance = replace(frame.appearance, colors=('', 'red'))
-    painted = replace(frame, appearance=appearance)
+    painted = replace(frame, colors=('', 'red'))
     assert 'colors and replay classes' in conversion_losses(painted, 'v1')
     empty = frame.select(np.zeros(0, np.int64))
     assert conversion_losses(empty, 'v1t') == ['the time of a frame without actors']

@@ -120,7 +120,7 @@ def test_osi_trace_works_in_every_command(trace, words_library, monkeypatch, tmp
         lost = {'bag': 'accelerations', 'o.mcap': 'accelerations', 'o.osi.mcap': 'lane states',
                 'o.osi': 'lane states', 'o.parquet': ''}.get(words[-1])
         if words[-1].endswith(('.osi', '.osi.mcap', '.parquet')):
-            lost = ', '.join(filter(None, ('wheels', lost)))
+            lost = ', '.join(filter(None, (lost, 'wheels')))
         assert [line.partition('does not carry: ')[2] for line in lines] == [lost] * bool(lost)
     if words[0] == 'convert':
         with sensor.open_recording(words[-1]) as recording:
