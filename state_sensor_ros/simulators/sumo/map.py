@@ -61,47 +61,6 @@ class StopLine:
     is_for_pedestrians: bool = False
 
 
-class LaneDirections:
-    """Directions of travel along the lanes of a network."""
-
-    # shapes: points (P, 2) of each lane, m, and its length in SUMO, m, by the lane's name.
-
-    def __init__(self, shapes: Mapping[str, tuple[Floats, float]]) -> None:
-        self._rows = {name: row for row, (name, (points, _)) in enumerate(shapes.items())
-                      if (points != points[:1]).any()}
-        places, yaws, begin_m = [], [], 0.0
-        self._begins_m, self._lengths_m, self._scales = np.zeros((3, len(shapes)))
-        for row, (points, length) in enumerate(shapes.values()):
-            steps = np.diff(points, axis=0)
-            lengths_m = np.hypot(steps[:, 0], steps[:, 1])
-            ends_m = np.cumsum(lengths_m)
-            is_step = lengths_m > 0.0
-            places.append((begin_m + ends_m - lengths_m)[is_step])
-            yaws.append(np.arctan2(steps[:, 1], steps[:, 0])[is_step])
-            self._begins_m[row], self._lengths_m[row] = begin_m, ends_m[-1]
-            self._scales[row] = ends_m[-1] / length if length > 0.0 else 1.0
-            # A place at the end of a lane is not the begin of the next one.
-            begin_m += ends_m[-1] + 1.0
-        self._places = np.concatenate(places) if places else np.zeros(0)
-        self._yaws = np.concatenate(yaws) if yaws else np.zeros(0)
-
-    def at(self, lanes: Sequence[str], positions_m: Floats) -> tuple[Floats, Floats]:
-        """Return the directions of travel at places on lanes, and the scales of the lanes."""
-        # positions_m: (N,) float64, SUMO's positions on the lanes, m.
-        # Returns (N,) yaws, rad, and (N,) meters of the shape for one of SUMO's, 1 but where the
-        # lanes of an edge share its length; NaN where the lane or the place is unknown.
-        rows = np.array([self._rows.get(name, -1) for name in lanes], np.int64)
-        is_known = (rows >= 0) & ~np.isnan(positions_m)
-        yaws, scales = np.full((2, len(rows)), np.nan)
-        if len(self._places):
-            known = rows[is_known]
-            scales[is_known] = self._scales[known]
-            places = self._begins_m[known] + np.clip(
-                positions_m[is_known] * self._scales[known], 0.0, self._lengths_m[known])
-            yaws[is_known] = self._yaws[np.searchsorted(self._places, places, 'right') - 1]
-        return yaws, scales
-
-
 @dataclass(frozen=True, slots=True)
 class RoadNetwork:
     """The parts of a network file that belong to the frames and their map."""
@@ -112,11 +71,27 @@ class RoadNetwork:
     sidewalks: Mapping[str, str]  # name of the lane on which people walk, by the name of the edge
     stop_lines: tuple[StopLine, ...]  # of all controlled lanes
     lines: tuple[MapLine, ...]  # the middles of the lanes
-    directions: LaneDirections
-    is_left_hand: bool = False  # whether traffic keeps left
+    # Points (P, 2) of each lane, m, and its length in SUMO, m, by the lane's name.
+    shapes: Mapping[str, tuple[Floats, float]]
+    side: int = 1  # sign of SUMO's lateral speed to the left: -1 if traffic keeps left
+
+    def yaw_at(self, lane: str, position_m: float) -> float:
+        """Return the direction of travel at SUMO's position on a lane, rad; NaN if unknown."""
+        if lane not in self.shapes or math.isnan(position_m):
+            return math.nan
+        points, length = self.shapes[lane]
+        steps = np.diff(points, axis=0)
+        lengths_m = np.hypot(steps[:, 0], steps[:, 1])
+        ends_m = np.cumsum(lengths_m)
+        if not length or not ends_m[-1]:
+            return math.nan
+        # The lanes of an edge share its length.
+        place_m = min(position_m * ends_m[-1] / length, ends_m[-1] * (1.0 - 1e-9))
+        x, y = steps[np.searchsorted(ends_m, max(place_m, 0.0), 'right')]
+        return math.atan2(y, x)
 
 
-NO_NETWORK = RoadNetwork({}, {}, {}, (), (), LaneDirections({}))
+NO_NETWORK = RoadNetwork({}, {}, {}, (), (), {})
 
 
 def read_network(path: str | Path) -> RoadNetwork:
@@ -133,11 +108,11 @@ def read_network(path: str | Path) -> RoadNetwork:
                for i, edge in enumerate(edges) for lane in edge.getLanes()}
         # Refuses points that are NaN or far away.
         lines = tuple(_lines(edges))
-        directions = LaneDirections({lane.getID(): (
-            np.array(lane.getShape3D(), float)[:, :2], lane.getLength()) for lane in lanes})
         return RoadNetwork(
             {i: edge.getID() for i, edge in enumerate(edges)}, ids, dict(_sidewalks(edges)),
-            tuple(_stop_lines(net, numbers, directions)), lines, directions, is_left_hand)
+            tuple(_stop_lines(net, numbers)), lines,
+            {lane.getID(): (np.array(lane.getShape3D(), float)[:, :2], lane.getLength())
+             for lane in lanes}, -1 if is_left_hand else 1)
     except Exception as error:  # sumolib raises what its parsers, numbers and tables raise
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         reason = reason.removeprefix(f'{path}: ')
@@ -185,8 +160,7 @@ def _sidewalks(edges: Sequence[sumolib.net.edge.Edge]) -> Iterator[tuple[str, st
             yield edge.getID(), lanes[0].getID()
 
 
-def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int],
-                directions: LaneDirections) -> Iterator[StopLine]:
+def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int]) -> Iterator[StopLine]:
     for light in net.getTrafficLights():
         links: dict[str, set[int]] = {}
         for lane, _, link in light.getConnections():
@@ -194,11 +168,13 @@ def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int],
         states = [phase.state.lower() for program in light.getPrograms().values()
                   for phase in program.getPhases()]
         for name, indices in links.items():
-            yaw = directions.at([name], np.array([math.inf]))[0]
             is_split = any(len({state[i:i + 1] for i in indices}) > 1 for state in states)
             lane = net.getLane(name)
+            *points, end = lane.getShape3D()
+            x, y = next((point[:2] for point in reversed(points) if point[:2] != end[:2]),
+                        points[0][:2])
             yield StopLine(light.getID(), tuple(sorted(indices)), numbers[name],
-                           lane.getShape3D()[-1], float(yaw[0]), is_split,
+                           end, math.atan2(end[1] - y, end[0] - x), is_split,
                            lane.getEdge().getFunction() == 'walkingarea')
 
 

@@ -28,7 +28,7 @@ from state_sensor_ros.simulators.recordings import share_file
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
-_FCD = 'state_sensor_ros.simulators.sumo.recording'
+_FCD = 'state_sensor_ros.simulators.sumo.fcd'
 _OF_STARTED = ('step', 'seed', 'args')
 _OF_JOINED = ('host', 'order', 'step_it', 'release')
 

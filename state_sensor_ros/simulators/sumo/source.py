@@ -36,7 +36,6 @@ from state_sensor_ros.simulators.process_source import (
 )
 from state_sensor_ros.simulators.sumo.map import RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
-from state_sensor_ros.simulators.sumo.step_frames import with_roads
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
 _SILENCE_S = 2.0
@@ -122,8 +121,9 @@ class SumoSource(StepSource):
 
     def _stepped(self, message: Stepped, network: RoadNetwork,
                  signals: Signals) -> Packet:
-        frame = replace(with_roads(message.frame, network),
-                        traffic_lights=signals.lights(message.lights))
+        frame = replace(
+            message.frame, traffic_lights=signals.lights(message.lights), map_lines=network.lines,
+            lanes=replace(message.frame.lanes, road_names=network.road_names))
         if message.lights is not None and signals.n_dropped:
             self._report('lights', f'{counted(signals.n_dropped, "traffic light")} '
                          'without a color, off or blinking: dropped')

@@ -36,7 +36,7 @@ from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import Request, Run, Started, Stepped
-from state_sensor_ros.simulators.sumo.step_frames import ActorType, N_COLUMNS, StepFrames
+from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
 
 _END_S = 1
 
@@ -83,7 +83,7 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
         step_s = sumo.simulation.getDeltaT()
         frames.send(Started(network))
         reader = StepReader(sumo, constants, is_joined=not own.config)
-        maker = StepFrames(network, own.ego)
+        maker = Steps(network, own.ego)
         lights: dict[str, str] = {}
         ego, frame = SumoEgo(sumo, is_lent=not own.config, is_driven=run.is_driven), None
         with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
@@ -96,8 +96,8 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
                 time_s = round(sumo.simulation.getTime() - step_s, 6)
                 frame = ego.shown(maker.frame(time_s, *reader.read()))
                 changed = reader.lights()
-                # The names of the roads are in the network: they need not be sent.
-                frame = replace(frame, lanes=replace(frame.lanes, road_names={}))
+                # The names of the roads and the map are in the network: they need not be sent.
+                frame = replace(frame, lanes=replace(frame.lanes, road_names={}), map_lines=())
                 frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
                 lights, is_reset = changed, False
     return False
@@ -253,7 +253,7 @@ class StepReader:
             angle, slope, speed, along = [values[key] for key in self._of_persons]
             rows.append((*values[self._position], angle, slope, speed, math.nan, along, math.nan))
         self._parked = parked
-        columns = np.array(rows, float).reshape(len(names), N_COLUMNS)
+        columns = np.array(rows, float).reshape(len(names), len(COLUMNS))
         return names, types_of_actors, places, columns
 
     def _type(self, types: dict[str, ActorType], name: str,

@@ -52,7 +52,7 @@ def main(network, output, fcd, *args):
     from traci import constants
 
     from state_sensor_ros.simulators.sumo.map import read_network, Signals
-    from state_sensor_ros.simulators.sumo.step_frames import StepFrames
+    from state_sensor_ros.simulators.sumo.steps import Steps
     from state_sensor_ros.simulators.sumo.sumo_process import StepReader
     routes = Path(fcd).with_suffix('.rou.xml')
     routes.write_text(ROUTES)
@@ -61,7 +61,7 @@ def main(network, output, fcd, *args):
                    '--fcd-output.attributes',
                    'x,y,z,angle,speed,speedLat,pos,lane,edge,slope,type', *args])
     roads = read_network(network)
-    maker, reader = StepFrames(roads, 'car'), StepReader(libsumo, constants)
+    maker, reader = Steps(roads, 'car'), StepReader(libsumo, constants)
     lights = Signals(roads)
     frames = []
     for i in range(N_STEPS):
@@ -69,7 +69,7 @@ def main(network, output, fcd, *args):
         frame = maker.frame(libsumo.simulation.getTime() - STEP_S, *reader.read())
         states = reader.lights()
         # Without the names of all roads in each frame.
-        frames.append((replace(frame, lanes=replace(frame.lanes, road_names={}),
+        frames.append((replace(frame, map_lines=(), lanes=replace(frame.lanes, road_names={}),
                                traffic_lights=lights.lights(states)), states))
         for name in {'car', 'bus'} & set(libsumo.vehicle.getIDList()):
             command(libsumo.vehicle, name, i, is_sublane='--lateral-resolution' in args)

@@ -8,8 +8,6 @@
 # language governing permissions and limitations under the License.
 """FCD output as SUMO writes it by default: riders, types from routes, missing attributes."""
 
-import csv
-import gzip
 from pathlib import Path
 import shutil
 import subprocess
@@ -20,7 +18,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.frame import DERIVED_VELOCITY
 
 CAR = '<vehicle id="car" x="{x}" y="0" angle="90" type="{type}" speed="10" pos="{x}"/>'
 RIDER = '<person id="driver" x="{x}" y="0" angle="90" type="DEFAULT_PEDTYPE" speed="10"/>'
@@ -86,44 +83,6 @@ def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
         'error: sumo.types: a.fcd.xml: found no <vType>; expected types of vehicles\n')
 
 
-@pytest.mark.parametrize('with_angle', [True, False])
-def test_velocity_is_derived_from_the_movement_if_there_is_no_speed(with_angle, capsys):
-    bare = CAR.replace(' speed="10"', '')
-    walker = WALKER.replace(' speed="1"', '').replace('x="{x}"', 'x="1" y1="{x}"')
-    if not with_angle:
-        bare, walker = (actor.replace(' angle="90"', '') for actor in (bare, walker))
-    Path('a.fcd.xml').write_text(fcd(bare, walker, kind='DEFAULT_VEHTYPE'))
-    with sensor.open_recording('a.fcd.xml') as recording:
-        first, *others = list(recording)
-    # Nothing has moved before the first frame, and a walker that stands has no direction.
-    assert np.isnan(first.velocity_xyz).all()
-    assert first.derived is None
-    assert first.has_pose().tolist() == [with_angle, with_angle]
-    for frame in others:
-        assert frame.orientation_xyzw[0] == pytest.approx((0.0, 0.0, 0.0, 1.0))
-        assert frame.velocity_xyz[0] == pytest.approx((10.0, 0.0, 0.0))
-        assert frame.is_derived(DERIVED_VELOCITY).tolist() == [True, with_angle]
-        assert frame.has_pose().tolist() == [True, with_angle]
-    assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
-    rows = list(csv.DictReader(Path('a.csv').read_text().splitlines()))
-    assert [(row['vx'], row['derived']) for row in rows if row['name'] == 'car'] == [
-        ('', ''), ('10', 'velocity'), ('10', 'velocity')]
-
-
-def test_jump_is_no_velocity_if_there_is_no_speed():
-    Path('a.fcd.xml').write_text(fcd(CAR.replace(' speed="10"', '').replace('{x}', '{x}00')))
-    with sensor.open_recording('a.fcd.xml') as recording:
-        assert all(np.isnan(frame.velocity_xyz).all() for frame in recording)
-
-
-def test_rate_of_turning_is_unknown_after_a_jump():
-    """People whom SUMO put across a junction had a rate of 0 while they turned."""
-    Path('a.fcd.xml').write_text(fcd(CAR.replace('{x}', '{x}00')))
-    with sensor.open_recording('a.fcd.xml') as recording:
-        assert [np.isnan(frame.angular_velocity_xyz[0, 2]) for frame in recording] == [
-            False, True, True]
-
-
 @pytest.mark.parametrize(('text', 'error'), [
     ('<configuration><input/></configuration>', (
         'a scenario of SUMO; expected FCD output; `state_sensor record OUT --source sumo -p '
@@ -147,25 +106,12 @@ def test_conversion_that_drops_every_actor_is_an_error(output, capsys):
     assert not Path(output).exists()
 
 
-def test_rider_of_a_vehicle_that_is_not_in_the_output_is_dropped(capsys):
-    # As with --device.fcd.explicit; the file has a name of its own.
-    Path('fcd.gz').write_bytes(gzip.compress(fcd(RIDER, WALKER).encode()))
-    with sensor.open_recording('fcd.gz') as recording:
-        assert {frame.names for frame in recording} == {('walker',)}
-        assert recording.faults.counts == {'rider': 1}
-    assert main(['inspect', 'fcd.gz']) == 0
-    assert 'driver: found a person in a vehicle that is not in the output' in \
-        capsys.readouterr().out
-
-
 @pytest.mark.skipif(shutil.which('sumo') is None, reason='needs the programs of SUMO')
-@pytest.mark.parametrize('options', [['--fcd-output', 'o.xml'], [
-    '--fcd-output', 'vehicles.xml', '--person-fcd-output', 'o.xml']], ids=['one', 'two'])
-def test_riders_of_sumo_are_dropped(options):
+def test_riders_of_sumo_are_dropped():
     Path('r.rou.xml').write_text(ROUTES)
     for command in (['netgenerate', '--grid', '--grid.number=3', '-o', 'n.net.xml'], [
             'sumo', '-n', 'n.net.xml', '-r', 'r.rou.xml', '--step-length', '0.5', '-e', '60',
-            *options]):
+            '--fcd-output', 'o.xml']):
         subprocess.run(command, check=True, capture_output=True, timeout=AWAIT_S)
     with sensor.open_recording('o.xml') as recording:
         frames = list(recording)
@@ -176,10 +122,29 @@ def test_riders_of_sumo_are_dropped(options):
         assert all(abs(frame.position_xyz[row, 0] - 1.6) > 0.5 for row in walking.values())
     assert any('driver' in frame for frame in frames)
     assert 'driver' not in frames[-1]
-    if len(options) == 2:
-        last = frames[-1]
-        assert {name: last.tags[last.row(name)][-1] for name in last.names} == {
-            'veh0': 'car', 'bus0': 'bus'}
+    last = frames[-1]
+    assert {name: last.tags[last.row(name)][-1] for name in last.names} == {
+        'veh0': 'car', 'bus0': 'bus'}
+
+
+def test_numbers_that_sumo_does_not_say_are_unknown():
+    """Without speed and angle nothing is guessed from the positions."""
+    bare = CAR.replace(' speed="10"', '')
+    Path('a.fcd.xml').write_text(fcd(bare, WALKER.replace(' angle="90"', '')))
+    with sensor.open_recording('a.fcd.xml') as recording:
+        for frame in recording:
+            assert np.isnan(frame.velocity_xyz).all()
+            assert frame.has_pose().tolist() == [True, False]
+
+
+def test_yaw_rate_is_that_of_the_headings_and_unknown_at_a_kink():
+    """A heading that snaps at a kink of a lane is no turn of the vehicle."""
+    steps = ''.join(f'<timestep time="{i}"><vehicle id="car" x="0" y="0" angle="{angle}" '
+                    'speed="10"/></timestep>' for i, angle in enumerate((90, 60, 60, -60)))
+    Path('a.fcd.xml').write_text(f'<fcd-export>{steps}</fcd-export>')
+    with sensor.open_recording('a.fcd.xml') as recording:
+        rates = [frame.angular_velocity_xyz[0, 2] for frame in recording]
+    assert rates == pytest.approx([np.nan, np.pi / 6, 0.0, np.nan], nan_ok=True)
 
 
 def test_cut_output_is_read_without_advice_that_does_not_help(capsys):

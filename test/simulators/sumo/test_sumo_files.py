@@ -9,15 +9,14 @@
 """Networks and types of vehicles beside FCD output, damaged or in another encoding."""
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.simulators.sumo import fcd
 from state_sensor_ros.simulators.sumo import map as sumo_map
-from state_sensor_ros.simulators.sumo import recording
 
 SHAPE = 'shape="0.00,-1.60 100.00,-1.60"'
 NET = ('<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n'
@@ -34,6 +33,8 @@ NET = ('<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n'
        'dir="s" state="O"/>\n</net>')
 FCD = ('<fcd-export><timestep time="0"><vehicle id="a" x="50" y="-1.6" angle="90" speed="20" '
        'type="car" lane="e_0" pos="50"/></timestep></fcd-export>')
+
+NAMING = '<!-- <route-files value="a.rou.xml"/> -->'
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +77,9 @@ def test_network_that_is_damaged_is_one_line(old, new, capsys):
       for length in ('long', '-5', '0', 'nan', 'inf'))])
 def test_types_of_vehicles_that_are_damaged_are_one_line(types, capsys):
     Path('a.rou.xml').write_text(types)
+    assert main(['convert', 'fcd.xml', 'beside', '-q']) == 0
+    assert 'a.rou.xml: found ' in capsys.readouterr().err
+    Path('fcd.xml').write_text(NAMING + FCD)
     assert main(['convert', 'fcd.xml', 'bag']) == 1
     error = capsys.readouterr().err.strip()
     assert error.startswith('error: a.rou.xml: found ')
@@ -159,18 +163,14 @@ def test_types_of_two_scenarios_are_not_mixed(capsys):
         assert recording[0].boxes.size_xyz[0, 0] == 5
 
 
-@pytest.mark.parametrize(('name', 'where'), [
-    ('a.rou.xml', 'a.rou.xml: found '), ('a.net.xml', 'network: found a.net.xml ')])
-def test_files_beside_a_recording_have_its_limits(name, where, tmp_path, monkeypatch, capsys):
-    os.mkfifo(name)
-    assert main(['inspect', 'fcd.xml']) == 1
-    assert capsys.readouterr().err.startswith(f'error: {where}')
-    Path(name).unlink()
+@pytest.mark.parametrize('name', ['a.rou.xml', 'a.net.xml'])
+def test_files_of_a_recording_have_its_limits(name, monkeypatch, capsys):
+    Path('fcd.xml').write_text(NAMING.replace('a.rou.xml', 'a.rou.xml.gz') + FCD)
     text = NET if 'net' in name else '<routes><vType id="car" length="4"/></routes>'
     Path(f'{name}.gz').write_bytes(gzip.compress(text.encode() + b' ' * 100_000))
     assert main(['inspect', 'fcd.xml']) == 0
     capsys.readouterr()
-    for module in (sumo_map, recording):
+    for module in (sumo_map, fcd):
         monkeypatch.setattr(module, '_MAX_BYTES', 50_000)
     assert main(['inspect', 'fcd.xml']) == 1
     assert 'more than 50000 bytes' in capsys.readouterr().err
@@ -179,6 +179,7 @@ def test_files_beside_a_recording_have_its_limits(name, where, tmp_path, monkeyp
 def test_types_of_one_name_in_one_file_are_refused(capsys):
     Path('a.rou.xml').write_text(
         '<routes><vType id="a" length="4"/><vType id="a" length="5"/></routes>')
+    Path('fcd.xml').write_text(NAMING + FCD)
     assert main(['inspect', 'fcd.xml']) == 1
     assert capsys.readouterr().err == (
         "error: a.rou.xml: found two types 'a'; expected types of vehicles\n")

@@ -1,0 +1,525 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""FCD output of SUMO as a recording: its steps, and the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+import math
+from operator import itemgetter
+import os.path
+from pathlib import Path
+import re
+from typing import BinaryIO
+from xml.parsers import expat
+from xml.sax.saxutils import unescape
+
+import numpy as np
+
+from state_sensor_ros.simulators import (
+    Decoded,
+    DecodeError,
+    DROPPED,
+    DUPLICATE,
+    Fault,
+    Frame,
+    MISSING,
+    ReadOptions,
+    RIDER,
+    TrajectoryFormatError,
+    TruncatedError,
+    UNDECLARED,
+)
+from state_sensor_ros.simulators.frame_arrays import Bools, Floats
+from state_sensor_ros.simulators.recordings import (
+    closed_on_failure,
+    decompressed,
+    open_positioned,
+    opened_beside,
+    reopened,
+    ResumableFile,
+)
+from state_sensor_ros.simulators.sumo.map import (
+    NO_NETWORK,
+    PEDESTRIAN,
+    read_network,
+    RoadNetwork,
+)
+from state_sensor_ros.simulators.sumo.parameters import SumoParameters
+from state_sensor_ros.simulators.sumo.steps import (
+    ActorType,
+    COLUMNS,
+    PASSENGER,
+    Run,
+    Steps,
+    usual_size,
+)
+
+SUFFIXES = '.xml', '.xml.gz'
+_ROOT = 'fcd-export'
+_SCENARIOS = 'sumoConfiguration', 'configuration'
+_BLOCK_BYTES = 262144
+# Largest content of a file with routes.
+_MAX_BYTES = 1 << 30
+_NETWORK = 'this file, one beside the recording, or -p sumo.net:=FILE'
+_DECLARED = 'a vType in a file that the header names, in one beside it, or in -p sumo.types:=FILE'
+_BESIDE = 'a vehicle, or a person outside of vehicles'
+# Options in the header, with the values that SUMO takes as true, and the positions they give.
+_REFUSED = (
+    (r'(?i)<fcd-output\.geo value="(?:1|yes|true|on|x|t)"',
+     'positions in degrees (--fcd-output.geo)'),
+    (r'(?i)<fcd-output\.utm value="(?:1|yes|true|on|x|t)"',
+     'positions that are not those of the network (--fcd-output.utm)'),
+    (r'<fcd-output\.attributes value="(?!all")(?!(?=[^"]*\bx\b)(?=[^"]*\by\b))',
+     'no positions (--fcd-output.attributes without x and y)'))
+# Classes of SUMO's own types, for actors without a type of their own.
+_CLASSES_OF_DEFAULTS = {'DEFAULT_BIKETYPE': 'bicycle', 'DEFAULT_TAXITYPE': 'taxi',
+                        'DEFAULT_RAILTYPE': 'rail', 'DEFAULT_PEDTYPE': PEDESTRIAN}
+# Texts that follow the attributes of an element, and stand for those that it lacks.
+_PADDING = ['', '0', 'nan']
+_TEXTS = 'id', 'type', 'lane', 'edge', 'vehicle'
+_DEFAULTS = {**dict.fromkeys(_TEXTS, -3), **dict.fromkeys(COLUMNS, -1), 'z': -2, 'slope': -2}
+
+
+class FcdRecording(ResumableFile):
+    """
+    An FCD file; network and types are read from files beside it.
+
+    :param ego: id of the ego, `first`, or empty.
+    :param types: path of a file with types of vehicles, which precede others; empty for none.
+    """
+
+    def __init__(self, path: Path, network: str = '', ego: str = '', types: str = '') -> None:
+        super().__init__(str(path), 'FCD output', 'sumo')
+        self._file: BinaryIO = open_positioned(path)
+        with closed_on_failure(self._file):
+            head = _head_of(path)
+            self._encoding = head.encoding
+            beside = Neighbors(path, head.text)
+            named = network or beside.network()
+            self.network: RoadNetwork = read_network(named) if named else NO_NETWORK
+            self._types = beside.types(types)
+            self._faults = tuple(beside.faults)
+        self._ego = ego
+
+    def read_on(self, begin: int, state: tuple[int, Run] | None) -> Iterator[Decoded]:
+        """Yield the frames; those of whole steps if the file was cut."""
+        offset, run = state or (0, Run())
+        decoder = StepDecoder(Steps(self.network, self._ego, run), self._types,
+                              () if begin else self._faults)
+        with ExitStack() as stack:
+            content, compressed = decompressed(stack.enter_context(reopened(self._file)))
+            content.seek(offset)
+            scanner = _Scanner(content, offset, self._encoding)
+            try:
+                for number, step in enumerate(scanner.steps(), begin):
+                    if not self._encoding.startswith('utf-16'):
+                        self.checkpoint(number, (step.offset, decoder.steps.run.copy()))
+                    yield decoder.decode(step)
+            except expat.ExpatError as error:
+                if not scanner.is_cut(error):
+                    raise TrajectoryFormatError(
+                        f'{self.name}: line {error.lineno}', expat.ErrorString(error.code),
+                        'XML') from error
+        if compressed is not None:
+            compressed.check_undamaged(self.name)
+        if not scanner.is_over:
+            raise TruncatedError(
+                self.name, 'the end of the file', '</fcd-export>', n_frames=scanner.n_steps, end=0,
+                lost='a step that is not complete' if scanner.is_in_step
+                else 'nothing but the end', container='<fcd-export>', advice='')
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
+    """Open FCD output with the network and the ego of the parameters."""
+    own = options.settings.of(SumoParameters)
+    head = _head_of(Path(path))
+    for pattern, found in _REFUSED:
+        if re.search(pattern, head.text):
+            raise TrajectoryFormatError(path, found, 'meters, as SUMO writes without this option')
+    if head.root in _SCENARIOS:
+        raise TrajectoryFormatError(
+            path, 'a scenario of SUMO', 'FCD output; `state_sensor record OUT --source sumo '
+            f'-p sumo.config:={path}` runs the scenario')
+    if head.root != _ROOT:
+        raise TrajectoryFormatError(
+            path, f'the XML element <{head.root}>' if head.root
+            else 'no XML element at the beginning', 'FCD output of SUMO (`--fcd-output`)')
+    return FcdRecording(Path(path), own.net, own.ego, own.types)
+
+
+def is_fcd(path: Path) -> bool:
+    """Return whether a file begins as FCD output does."""
+    return _head_of(path).root == _ROOT
+
+
+@dataclass(slots=True)
+class _Head:
+    root: str = ''  # name of the root element, empty if the file does not begin as XML
+    text: str = ''  # the comments before it: SUMO's configuration
+    encoding: str = ''  # the declared one, in lower case
+
+
+def _head_of(path: Path) -> _Head:
+    head = _Head()
+
+    def note_root(tag: str, _: object) -> None:
+        head.root = head.root or tag
+
+    def note_comment(text: str) -> None:
+        if not head.root:
+            head.text += text
+
+    def note_declaration(_: str, encoding: str | None, __: int) -> None:
+        head.encoding = (encoding or '').lower()
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.CommentHandler = note_root, note_comment
+    parser.XmlDeclHandler = note_declaration
+    with path.open('rb') as file, suppress(expat.ExpatError):
+        content, _ = decompressed(file)
+        while not head.root and (block := content.read(_BLOCK_BYTES)):
+            parser.Parse(block, False)
+    return head
+
+
+@dataclass(slots=True)
+class _Step:
+    """The elements of one step, as text."""
+
+    time: str
+    offset: int  # of its first byte
+    tags: list[str] = field(default_factory=list)
+    # Values of _TEXTS and COLUMNS of each element.
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+
+class _Scanner:
+    """Cuts FCD output into steps: a row for each actor, without looking at the values."""
+
+    # offset: place in the content from which on it is read: 0, or the begin of a step.
+
+    def __init__(self, content: BinaryIO, offset: int, encoding: str) -> None:
+        self.n_steps = 0
+        self.is_over = self.is_in_step = False
+        self._content = content
+        self._parser = expat.ParserCreate(encoding or None)
+        self._parser.ordered_attributes = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        head = b'<fcd-export>' if offset else b''
+        self._begin = offset - len(head)
+        self._parser.Parse(head, False)
+        self._step, self._done = _Step('', 0), list[_Step]()
+        # The last element's tag and names of attributes, and what takes its values.
+        self._layout: tuple[str, list[str]] = '', []
+        self._values = itemgetter(0, 1)
+
+    def steps(self) -> Iterator[_Step]:
+        """Yield whole steps; raise ExpatError where the text is no XML, also at its early end."""
+        block = b'-'
+        while block:
+            block = self._content.read(_BLOCK_BYTES)
+            try:
+                self._parser.Parse(block, not block)
+            finally:
+                self.n_steps += len(self._done)
+                yield from self._done
+                self._done.clear()
+
+    def is_cut(self, error: expat.ExpatError) -> bool:
+        """Return whether an error is that of a text that ends early."""
+        return not self._content.read(1) and error.code in _CUT
+
+    def _start(self, tag: str, attributes: list[str]) -> None:
+        if tag == 'timestep':
+            time = dict(zip(attributes[::2], attributes[1::2], strict=True)).get('time', '')
+            self._step = _Step(time, self._begin + self._parser.CurrentByteIndex)
+            self.is_in_step = True
+        elif tag in ('vehicle', 'person', 'container'):
+            layout = tag, attributes[::2]
+            if layout != self._layout:
+                self._layout = layout
+                places = {name: 2 * i + 1 for i, name in enumerate(layout[1])}
+                self._values = itemgetter(*(places.get(name, _DEFAULTS[name])
+                                            for name in (*_TEXTS, *COLUMNS)))
+            self._step.tags.append(tag)
+            self._step.rows.append(self._values(attributes + _PADDING))
+
+    def _end(self, tag: str) -> None:
+        if tag == 'timestep':
+            self._done.append(self._step)
+            self.is_in_step = False
+        elif tag == _ROOT:
+            self.is_over = True
+
+
+_CUT = [expat.errors.codes[text] for text in (
+    expat.errors.XML_ERROR_NO_ELEMENTS, expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+    expat.errors.XML_ERROR_PARTIAL_CHAR)]
+
+
+class StepDecoder:
+    """
+    Makes frames of the steps of one run, in their order.
+
+    A person at the place of a vehicle rides in it, and is dropped: FCD output does not say so
+    unless the attribute `vehicle` is requested. Each rider, and each actor of a type that is not
+    declared, is a fault in its first step.
+    """
+
+    def __init__(self, steps: Steps, types: Mapping[str, ActorType],
+                 faults: tuple[Fault, ...] = ()) -> None:
+        self.steps, self._declared = steps, types
+        self._types: dict[tuple[str, str], ActorType] = {}
+        self._reported: set[tuple[str, str]] = set()
+        # Those of the whole run are reported in its first step.
+        self._faults = list(faults)
+
+    def decode(self, step: _Step) -> Decoded:
+        try:
+            time_s = _seconds(step.time)
+        except ValueError as error:
+            raise DecodeError('timestep time', repr(step.time), 'a number of seconds') from error
+        rows = [row for row in zip(step.tags, step.rows, strict=True) if self._is_actor(*row)]
+        columns, is_kept = self._numbers(rows)
+        rows = [row for row, kept in zip(rows, is_kept, strict=True) if kept]
+        columns = columns[is_kept]
+        riders = self._riders(rows, columns)
+        if riders.any():
+            rows = [row for row, rides in zip(rows, riders, strict=True) if not rides]
+            columns = columns[~riders]
+        frame: Frame = self.steps.frame(
+            time_s, [row[0] for _, row in rows], [self._type(tag, *row[:2]) for tag, row in rows],
+            [row[2] if tag == 'vehicle' else row[3] for tag, row in rows], columns)
+        faults, self._faults = tuple(self._faults), []
+        return Decoded(frame, faults)
+
+    def _fault(self, kind: str, where: str, found: str, expected: str, *,
+               is_each: bool = True) -> None:
+        """Note a fault; one for each actor unless ``is_each``."""
+        if is_each or (kind, where) not in self._reported:
+            self._reported.add((kind, where))
+            self._faults.append(Fault(kind, DecodeError(where, found, expected)))
+
+    def _is_actor(self, tag: str, row: tuple[str, ...]) -> bool:
+        name, vehicle = row[0], row[4]
+        if tag == 'container':
+            self._fault(DROPPED, name, 'a container', _BESIDE, is_each=False)
+        elif vehicle:
+            self._fault(RIDER, name, f'a {tag} in vehicle {vehicle}', _BESIDE, is_each=False)
+        elif not name:
+            self._fault(DROPPED, tag, 'no id', 'an id')
+        return bool(name) and not vehicle and tag != 'container'
+
+    def _numbers(self, rows: list[tuple[str, tuple[str, ...]]]) -> tuple[Floats, Bools]:
+        """Return the numbers of actors (K, 9), and which of them can be used (K,)."""
+        texts = [row[len(_TEXTS):] for _, row in rows]
+        columns: Floats = np.zeros((len(texts), len(COLUMNS)))
+        try:
+            columns[:] = texts or columns
+        except ValueError:
+            columns[:] = [[_number(text) for text in row] for row in texts]
+        # An attribute that is not in the output is NaN, x and y must be there.
+        is_kept: Bools = np.ones(len(rows), bool)
+        is_kept[np.isinf(columns).any(axis=1) | np.isnan(columns[:, :2]).any(axis=1)] = False
+        for i in np.flatnonzero(~is_kept).tolist():
+            name, text = next((name, text) for name, text, number in zip(
+                COLUMNS, texts[i], columns[i].tolist(), strict=True)
+                if math.isinf(number) or (name in ('x', 'y') and math.isnan(number)))
+            tag, row = rows[i]
+            self._fault(DROPPED, f'{tag} {row[0]}',
+                        f'no {name}' if text is _PADDING[2] else f'{name} {text!r}', 'numbers')
+        seen = set()
+        for i, (tag, row) in enumerate(rows):
+            if (tag, row[0]) in seen:
+                self._fault(DUPLICATE, f'{tag} {row[0]}', f'a second {tag} of this id', 'one')
+                is_kept[i] = False
+            seen.add((tag, row[0]))
+        return columns, is_kept
+
+    def _riders(self, rows: list[tuple[str, tuple[str, ...]]], columns: Floats) -> Bools:
+        """Return which actors are people at the place of a vehicle."""
+        is_person = np.array([tag == 'person' for tag, _ in rows], bool)
+        if is_person.any():
+            vehicles = {(x, y): row[0] for (tag, row), (x, y) in zip(
+                rows, columns[:, :2].tolist(), strict=True) if tag == 'vehicle'}
+            for i in np.flatnonzero(is_person).tolist():
+                vehicle = vehicles.get(tuple(columns[i, :2].tolist()), '')
+                is_person[i] = bool(vehicle)
+                if vehicle:
+                    self._fault(RIDER, rows[i][1][0], f'a person in vehicle {vehicle}', _BESIDE,
+                                is_each=False)
+        return is_person
+
+    def _type(self, tag: str, name: str, type_name: str) -> ActorType:
+        if (known := self._types.get((tag, type_name))) is None:
+            # Distributions and routers append a number or an id to the name of a type: car@3.
+            own, is_person = type_name.partition('@')[0], tag == 'person'
+            vclass = _CLASSES_OF_DEFAULTS.get(own, PEDESTRIAN if is_person else PASSENGER)
+            known = replace(self._declared[own], is_person=is_person) \
+                if own in self._declared else ActorType(
+                    vclass, usual_size(vclass), is_person, not own.startswith('DEFAULT_'))
+            self._types[tag, type_name] = known
+        if known.is_assumed and type_name:
+            self._fault(UNDECLARED + type_name.partition('@')[0], name,
+                        'no vType, so class and size are assumed', _DECLARED, is_each=False)
+        return known
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.inf
+
+
+def _seconds(text: str) -> float:
+    """Return a time, s, also one of --human-readable-time: [days:]hours:minutes:seconds."""
+    units = (1.0, 60.0, 3600.0, 86400.0)
+    parts = text.removeprefix('-').split(':')
+    time_s = sum(float(part) * unit for part, unit in zip(reversed(parts), units, strict=False))
+    if len(parts) > len(units) or not math.isfinite(time_s):
+        raise ValueError(text)
+    return -time_s if text.startswith('-') else time_s
+
+
+class Neighbors:
+    """
+    The files beside a recording: its network, and the types of its vehicles.
+
+    :param header: the comment at the beginning of the recording, with SUMO's options.
+    :ivar faults: what a file is missing, or cannot be read though nothing names it.
+    """
+
+    def __init__(self, path: Path, header: str) -> None:
+        self._path, self._header = path, header
+        self.faults: list[Fault] = []
+
+    def network(self) -> str:
+        """Return the path of the network, empty if there is none."""
+        if named := self._named('net-file'):
+            return str(named[0])
+        names = [file.name for file in self._files('.net')]
+        best = names[-1] if names else ''
+        if len(names) > 1 and not self._likeness(best):
+            raise TrajectoryFormatError(
+                f'{self._path}: network', f'{len(names)} beside it: {", ".join(names)}',
+                f'one, or {self._path.name.partition(".")[0]}.net.xml, or -p sumo.net:=FILE')
+        if not best:
+            self.faults += [Fault(MISSING, DecodeError('lanes', f'no network {name}', _NETWORK))
+                            for name in self._values('net-file')]
+        return str(self._path.with_name(best)) if best else ''
+
+    def types(self, given: str) -> dict[str, ActorType]:
+        """Return types by name, those of the file ``given`` first, then those of named files."""
+        types = _types_of(Path(given)) if given else {}
+        if given and not types:
+            raise TrajectoryFormatError(f'sumo.types: {given}', 'no <vType>', 'types of vehicles')
+        named = self._named('route-files', 'additional-files')
+        for file in named:
+            types = _types_of(file) | types
+        return self._types_beside(types, named) | types
+
+    def _types_beside(self, known: Mapping[str, ActorType],
+                      named: list[Path]) -> dict[str, ActorType]:
+        # Two of a name that is known already are no contradiction.
+        types: dict[str, ActorType] = {}
+        origins: dict[str, Path] = {}
+        for file in reversed(self._files('.rou', '.add', '.trips')):
+            if any(file.samefile(other) for other in named):
+                continue
+            try:
+                found = _types_of(file)
+            except TrajectoryFormatError as error:
+                self.faults.append(Fault(MISSING, DecodeError(
+                    file.name, error.found, f'{error.expected}; the file is not used')))
+                continue
+            for name, declared in found.items():
+                other = origins.setdefault(name, file)
+                if types.setdefault(name, declared) != declared and name not in known \
+                        and not self._likeness(other.name):
+                    raise TrajectoryFormatError(
+                        f'{self._path}: types of vehicles', f'two of {name!r}, in {file.name} and '
+                        f'{other.name}', f'one, or {self._path.name.partition(".")[0]}.rou.xml')
+        return types
+
+    def _files(self, *kinds: str) -> list[Path]:
+        """Return the files of some kinds beside the recording, those of its own name last."""
+        files = [file for kind in kinds for suffix in SUFFIXES
+                 for file in self._path.parent.glob(f'*{kind}{suffix}')]
+        return sorted(files, key=lambda file: (self._likeness(file.name), file.name))
+
+    def _likeness(self, name: str) -> int:
+        """Return the length of a name, up to its suffixes, if that of the recording begins so."""
+        stem = re.sub(r'\.(net|rou|add|trips)\.xml(\.gz)?$', '', name)
+        return len(stem) if self._path.name.startswith(f'{stem}.') else 0
+
+    def _named(self, *options: str) -> list[Path]:
+        """Return the existing files that options in the header name."""
+        found: list[Path] = []
+        for name in (name for option in options for name in self._values(option)):
+            # Those of another machine may lie beside the recording.
+            places = (*(folder / name for folder in self._folders()),
+                      self._path.parent / re.split(r'[/\\]', name)[-1])
+            found += [file for file in places if file.is_file()][:1]
+        return found
+
+    def _values(self, option: str) -> list[str]:
+        """Return the files that an option in the header names."""
+        return [unescape(value.strip())
+                for values in re.findall(f'<{option} value="([^"]*)"', self._header)
+                for value in values.split(',') if value.strip()]
+
+    def _folders(self) -> Iterator[Path]:
+        """Yield the folders to which paths in the header may be relative, SUMO's own first."""
+        for name in self._values('fcd-output') + self._values('person-fcd-output'):
+            parts = Path(os.path.normpath(name)).parts
+            if not Path(name).is_absolute() and self._path.absolute().parts[-len(parts):] == parts:
+                yield self._path.absolute().parents[len(parts) - 1]
+        yield self._path.parent
+
+
+def _types_of(file: Path) -> dict[str, ActorType]:
+    found: dict[str, ActorType] = {}
+
+    def note(tag: str, values: dict[str, str]) -> None:
+        if tag == 'vType':
+            name, declared = values.get('id', ''), _declared(values)
+            if found.setdefault(name, declared) != declared:
+                raise ValueError(f'two types {name!r}')
+
+    # No tree: routes may have millions of elements.
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = note
+    try:
+        with opened_beside(file, _MAX_BYTES) as text:
+            parser.ParseFile(text)
+    except TrajectoryFormatError:
+        raise
+    except (expat.ExpatError, LookupError, OSError, ValueError) as error:
+        # An encoding that Python does not have is a LookupError.
+        raise TrajectoryFormatError(str(file), str(error), 'types of vehicles') from error
+    return found
+
+
+def _declared(values: Mapping[str, str]) -> ActorType:
+    vclass = values.get('vClass', PASSENGER)
+    length, width, height = (
+        float(values.get(name, usual)) for name, usual in zip(
+            ('length', 'width', 'height'), usual_size(vclass), strict=True))
+    if not all(0.0 < size < math.inf for size in (length, width, height)):
+        raise ValueError(f'a size of {length:g} x {width:g} x {height:g} m')
+    return ActorType(vclass, (length, width, height))
