@@ -169,7 +169,7 @@ def _load_node():
                   for name in ('monodrive', 'carla', 'carla9', 'osi', 'sumo')]
     _load('importlib.metadata', 'encodings.idna', *simulators,
           'state_sensor_ros.simulators.monodrive.source',
-          'state_sensor_ros.ros.simulation_services')
+          'state_sensor_ros.ros.services')
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
     for name in MESSAGES:

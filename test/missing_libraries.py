@@ -24,7 +24,7 @@ OPTIONAL = frozenset((
     'PIL', 'argcomplete', 'av', 'carla', 'catkin_pkg', 'dask', 'distributed', 'evo', 'google',
     'kornia_rs', 'launch_ros', 'libsumo', 'matplotlib', 'mcap', 'mcap_ros2', 'motmetrics',
     'mypy', 'omega_prime', 'osi3', 'pandas', 'plotly', 'pyarrow', 'pyproj', 'pyquaternion',
-    'pyxodr_omega_prime', 'rclpy', 're2', 'rerun', 'rerun_cli', 'ruamel', 'scipy', 'shapely',
+    'pyxodr_omega_prime', 'rclpy', 'rerun', 'rerun_cli', 'ruamel', 'scipy', 'shapely',
     'simulation_interfaces', 'sumolib', 'trackeval', 'traci', 'yaml'))
 _OF_MESSAGES = ('_msgs', '_interfaces')
 _MISSING = re.compile(r"(?:No module named '|no module |could not import ')([\w.]+)")

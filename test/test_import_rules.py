@@ -63,7 +63,7 @@ SOCKETS = {'connections', 'emulator'}
 # Imported inside functions: slow to load, or missing in an installation that can do without.
 LATE = {'matplotlib', 'plotly', 'pyarrow', 'pandas', 'rerun', 'carla', 'libsumo', 'traci',
         'sumolib', 'distributed', 'trackeval', 'scipy', 'PIL', 'av', 'osi3', 'google', 'mcap',
-        'pyproj', 're2', 'argcomplete', 'backports', 'compression', f'{NAME}.emulator'}
+        'pyproj', 'argcomplete', 'backports', 'compression', f'{NAME}.emulator'}
 POSIX = {'fcntl', 'termios'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (

@@ -36,7 +36,7 @@ from state_sensor_ros.files.formats import imported
 from state_sensor_ros.texts import shortened
 
 OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
-            'osi3 pandas argcomplete re2')
+            'osi3 pandas argcomplete')
 
 
 def run_without(modules, folder, *words):

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from itertools import chain
 import math
 import time
-from typing import Any, cast, TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType
@@ -52,7 +52,6 @@ from state_sensor_ros.ros.graph_checks import (
 )
 from state_sensor_ros.ros.node_log import ConnectionLog, DiagnosticsTopic, NodeLog, StreamLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
-from state_sensor_ros.ros.playback import Playback
 from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.settings import FILE, Settings
@@ -64,9 +63,6 @@ from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic_encoder import LastCommand
 from state_sensor_ros.topics.transforms import encode_static_frames
 from state_sensor_ros.topics.verification import verify
-
-if TYPE_CHECKING:
-    from state_sensor_ros.files.player import FileSource
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
@@ -166,7 +162,6 @@ class StateSensorNode(ManagedNode):
         # Diagnostics in a row with actors and without an ego.
         self._n_without_ego = 0
         self._other_publishers: OtherPublishers | None = None
-        add_playback(self)
         add_services(self)
         self._fault_log = NodeLog(self.get_logger())
         self._connection_log = ConnectionLog()
@@ -188,12 +183,6 @@ class StateSensorNode(ManagedNode):
     def settings(self) -> Settings:
         """Return the parameters as they are now."""
         return self._own_parameters.settings
-
-    def recording(self) -> FileSource | None:
-        """Return the recording, None while the node is not active or has another source."""
-        source = None if self._stream is None else self._stream.source
-        # The class is imported only if a recording is played.
-        return cast('FileSource', source) if self.settings.source == FILE else None
 
     def steerable(self) -> SteerableSource | None:
         """Return the source, None while the node is not active or if it cannot be held."""
@@ -449,15 +438,8 @@ class StateSensorNode(ManagedNode):
             else find_simulator(settings.source).address(settings)
 
 
-def add_playback(node: StateSensorNode) -> None:
-    """Add the parameters that control a recording to ``node`` if it plays one."""
-    if node.settings.source == FILE:
-        Playback(node, node.recording)
-
-
 def add_services(node: StateSensorNode) -> None:
     """Add the services of simulation_interfaces to ``node`` if that package is installed."""
     if find_spec('simulation_interfaces') is not None:
-        from state_sensor_ros.ros.simulation_services import SimulationServices
-        SimulationServices(node, node.snapshot, node.steerable, node.with_boxes,
-                           node.settings.global_frame)
+        from state_sensor_ros.ros.services import Services
+        Services(node, node.snapshot, node.steerable, node.with_boxes, node.settings.global_frame)

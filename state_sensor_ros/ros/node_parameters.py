@@ -44,8 +44,8 @@ _MAX_DEPTH = 10000
 _LISTS = (Parameter.Type.DOUBLE_ARRAY, Parameter.Type.STRING_ARRAY)
 _TEXTS = (Parameter.Type.STRING, Parameter.Type.STRING_ARRAY)
 _INTEGERS_FOR_DOUBLES = (Parameter.Type.INTEGER_ARRAY, Parameter.Type.DOUBLE_ARRAY)
-# Declared by rclpy with each topic, and by the player of a recording.
-_DECLARED_LATER = ('qos_overrides.', 'playback.')
+# Declared by rclpy with each topic.
+_DECLARED_LATER = 'qos_overrides.'
 
 
 class NodeParameters:

@@ -8,19 +8,16 @@
 # language governing permissions and limitations under the License.
 """CARLA 0.9 on the topics and services of the node, and what it leaves behind when it ends."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
 
-from budgets import AWAIT_S, one_of
+from budgets import one_of
 from commands_rig import FAST, message_of, RecordingWorld
 import numpy as np
 from process_state import children
 import pytest
 from rig import NodeProcess
-from test_simulation_services import CALLER, caller
+from test_simulation_services import caller
 
 OWN = 'state_sensor_ros'
 # Classes of objects of the level that are vehicles, as the server numbers them.
@@ -186,30 +183,3 @@ def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server)
         listener.until(lambda: reports['HazardLights'][-1:] and reports[
             'HazardLights'][-1].report == 1, what='the hazard lights')
         assert node.end()[0] == 0
-
-
-POSES = CALLER + """
-import json
-from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
-poses = call(GetNamedPoses, 'get_named_poses').poses
-print(json.dumps([
-    {each.name: [each.pose.position.x, each.pose.position.y, list(each.tags)] for each in poses},
-    [call(GetNamedPoseBounds, 'get_named_pose_bounds', name=name).result.result
-     for name in (poses[0].name, 'nothing')]]))
-"""
-
-
-def test_traffic_lights_are_named_poses(domain, listener, server):
-    pytest.importorskip('simulation_interfaces.action')
-    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
-    with node_on(domain, server):
-        listener.until(lambda: len(frames) > 3, what='frames')
-        done = subprocess.run([sys.executable, '-c', POSES], capture_output=True, text=True,
-                              env={**os.environ, 'ROS_DOMAIN_ID': str(domain)}, timeout=AWAIT_S)
-    assert done.returncode == 0, done.stderr
-    poses, bounds = json.loads(done.stdout)
-    lights = {actor.name: [actor.pose.position.x, actor.pose.position.y, ['traffic_light']]
-              for actor in frames[-1].actors if 'traffic_light' in actor.tags}
-    assert poses == {name: lights[name] for name in poses}
-    assert poses
-    assert bounds == [1, 2]

@@ -9,9 +9,9 @@
 """
 The services of ``simulation_interfaces``: entities of the last frame, the state of the source.
 
-Their meaning is that of the comments in the package's interfaces; unsupported requests are
-answered with RESULT_FEATURE_UNSUPPORTED. A live simulator is PLAYING unless it can be held, as a
-recording can; these have the states
+Their meaning is that of the comments in the package's interfaces; what is not supported, such as a
+filter of names, is answered with RESULT_FEATURE_UNSUPPORTED. A live simulator is PLAYING unless it
+can be held, as a recording can; these have the states
 
 =======  ===================  ========  ==================  ==================
 state    of the source        PLAYING   PAUSED              STOPPED
@@ -28,141 +28,97 @@ with the service (set, step, reset) that leads from the state of a row to that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, TYPE_CHECKING
+import time
+from typing import Any, cast
 
 from geometry_msgs.msg import Vector3
 import numpy as np
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from rclpy.task import Future
+from simulation_interfaces import msg, srv
 from simulation_interfaces.msg import (
     Bounds,
     EntityCategory,
-    EntityFilters,
-    EntityState,
     Result,
     SimulationState,
     SimulatorFeatures,
-    TagsFilter,
-)
-from simulation_interfaces.srv import (
-    GetEntities,
-    GetEntitiesStates,
-    GetEntityBounds,
-    GetEntityInfo,
-    GetEntityState,
-    GetSimulationState,
-    GetSimulatorFeatures,
-    ResetSimulation,
-    SetSimulationState,
-    StepSimulation,
 )
 
 from state_sensor_ros.classes import class_of, PERSON
-from state_sensor_ros.errors import ConfigError, StateSensorError
-from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S, TrafficLights
-from state_sensor_ros.objects.box_bounds import ActorBox, box_of, check_hull, point_of
+from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S
+from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.ros.entity_filter import matching_rows
-from state_sensor_ros.source import SteerableSource
-from state_sensor_ros.texts import counted
-
-if TYPE_CHECKING:
-    from state_sensor_ros.ros.step_action import StepAction
+from state_sensor_ros.source import Health, Source, SteerableSource
 
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.
 _FEATURES = (
     SimulatorFeatures.ENTITY_TAGS, SimulatorFeatures.ENTITY_CATEGORIES,
     SimulatorFeatures.ENTITY_BOUNDS, SimulatorFeatures.ENTITY_BOUNDS_BOX,
-    SimulatorFeatures.ENTITY_BOUNDS_CONVEX, SimulatorFeatures.ENTITY_STATE_GETTING,
-    SimulatorFeatures.ENTITY_INFO_GETTING, SimulatorFeatures.SIMULATION_STATE_GETTING)
+    SimulatorFeatures.ENTITY_STATE_GETTING, SimulatorFeatures.ENTITY_INFO_GETTING,
+    SimulatorFeatures.SIMULATION_STATE_GETTING)
 _STEERABLE_FEATURES = (
     SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
     SimulatorFeatures.SIMULATION_STATE_SETTING, SimulatorFeatures.SIMULATION_STATE_PAUSE,
     SimulatorFeatures.STEP_SIMULATION_SINGLE, SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
 _OF_ACTION = (SimulatorFeatures.STEP_SIMULATION_ACTION,)
-_LIGHT_TAG = 'traffic_light'
+# Period and longest time of the wait for the frame of a step, s.
+_POLL_S, _LONGEST_STEP_S = 0.005, 30.0
 
 
-class SimulationServices:
-    """The services of ``node``: ``~/get_entities`` and so on."""
+class Services:
+    """
+    The services of ``node``: ``~/get_entities`` and so on.
 
-    # snapshot: returns the last frame, None before the first.
-    # steerable: returns the source, None if it cannot be held or is not active.
+    :param snapshot: returns the last frame, None before the first.
+    :param steerable: returns the source, None if it cannot be held or is not active.
+    :param with_boxes: returns the frame of a snapshot with boxes.
+    """
 
     def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
                  steerable: Callable[[], SteerableSource | None],
                  with_boxes: Callable[[Snapshot], Frame], global_frame: str) -> None:
-        self._snapshot, self._steerable = snapshot, steerable
-        self._with_boxes = with_boxes
-        self._global_frame = global_frame
-        self._action: StepAction | None = None
-        services = {
-            'get_simulator_features': (GetSimulatorFeatures, self._get_features),
-            'get_entities': (GetEntities, self._get_entities),
-            'get_entities_states': (GetEntitiesStates, self._get_states),
-            'get_entity_state': (GetEntityState, self._get_state),
-            'get_entity_info': (GetEntityInfo, self._get_info),
-            'get_entity_bounds': (GetEntityBounds, self._get_bounds),
-            'get_simulation_state': (GetSimulationState, self._get_simulation_state),
-            'set_simulation_state': (SetSimulationState, self._set_simulation_state),
-            'step_simulation': (StepSimulation, self._step),
-            'reset_simulation': (ResetSimulation, self._reset),
-        }
-        # In the package since version 1.0, but not in all of its subsets.
-        if find_spec('simulation_interfaces.action') is not None:
-            from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
-
-            from state_sensor_ros.ros import step_action
-            services['get_named_poses'] = GetNamedPoses, self._get_named_poses
-            services['get_named_pose_bounds'] = GetNamedPoseBounds, self._get_named_pose_bounds
-            self._action = step_action.StepAction(node, self._for_steps)
-        for name, (type_, callback) in services.items():
+        self._node, self._snapshot, self._steerable = node, snapshot, steerable
+        self._with_boxes, self._global_frame = with_boxes, global_frame
+        for name, type_, callback in (
+                ('get_simulator_features', srv.GetSimulatorFeatures, self._get_features),
+                ('get_entities', srv.GetEntities, self._get_entities),
+                ('get_entities_states', srv.GetEntitiesStates, self._get_states),
+                ('get_entity_state', srv.GetEntityState, self._get_state),
+                ('get_entity_info', srv.GetEntityInfo, self._get_info),
+                ('get_entity_bounds', srv.GetEntityBounds, self._get_bounds),
+                ('get_simulation_state', srv.GetSimulationState, self._get_simulation_state),
+                ('set_simulation_state', srv.SetSimulationState, self._set_simulation_state),
+                ('step_simulation', srv.StepSimulation, self._step),
+                ('reset_simulation', srv.ResetSimulation, self._reset)):
             node.create_service(type_, f'~/{name}', partial(_reply, callback))
-
-    def _lights(self) -> TrafficLights | None:
-        snapshot = self._snapshot()
-        return snapshot.frame.traffic_lights if snapshot is not None else None
-
-    def _get_named_poses(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        """Name the poses that the frames have: those of traffic lights."""
-        lights, tags = self._lights(), {tag.lower() for tag in request.tags.tags}
-        if lights is None or not tags <= {_LIGHT_TAG}:
-            return
-        for name, pose in zip(lights.names, lights.poses, strict=True):
-            from simulation_interfaces.msg import NamedPose
-            named = NamedPose(name=name, tags=[_LIGHT_TAG])
-            _assign(named.pose.position, pose[:3])
-            _assign(named.pose.orientation, pose[3:])
-            response.poses.append(named)
-
-    def _get_named_pose_bounds(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        """Leave the bounds empty: a light has a place, but no known size."""
-        lights = self._lights()
-        if lights is None or request.name not in lights.names:
-            raise _RefusedError(Result.RESULT_NOT_FOUND, f'found no pose {request.name!r}')
+        # In the package since version 1.0, but not in all of its subsets.
+        self._has_action = find_spec('simulation_interfaces.action') is not None
+        if self._has_action:
+            from rclpy.action import ActionServer, CancelResponse
+            from simulation_interfaces.action import SimulateSteps
+            ActionServer(node, SimulateSteps, '~/simulate_steps', self._simulate_steps,
+                         cancel_callback=lambda goal: CancelResponse.ACCEPT)
 
     def _get_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        of_source: tuple[int, ...] = \
-            _STEERABLE_FEATURES if self._steerable() is not None else ()
-        if self._action is not None:
-            of_source = (*of_source, *_OF_ACTION) if of_source else ()
-            of_source = (SimulatorFeatures.NAMED_POSES, *of_source)
+        of_source = (*_STEERABLE_FEATURES, *_OF_ACTION[:self._has_action]) \
+            if self._steerable() is not None else ()
         response.features.features = [*_FEATURES, *of_source]
         response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
 
     def _get_entities(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        response.entities = [name for _, name in self._matching(
-            self._snapshot(), request.filters)]
+        response.entities = [name for _, _, name in self._matching(request.filters)]
 
     def _get_states(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        snapshot = self._snapshot()
-        rows = self._matching(snapshot, request.filters)
-        response.entities = [name for _, name in rows]
-        response.states = [self._state(snapshot, row) for row, _ in rows if snapshot is not None]
+        found = list(self._matching(request.filters))
+        response.entities = [name for _, _, name in found]
+        response.states = [self._state(snapshot, row) for snapshot, row, _ in found]
 
     def _get_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
         response.state = self._state(*self._find(request.entity))
@@ -192,7 +148,7 @@ class SimulationServices:
     def _set_simulation_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source, target = self._source('the state'), request.state.state
         if target == self._simulation_state():
-            raise _RefusedError(SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
+            raise _RefusedError(srv.SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
         if target == SimulationState.STATE_PLAYING:
             source.resume()
         elif target == SimulationState.STATE_PAUSED:
@@ -217,9 +173,9 @@ class SimulationServices:
 
     def _reset(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('the reset')
-        if request.scope not in (ResetSimulation.Request.SCOPE_DEFAULT,
-                                 ResetSimulation.Request.SCOPE_TIME,
-                                 ResetSimulation.Request.SCOPE_ALL):
+        if request.scope not in (srv.ResetSimulation.Request.SCOPE_DEFAULT,
+                                 srv.ResetSimulation.Request.SCOPE_TIME,
+                                 srv.ResetSimulation.Request.SCOPE_ALL):
             raise _unsupported(f'scope {request.scope}')
         source.restart()
 
@@ -243,34 +199,25 @@ class SimulationServices:
         return int(SimulationState.STATE_PAUSED if source.position else
                    SimulationState.STATE_STOPPED)
 
-    def _matching(self, snapshot: Snapshot | None,
-                  filters: EntityFilters) -> list[tuple[int, str]]:
-        """Return row and name of each entity that passes ``filters``."""
-        overlaps = _overlap_test(filters.bounds)
-        rows = matching_rows(filters.filter, () if snapshot is None else snapshot.frame.names)
+    def _matching(self, filters: Any) -> Iterator[tuple[Snapshot, int, str]]:  # noqa: ANN401
+        """Yield the last frame with row and name of each entity that passes filters."""
+        if filters.filter:
+            raise _unsupported('a filter of names by a regular expression')
+        overlaps, snapshot = _overlap_test(filters.bounds), self._snapshot()
         if snapshot is None:
-            return []
-        passing = list(self._passing(snapshot, filters, rows))
-        if overlaps is not None:
-            frame = self._with_boxes(snapshot)
-            at = {name: row for row, name in enumerate(frame.names)}
-            passing = [(row, name) for row, name in passing if frame.has_pose()[at[name]]
-                       and overlaps(box_of(frame, at[name]) or point_of(frame, at[name]))]
-        return passing
-
-    def _passing(self, snapshot: Snapshot, filters: EntityFilters,
-                 rows: Iterable[int]) -> Iterator[tuple[int, str]]:
-        """Yield row and name of the entities with the tags and categories of ``filters``."""
+            return
+        frame = snapshot.frame if overlaps is None else self._with_boxes(snapshot)
+        at = {name: row for row, name in enumerate(frame.names)}
         categories = {each.category for each in filters.categories}
         tags = {tag.lower() for tag in filters.tags.tags}
-        have_passing_tags = tags.issubset \
-            if filters.tags.filter_mode == TagsFilter.FILTER_MODE_ALL \
-            else lambda tags_of_actor: not tags or bool(tags & tags_of_actor)
-        for row in rows:
-            tags_of_actor = {tag.lower() for tag in snapshot.actor_list.tags[row]}
-            if have_passing_tags(tags_of_actor) and (
-                    not categories or self._category(snapshot, row) in categories):
-                yield row, snapshot.frame.names[row]
+        for row, name in enumerate(snapshot.frame.names):
+            own = {tag.lower() for tag in snapshot.actor_list.tags[row]}
+            has_tags = tags <= own if filters.tags.filter_mode == msg.TagsFilter.FILTER_MODE_ALL \
+                else not tags or bool(tags & own)
+            if has_tags and (not categories or self._category(snapshot, row) in categories) and (
+                    overlaps is None or (frame.has_pose()[at[name]] and overlaps(
+                        box_of(frame, at[name]) or point_of(frame, at[name])))):
+                yield snapshot, row, name
 
     def _category(self, snapshot: Snapshot, row: int) -> int:
         tags = {tag.lower() for tag in snapshot.actor_list.tags[row]}
@@ -283,9 +230,9 @@ class SimulationServices:
         return int(EntityCategory.CATEGORY_STATIC_OBJECT if 'static' in tags
                    else EntityCategory.CATEGORY_OBJECT)
 
-    def _state(self, snapshot: Snapshot, row: int) -> EntityState:
+    def _state(self, snapshot: Snapshot, row: int) -> Any:  # noqa: ANN401
         """Return pose, twist and acceleration of the origin in the global frame."""
-        state = EntityState()
+        state = msg.EntityState()
         state.header.frame_id = self._global_frame
         state.header.stamp.sec, state.header.stamp.nanosec = divmod(snapshot.stamp_ns, NS_PER_S)
         frame = snapshot.frame
@@ -307,21 +254,62 @@ class SimulationServices:
         _assign(state.acceleration.angular, change[3:])
         return state
 
+    async def _simulate_steps(self, goal: Any) -> Any:  # noqa: ANN401
+        """Execute the action: as the service, with feedback for each step."""
+        from simulation_interfaces.action import SimulateSteps
+        n_steps, n_done, text = goal.request.steps, 0, ''
+        try:
+            source = self._for_steps(n_steps)
+            while n_done < n_steps and not text and not goal.is_cancel_requested:
+                health = cast(Source, source).health
+                n_wanted = health.n_packets + 1
+                source.step(1)
+                if await self._until(health, n_wanted):
+                    n_done += 1
+                    goal.publish_feedback(SimulateSteps.Feedback(
+                        completed_steps=n_done, remaining_steps=n_steps - n_done))
+                else:
+                    text = f'found no frame of a step within {_LONGEST_STEP_S:g} s'
+        except StateSensorError as error:
+            text = str(error)
+        if text:
+            goal.abort()
+        elif n_done < n_steps:
+            goal.canceled()
+            text = f'canceled after {n_done} of {n_steps} steps'
+        else:
+            goal.succeed()
+        return SimulateSteps.Result(result=Result(
+            result=_FAILED if text else Result.RESULT_OK, error_message=text))
 
-def _overlap_test(bounds: Bounds) -> Callable[[ActorBox], bool] | None:
+    async def _until(self, health: Health, n_packets: int) -> bool:
+        """Wait for so many packets while the node goes on; return whether they have come."""
+        future: Future[bool] = Future()
+        until_s = time.monotonic() + _LONGEST_STEP_S
+
+        def check() -> None:
+            if health.n_packets >= n_packets or time.monotonic() > until_s:
+                future.set_result(health.n_packets >= n_packets)
+
+        # The simulated clock stands.
+        timer = self._node.create_timer(_POLL_S, check,
+                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
+        try:
+            return bool(await future)
+        finally:
+            self._node.destroy_timer(timer)
+
+
+def _overlap_test(bounds: Any) -> Callable[[ActorBox], bool] | None:  # noqa: ANN401
     """Return the test whether a box overlaps bounds in the global frame, None without bounds."""
     if bounds.type == Bounds.TYPE_EMPTY and not bounds.points:
         return None
-    if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX, Bounds.TYPE_CONVEX_HULL):
-        raise ConfigError('bounds', f'type {bounds.type}', 'a box, a convex hull or a sphere')
-    check_hull(len(bounds.points))
+    if bounds.type not in (Bounds.TYPE_SPHERE, Bounds.TYPE_BOX):
+        raise _unsupported(f'bounds of type {bounds.type}')
     points = np.array([(each.x, each.y, each.z) for each in bounds.points]).reshape(-1, 3)
-    is_hull = bounds.type == Bounds.TYPE_CONVEX_HULL
-    if not np.isfinite(points).all() or not (len(points) >= 3 if is_hull else len(points) == 2):
-        raise ConfigError('bounds', counted(len(points), 'point'),
-                          f'{"three or more" if is_hull else "two"} of finite numbers')
-    if is_hull:
-        return lambda box: box.overlaps_hull(points)
+    if not np.isfinite(points).all() or len(points) != 2:
+        raise _RefusedError(
+            _FAILED, f'bounds: found {len(points)} points; expected two of finite numbers')
     if bounds.type == Bounds.TYPE_SPHERE:
         center, (radius, *_) = points
         return lambda box: box.overlaps_sphere(center, float(radius))
@@ -355,6 +343,6 @@ def _reply(answer: Callable[[Any, Any], None], request: Any, response: Any) -> A
     else:
         result = Result(result=Result.RESULT_OK)
     # It alone has no result.
-    if not isinstance(response, GetSimulatorFeatures.Response):
+    if not isinstance(response, srv.GetSimulatorFeatures.Response):
         response.result = result
     return response
