@@ -10,11 +10,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 import os
 import signal
 import threading
 from types import FrameType
+from typing import Any, NoReturn
 
 Handler = Callable[[int, FrameType | None], None]
 
@@ -26,6 +28,31 @@ def ending_signals() -> list[signal.Signals]:
     if hasattr(signal, 'SIGHUP') and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signals.append(signal.SIGHUP)
     return signals
+
+
+@contextmanager
+def raising_at_signals() -> Iterator[None]:
+    """
+    Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, once.
+
+    Its argument is the number of the signal. The first signal disarms the handler: a second one
+    acts as before the block. A SIGHUP that is ignored stays so, as with nohup.
+    """
+    before: dict[int, Any] = {}
+
+    def disarm() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, _: FrameType | None) -> NoReturn:
+        disarm()
+        raise KeyboardInterrupt(number)
+
+    before.update((number, signal.signal(number, handle)) for number in ending_signals())
+    try:
+        yield
+    finally:
+        disarm()
 
 
 class EndingSignals:

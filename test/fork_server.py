@@ -163,8 +163,8 @@ def _load_node():
     """Load what the node does; nothing of it starts ROS."""
     from rclpy.type_support import check_for_type_support
 
+    import state_sensor_ros.ros.main
     import state_sensor_ros.ros.node
-    import state_sensor_ros.ros.program
     simulators = [f'state_sensor_ros.simulators.{name}.simulator'
                   for name in ('monodrive', 'carla', 'carla9', 'osi', 'sumo')]
     _load('importlib.metadata', 'encodings.idna', *simulators,

@@ -58,7 +58,6 @@ class StreamReading:
     counters: Counters
     n_missed: int  # samples of the simulator that were not received
     n_coarse: int  # frames with a too coarse ``game_time``
-    n_log_lines_dropped: int = 0  # lines of the log, because standard error was not read
 
 
 # States of a source without a connection.
@@ -189,7 +188,6 @@ class StreamDiagnosis:
             # Over all recent frames: those of one second are too few for a 99th percentile.
             ('stream-to-publish latency p99 (ms)', shown(percentile(self._recent_ms, 0.99))),
             ('sim/real factor', shown(pace if has_pace else math.nan)),
-            ('log lines dropped', now.n_log_lines_dropped),
         ]
         return tuple((key, str(value)) for key, value in values)
 

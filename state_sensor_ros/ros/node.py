@@ -141,13 +141,12 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 class StateSensorNode(ManagedNode):
     """The State sensor of a simulator on ROS topics: doc/interface.md."""
 
-    # is_ending: returns whether the program is ending; the simulator then often ends as well, so
-    # that the loss of its connection is not logged.
+    # is_ending: whether the program is ending; the simulator then often ends as well, so that the
+    # loss of its connection is not logged.
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
-        self.is_ending: Callable[[], bool] = lambda: False
-        self.n_log_lines_dropped: Callable[[], int] = lambda: 0
+        self.is_ending = False
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
@@ -307,6 +306,7 @@ class StateSensorNode(ManagedNode):
 
     def end_soon(self) -> None:
         """Have an ego that was driven brake at once, for good, then end; from any thread."""
+        self.is_ending = True
         try:
             commanding = self._commanding
             if commanding is not None:
@@ -387,7 +387,7 @@ class StateSensorNode(ManagedNode):
             reading = StreamReading(
                 time.monotonic(), self._silence_s(),
                 stream.source.health, counters, pipeline.stamper.n_missed,
-                pipeline.stamper.n_coarse, self.n_log_lines_dropped())
+                pipeline.stamper.n_coarse)
             statuses = {
                 'stream': self._diagnosis.status(reading, counters.take_latencies()),
                 'truth': checks_status(pipeline.checks,
@@ -420,7 +420,7 @@ class StateSensorNode(ManagedNode):
             return
         assert self._pipeline is not None
         health = self._stream.source.health
-        lines = [] if self.is_ending() else self._connection_log.new_lines(health)
+        lines = [] if self.is_ending else self._connection_log.new_lines(health)
         lines += self._stream_log.new_lines(time.monotonic(), health, self._pipeline.counters)
         for line in lines:
             # Two calls: rclpy refuses one that changes its severity.

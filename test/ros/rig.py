@@ -224,7 +224,7 @@ from importlib import import_module
 import sys
 import time
 
-from state_sensor_ros.ros.program import main
+from state_sensor_ros.ros.main import main
 
 
 def fail():

@@ -18,15 +18,12 @@ import time
 
 from budgets import AWAIT_S, one_of, tries
 from process_state import cpu_s
-from programs import PIPES, start_node
 import pytest
 from rig import arrayed, END_S, framed, NodeProcess, ScriptedSimulator, state, statuses
 from slow_names import HOST, SlowNames
-from stopwatch import Stopwatch, until
+from stopwatch import until
 from test_lifecycle import Managed, streaming  # noqa: F401
 
-# A wait for cores in which the work of an end may remain unfinished.
-LONG_S = 0.2
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 each_signal = pytest.mark.parametrize('signum', one_of(SIGNALS))
 
@@ -40,19 +37,6 @@ def check_end(node, signum):
     assert 'Traceback' not in log
 
 
-def ends_in_order(node, signum):
-    """
-    End the node by a signal; return whether its own work ended, too.
-
-    Where the node waits for a core for long, the process ends before.
-    """
-    check_end(node, signum)
-    if 'left it unfinished' not in node.log:
-        return True
-    assert node.ending.delay_s > LONG_S
-    return False
-
-
 def emptied(markers):
     """Return whether the last array of markers empties the displays."""
     return [each.action for each in markers[-1].markers] == [3]
@@ -61,14 +45,9 @@ def emptied(markers):
 @each_signal
 def test_ending_removes_the_markers(domain, listener, streaming, signum):  # noqa: F811
     markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    for _ in range(5):
-        n_before = len(markers)
-        with NodeProcess(domain, port=streaming.port, debug_drawing=True) as node:
-            # The markers of the node before may arrive late.
-            listener.until(lambda n=n_before, own=node: 'first frame' in own.log
-                           and len(markers) > n + 2)
-            if ends_in_order(node, signum):
-                break
+    with NodeProcess(domain, port=streaming.port, debug_drawing=True) as node:
+        listener.until(lambda: len(markers) > 2)
+        check_end(node, signum)
     listener.until(lambda: emptied(markers), what='the array that empties displays')
 
 
@@ -105,8 +84,8 @@ def test_ending_ignores_sighup_where_nohup_does(domain, listener, streaming):  #
         node.process.send_signal(signal.SIGHUP)
         n_frames = len(frames)
         listener.until(lambda: len(frames) > n_frames + 20, what='frames after the signal')
-        if ends_in_order(node, signal.SIGTERM):
-            listener.until(lambda: emptied(markers), what='the array that empties displays')
+        check_end(node, signal.SIGTERM)
+        listener.until(lambda: emptied(markers), what='the array that empties displays')
 
 
 @each_signal
@@ -162,7 +141,7 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
     names = SlowNames(tmp_path)
     with NodeProcess(domain, host=HOST, environment=names.environment, **options) as node:
         names.wait()
-        ends_in_order(node, signum)
+        check_end(node, signum)
 
 
 @pytest.mark.parametrize('signum', one_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
@@ -179,8 +158,8 @@ def test_ending_with_thousands_of_publishers(domain, listener, signum):
         listener.until(lambda: len([name for name, _ in listener.node.get_topic_names_and_types()
                                     if name.startswith('/state_sensor/actors/')]) == 2 * n_actors,
                        3 * AWAIT_S, 'two topics of each actor')
-        if ends_in_order(node, signum):
-            listener.until(lambda: emptied(markers), what='the array that empties displays')
+        check_end(node, signum)
+        listener.until(lambda: emptied(markers), what='the array that empties displays')
 
 
 @pytest.fixture(scope='module')
@@ -237,69 +216,3 @@ def is_idle(node):
     began_s = cpu_s(node.process.pid)
     time.sleep(0.5)
     return cpu_s(node.process.pid) - began_s < 0.05
-
-
-# A program with threads and work of its own.
-HEAD = """
-import os
-from state_sensor_ros.standard_streams import StandardStreams
-from state_sensor_ros.ros.program import Ending
-ending = Ending(StandardStreams(1, 2))
-"""
-READY = """
-print('ready', flush=True)
-"""
-FOR_EVER = """
-os.read(os.pipe()[0], 1)
-"""
-BUSY = """
-while True:
-    sum(range(100_000))
-"""
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Return a function that starts a program of some parts."""
-    def begin(*parts, **options):
-        path = tmp_path / 'program.py'
-        path.write_text(HEAD + ''.join(parts))
-        process = start_node([str(path)], **{**PIPES, **options})
-        assert process.stdout.readline() == 'ready\n'
-        return process
-
-    return begin
-
-
-def end(process, number):
-    """Send a signal; return the exit code and how long the end took."""
-    watch = Stopwatch(process)
-    process.send_signal(number)
-    return watch.wait(), watch.seconds
-
-
-@pytest.mark.parametrize('number', one_of(SIGNALS))
-@pytest.mark.parametrize('work', one_of([FOR_EVER, BUSY]))
-def test_ending_does_not_wait_for_a_main_thread_that_does_not_end(start, number, work):
-    with start(READY, work) as process:
-        code, seconds = end(process, number)
-        assert code == 0
-        assert seconds < END_S
-        assert process.stderr.read().startswith('warning: some work did not finish within ')
-
-
-def test_ending_does_not_wait_for_a_reader_of_the_warning(start):
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    while True:
-        try:
-            os.write(writer, bytes(65536))
-        except BlockingIOError:
-            break
-    os.set_blocking(writer, True)
-    with start(READY, FOR_EVER, stderr=writer) as process:
-        code, seconds = end(process, signal.SIGTERM)
-        assert code == 0
-        assert seconds < END_S
-    os.close(writer)
-    os.close(reader)

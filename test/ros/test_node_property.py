@@ -58,7 +58,7 @@ PROGRAM = """
 import sys
 
 from state_sensor_ros.ros import node
-from state_sensor_ros.ros.program import main
+from state_sensor_ros.ros.main import main
 
 node._DIAGNOSTICS_PERIOD_S = 0.05
 sys.exit(main())

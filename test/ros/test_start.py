@@ -16,7 +16,7 @@ import pytest
 from rig import NodeProcess
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.log_folder import choose_log_folder
+from state_sensor_ros.ros.main import choose_log_folder
 from state_sensor_ros.ros.parameter_file import parameters_of, read_parameter_file
 
 GOOD = 'state_sensor:\n  ros__parameters:\n    port: 5\n'
