@@ -217,6 +217,19 @@ def joined(parts: Sequence[Part], begins: Sequence[int]) -> Part:
     return replace(parts[0], **columns)  # type: ignore[type-var]
 
 
+def cut(part: Part, begin: int, end: int, **changes: Any) -> Part:  # noqa: ANN401
+    """Return consecutive entries; ``changes``: new values of some of the fields."""
+    columns: dict[str, Any] = {}
+    for field in rows_of(type(part)):
+        value = getattr(part, field.name)
+        if isinstance(value, OfActors):
+            first, last = value.actor.searchsorted((begin, end)).tolist()
+            columns[field.name] = cut(value, first, last, actor=value.actor[first:last] - begin)
+        elif field.dtype and value is not None:
+            columns[field.name] = value[begin:end]
+    return replace(part, **{**columns, **changes})  # type: ignore[type-var]
+
+
 class OfActors(Columns):
     """Columns whose entries have an owner: column ``actor``, ascending."""
 

@@ -17,7 +17,7 @@ import os
 import time
 
 from state_sensor_ros.errors import StateSensorError
-from state_sensor_ros.files.tables.table_columns import BY_NAME
+from state_sensor_ros.files.tables.table import BY_NAME
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import OUTPUTS

@@ -203,7 +203,7 @@ _BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
 _BAG_READS = frozenset(('topic', 'max_bag_bytes'))
 _BAG_WRITES = frozenset(('clock', 'name', 'namespace', 'ego_tag', 'outputs'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
-_TABLE_WRITER = f'{_FILES}.tables.table_output:TableOutput'
+_TABLE_WRITER = f'{_FILES}.tables.table:TableOutput'
 _TABLE_WRITES = frozenset(('columns', 'ego_tag'))
 _IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
     field.name for field in rows_of(Frame) if field.columns}
@@ -224,7 +224,7 @@ PARQUET = Format(
     reads=frozenset(('max_bag_bytes',)), writes=_TABLE_WRITES, carries=_IN_TABLES)
 CSV = Format(
     name='csv', noun='a table', suffixes=('.csv', '.csv.gz', '.csv.zst'), writer=_TABLE_WRITER,
-    repair=f'{_FILES}.tables.csv_repair:copy_whole', writes=_TABLE_WRITES,
+    repair=f'{_FILES}.tables.table:copy_whole', writes=_TABLE_WRITES,
     carries=_IN_TABLES)
 PICTURE = Format(
     name='picture', noun='a picture', suffixes=('.png',), command=RENDER,

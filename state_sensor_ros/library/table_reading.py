@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, MissingFileError, reason_of
 from state_sensor_ros.files.formats import PARQUET
-from state_sensor_ros.files.tables.table_columns import selected
-from state_sensor_ros.files.tables.table_output import TableBuilder
+from state_sensor_ros.files.tables.table import selected, TableBuilder
 from state_sensor_ros.files.tables.table_recording import parquet_error
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import open_recording

@@ -18,6 +18,7 @@ import numpy as np
 from paths import CARLA, SAMPLE
 from programs import run_python
 import pyarrow as pa
+from pyarrow import csv
 import pyarrow.parquet as pq
 import pytest
 from raw_actors import matrix_of
@@ -28,8 +29,7 @@ from rosbags.typesys import get_typestore, Stores
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.tables import table_output
-from state_sensor_ros.files.tables.table_columns import NAMES
+from state_sensor_ros.files.tables.table import NAMES
 from state_sensor_ros.topics.stacks.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
 
 INTERFACE = (  # noqa: SIM905
@@ -173,16 +173,26 @@ def test_table_of_a_bag_and_of_a_dataset(drive, tmp_path):
     assert any(abs(speed) > 0 for speed in carla['speed'].to_pylist() if not math.isnan(speed))
 
 
-def test_table_is_written_in_groups_of_constant_size(drive, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_output, 'GROUP_ROWS', 30)
-    assert main(['convert', str(drive / 'drive.json'), str(tmp_path / 'out.parquet')]) == 0
-    file = pq.ParquetFile(tmp_path / 'out.parquet')
-    groups = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-    assert len(groups) > 3
-    assert max(groups) < 30 + 2 * 8
-    # As text: NaN equals no number.
-    assert repr(file.read().to_pylist()) == repr(
-        pq.read_table(drive / 'drive.parquet').to_pylist())
+@pytest.mark.parametrize('name', ['e.parquet', 'e.csv'])
+def test_frames_without_actors_are_rows_of_time_alone(drive, tmp_path, name):
+    frames = json.loads((drive / 'drive.json').read_text())
+    for i in (3, *range(12, 20)):
+        frames[i]['frame'] = {'objects': [], 'vehicles': []}
+    (tmp_path / 'e.json').write_text(json.dumps(frames))
+    assert main(['convert', str(tmp_path / 'e.json'), str(tmp_path / name), '-q']) == 0
+    rows = pq.read_table(tmp_path / name).to_pylist() if name == 'e.parquet' \
+        else csv.read_csv(tmp_path / name).to_pylist()
+    times = {row['frame']: row['game_time'] for row in rows}
+    assert times == {i: frame['game_time'] for i, frame in enumerate(frames)}
+    [blank] = [row for row in rows if row['frame'] == 3]
+    assert {key for key, value in blank.items() if value not in (None, '')} == {
+        'stamp_ns', 'frame', 'game_time'}
+    if name == 'e.parquet':
+        with sensor.open_recording(tmp_path / name) as found, \
+                sensor.open_recording(tmp_path / 'e.json') as expected:
+            assert [frame.names for frame in found] == [frame.names for frame in expected]
+            assert [frame.game_time for frame in found] == list(times.values())
+            assert (len(found), len(found[3]), len(found[19])) == (20, 0, 0)
 
 
 def test_table_is_written_without_pandas(drive):
@@ -199,7 +209,6 @@ assert 'pandas' not in sys.modules, 'pandas is loaded, half of the time of the s
 
 @pytest.mark.parametrize('suffix', ['.csv', '.csv.gz'])
 def test_table_as_text(drive, tmp_path, suffix):
-    from pyarrow import csv
     out = tmp_path / f'out{suffix}'
     assert main(['convert', str(drive / 'drive.json'), str(out)]) == 0
     text = (gzip.decompress(out.read_bytes()) if suffix == '.csv.gz' else out.read_bytes())

@@ -29,8 +29,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
-from state_sensor_ros.files.tables.table_columns import FLOAT_NAMES
-from state_sensor_ros.files.tables.table_rows import FrameRows
+from state_sensor_ros.files.tables.table_rows import FLOAT_NAMES, FrameRows
 from state_sensor_ros.frame import KIND_VEHICLE, Kinds, Rows
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.object_maker import transported

@@ -9,8 +9,8 @@
 """
 A table in a Parquet file as a recording: its rows back to frames, in constant memory.
 
-The payload of a frame is its rows as an Arrow message. An actor gets a box along its own axes if
-its center and size differ from those that an actor of its class has without a box.
+An actor gets a box along its own axes if its center and size differ from those that an actor of
+its class has without a box. A row without a name is a frame without actors.
 """
 
 from __future__ import annotations
@@ -27,18 +27,22 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import class_of
-from state_sensor_ros.errors import DecodeError, reason_of, StateError, TrajectoryFormatError
+from state_sensor_ros.classes import cached_class_of
+from state_sensor_ros.errors import reason_of, TrajectoryFormatError
+from state_sensor_ros.fields import cut
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import FrameFile, RecordedFrame
 from state_sensor_ros.files.storage.input_file import open_positioned
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS, too_large
-from state_sensor_ros.files.tables.table_columns import (
-    CHANGES,
+from state_sensor_ros.files.tables.table import (
+    BY_NAME,
     DEFAULT_SIZES,
     DERIVED,
     GENERATION,
-    LANE_IDS,
+    LIST,
+    NAME,
+    OTHERS,
+    TEXT,
 )
 from state_sensor_ros.frame import (
     Boxes,
@@ -60,23 +64,18 @@ if TYPE_CHECKING:
 
 _KINEMATICS = (
     'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
+_CHANGES, _LANE_IDS = ('lane_change_left', 'lane_change_right'), (
+    'road_id', 'section_id', 'lane_id')
 # Columns that an actor of a frame needs.
-NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *CHANGES, *LANE_IDS, 's')
-# The only velocity from sources that measure no other; the column may be missing.
-_SPEED = 'speed'
-# Names of the roads, ids of the actors, what is derived; the columns may be missing.
-_ROAD, _ID, _DERIVED = 'road', 'actor_id', 'derived'
-# Beside the columns of a table: whether an actor has a lane state.
-_HAS_LANE = 'has lane'
+NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's')
 # Columns of the boxes, which are used together or not at all.
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
-_BATCH_ROWS = 50_000
-_WITHOUT_NULL = ('frame', 'name', 'kind')
-_MAX_SHOWN = 200
-# The types to which columns are converted; the others are float64.
-_TYPES = {'frame': 'int64', _ID: 'int64', 'name': 'string', 'kind': 'string',
-          'tags': 'list<string>', _ROAD: 'string', _DERIVED: 'string',
-          **dict.fromkeys(CHANGES, 'bool'), **dict.fromkeys(LANE_IDS, 'int32')}
+# The only velocity from sources that measure no other; names of the roads; ids of the actors; what
+# is derived; columns that are used as they are.
+_OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *OTHERS)
+_BATCH_ROWS, _MAX_SHOWN = 50_000, 200
+# The encodings that pyarrow reads with repeated texts decoded once, not once for each row.
+_DICTIONARIES = {'PLAIN', 'PLAIN_DICTIONARY', 'RLE', 'RLE_DICTIONARY', 'BIT_PACKED'}
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 
 
@@ -92,24 +91,17 @@ class TableRecording(FrameFile):
     """The rows of a Parquet file as frames."""
 
     def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
-        import pyarrow as pa
         super().__init__(str(path), 'table', '')
         self._limits = limits
         self._road_names = NO_ROADS
-        self._classes: dict[tuple[int, tuple[str, ...]], int] = {}
-        # Damaged files make pyarrow raise many types of errors.
-        self._failures = (pa.ArrowException, OSError, ValueError, TypeError, KeyError,
-                          IndexError, OverflowError)
         # pyarrow refuses a name that is not UTF-8.
         self._handle = open_positioned(path)
         try:
-            self._open()
+            with self._reading():
+                self._open()
         except TrajectoryFormatError:
             self.close()
             raise
-        except self._failures as error:
-            self.close()
-            raise parquet_error(self.name, error) from error
 
     def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
@@ -119,8 +111,8 @@ class TableRecording(FrameFile):
         self.generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
-        self._columns = [*NEEDED] if self.missing else [*NEEDED, *BOXES]
-        self._columns += [name for name in (_SPEED, _ROAD, _ID, _DERIVED) if name in schema.names]
+        self._columns = [*NEEDED, *(() if self.missing else BOXES),
+                         *(name for name in _OPTIONAL if name in schema.names)]
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
@@ -128,23 +120,28 @@ class TableRecording(FrameFile):
         for name in self._columns:
             self._check_type(name, [schema.field(i).type for i in schema.get_all_field_indices(
                 name)])
-        # Repeated texts are decoded once, not once for each row.
-        texts = [file.schema.column(i).path for i in range(len(file.schema))
-                 if file.schema.column(i).physical_type == 'BYTE_ARRAY']
+        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+        texts = [column.path for i, column in enumerate(map(file.schema.column,
+                                                            range(len(file.schema))))
+                 if column.physical_type == 'BYTE_ARRAY'
+                 and all(_DICTIONARIES.issuperset(group.column(i).encodings) for group in groups)]
         self._handle.seek(0)
         self._file = parquet.ParquetFile(
             self._handle, read_dictionary=texts, page_checksum_verification=True)
 
     def _check_type(self, name: str, types: list[pa.DataType]) -> None:
         import pyarrow.types as kinds
-        kind = types[0]
-        expected = _TYPES.get(name, 'float64')
-        is_fit = {
-            'list<string>': lambda kind: (kinds.is_list(kind) or kinds.is_large_list(kind))
-            and _is_text(kind.value_type),
-            'string': _is_text, 'bool': kinds.is_boolean}.get(expected, lambda kind: (
-                # pandas makes float64 of integers if one is missing.
-                kinds.is_integer(kind) or kinds.is_floating(kind)))(kind)
+        kind, expected = types[0], _type_of(name)
+        if expected == LIST:
+            is_fit = (kinds.is_list(kind) or kinds.is_large_list(kind)) \
+                and _is_text(kind.value_type)
+        elif expected == TEXT:
+            is_fit = _is_text(kind)
+        elif expected == 'bool':
+            is_fit = kinds.is_boolean(kind)
+        else:
+            # pandas makes float64 of integers if one is missing.
+            is_fit = kinds.is_integer(kind) or kinds.is_floating(kind)
         # pandas writes a column of None alone without a type.
         if len(types) > 1 or not (is_fit or kinds.is_null(kind)):
             found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
@@ -160,16 +157,28 @@ class TableRecording(FrameFile):
             raise TrajectoryFormatError(f'{self.name}: {DEFAULT_SIZES}', repr(text)[1:_MAX_SHOWN],
                                         'three lengths for each class') from error
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn errors of pyarrow into TrajectoryFormatError."""
+        import pyarrow as pa
+        try:
+            yield
+        except TrajectoryFormatError:
+            raise
+        # Damaged files make pyarrow raise many types of errors.
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError,
+                OverflowError) as error:
+            raise parquet_error(self.name, error) from error
+
     def read(self) -> Iterator[FrameLike]:
-        """Yield the frames; one without actors has no rows."""
-        return (item for item, _ in self._placed())
+        """Yield the frames."""
+        return (frame for frame, _ in self._placed())
 
     def entries(self) -> Iterator[RecordedFrame]:
         """Yield the frames, each with its first row group and its number in the table."""
-        for index, (item, place) in enumerate(self._placed()):
-            packet = packet_of(item)
-            yield RecordedFrame(packet, packet.game_time, index, f'frame {index}', index + 1,
-                                place)
+        for index, (frame, place) in enumerate(self._placed()):
+            yield RecordedFrame(packet_of(frame), frame.game_time, index, f'frame {index}',
+                                index + 1, place)
 
     def payload_at(self, place: tuple[int, int]) -> FrameLike:
         """Return a frame by its place, without reading the row groups before it."""
@@ -186,17 +195,7 @@ class TableRecording(FrameFile):
             rows = pa.concat_batches(parts)
             return next(self._frames(rows, [0, rows.num_rows]))
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn errors of pyarrow into TrajectoryFormatError."""
-        try:
-            yield
-        except TrajectoryFormatError:
-            raise
-        except self._failures as error:
-            raise parquet_error(self.name, error) from error
-
-    def _placed(self) -> Iterator[tuple[FrameLike, tuple[int, int]]]:
+    def _placed(self) -> Iterator[tuple[Frame, tuple[int, int]]]:
         import pyarrow as pa
         self._road_names = NO_ROADS
         rest: pa.RecordBatch | None = None
@@ -215,15 +214,15 @@ class TableRecording(FrameFile):
                         f'{numbers[back[0] + 1]} after {numbers[back[0]]}',
                         'rows in the order of the frames')
                 bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()]
-                for item, begin in zip(self._frames(batch, bounds), bounds, strict=False):
-                    yield item, (begin_group, int(numbers[begin]))
+                for frame, begin in zip(self._frames(batch, bounds), bounds, strict=False):
+                    yield frame, (begin_group, int(numbers[begin]))
                     begin_group = group
                 rest = batch.slice(bounds[-1]) if batch.num_rows else None
                 if rest is not None and rest.nbytes > self._limits.n_bytes:
                     raise too_large(self.name, 'a frame', self._limits.n_bytes)
             if rest is not None:
-                [item] = self._frames(rest, [0, rest.num_rows])
-                yield item, (begin_group, rest.column('frame')[0].as_py())
+                [frame] = self._frames(rest, [0, rest.num_rows])
+                yield frame, (begin_group, rest.column('frame')[0].as_py())
 
     def _batches(self, begin: int = 0) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows in the types of a frame, and their row group, from a row group on."""
@@ -240,36 +239,62 @@ class TableRecording(FrameFile):
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
-        types = {'list<string>': pa.list_(pa.string()), 'bool': pa.bool_()}
         arrays = []
         for name in self._columns:
-            column = batch.column(name)
-            expected = _TYPES.get(name, 'float64')
-            if expected.startswith('int') and pa.types.is_floating(column.type):
+            column, expected = batch.column(name), _type_of(name)
+            if 'int' in expected and pa.types.is_floating(column.type):
                 column = pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)
-            column = column.cast(types.get(expected) or pa.type_for_alias(expected))
-            if (name in _WITHOUT_NULL and column.null_count) or (
-                    name == 'tags' and column.flatten().null_count):
-                raise ValueError(f'column {name}: null')
+            column = column.cast(pa.list_(pa.string()) if expected == LIST
+                                 else pa.type_for_alias(expected))
             arrays.append(column)
-        return pa.RecordBatch.from_arrays(arrays, names=self._columns)
+        plain = pa.RecordBatch.from_arrays(arrays, names=self._columns)
+        # A frame without actors has no name and no kind.
+        names, kinds, tags = (plain.column(name) for name in ('name', 'kind', 'tags'))
+        if plain.column('frame').null_count or tags.flatten().null_count \
+                or not names.is_null().equals(kinds.is_null()):
+            raise ValueError('null in a column frame, name, kind or tags')
+        return plain
 
-    def _frames(self, batch: pa.RecordBatch, bounds: Sequence[int]) -> Iterator[FrameLike]:
-        """Yield the frames of the rows between bounds, or the error in place of one."""
-        columns = {name: _values(batch.column(name)) for name in self._columns}
-        columns[_HAS_LANE] = batch.column(LANE_IDS[0]).is_valid().to_numpy(zero_copy_only=False)
+    def _frames(self, batch: pa.RecordBatch, bounds: Sequence[int]) -> Iterator[Frame]:
+        """Yield the frames of the rows between bounds."""
+        batch = batch.slice(0, bounds[-1])
+        times = batch.column('game_time').to_numpy(zero_copy_only=False)
+        has_actor = batch.column('name').is_valid()
+        is_in = has_actor.to_numpy(zero_copy_only=False)
+        if not is_in.all():
+            alone = [begin for begin, end in pairwise(bounds) if end - begin == 1]
+            if len(np.setdiff1d(np.flatnonzero(~is_in), alone)):
+                raise ValueError('null in the column name of a frame with actors')
+            batch = batch.filter(has_actor)
+        whole, places = self._whole(batch), np.cumsum([0, *is_in.tolist()]).tolist()
         for begin, end in pairwise(bounds):
-            rows = {name: column[begin:end] for name, column in columns.items()}
-            try:
-                yield self._frame(rows)
-            except StateError as error:
-                yield DecodeError(f'frame {rows["frame"][0]}: {error.where}', error.found,
-                                  error.expected)
+            yield cut(whole, places[begin], places[end], game_time=float(times[begin]))
+
+    def _whole(self, batch: pa.RecordBatch) -> Frame:
+        """Return a frame of the actors of all frames in a batch."""
+        rows = {name: _values(batch.column(name)) for name in self._columns}
+        names, kinematics = tuple(rows['name']), _stacked(rows, _KINEMATICS)
+        others: dict[str, Any] = {}
+        for field in dict.fromkeys(field for field, _ in OTHERS.values()):
+            if rows.keys() >= set(field.columns):
+                values = _stacked(rows, field.columns) if field.width else rows[field.name]
+                others[field.name] = values.astype(field.dtype) if field.is_array \
+                    else tuple([text or '' for text in values])
+        frame = Frame(
+            generation=self.generation, time=0, sample_count=0, names=names, game_time=0.0,
+            kinds=np.where([kind == 'vehicle' for kind in rows['kind']],
+                           KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
+            tags=tuple([tuple(tags or ()) for tags in rows['tags']]), kinematics=kinematics,
+            lanes=self._lanes(rows, batch.column('road_id').is_valid().to_numpy(
+                zero_copy_only=False)), boxes=NO_BOXES, wheels=NO_WHEELS,
+            inputs=np.full((len(names), 4), np.nan), ids=rows.get('actor_id'),
+            forward_speed=_forward_speed(rows, kinematics), derived=_derived(rows), **others)
+        return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
 
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
         """Add boxes to actors whose center and size are not those without a box."""
         # shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
-        classes = np.array([self._class_of(kind, tags) for kind, tags in zip(
+        classes = np.array([cached_class_of(kind, tags) for kind, tags in zip(
             frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
         usual = centers_of(frame, self._default_sizes, classes)
         is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
@@ -278,40 +303,26 @@ class TableRecording(FrameFile):
                                 shapes[actor, 3:], np.ones((len(actor), 3))))
         return replace(frame, boxes=Boxes(actor, ('',) * len(actor), rows))
 
-    def _class_of(self, kind: int, tags: tuple[str, ...]) -> int:
-        index = self._classes.get((kind, tags))
-        if index is None:
-            index = self._classes[kind, tags] = class_of(kind, tags)
-        return index
-
-    def _frame(self, rows: dict[str, Any]) -> Frame:
-        names, kinematics = tuple(rows['name']), _stacked(rows, _KINEMATICS)
-        frame = Frame(
-            generation=self.generation, time=0, sample_count=0, names=names,
-            game_time=float(rows['game_time'][0]),
-            kinds=np.where([kind == 'vehicle' for kind in rows['kind']],
-                           KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
-            tags=tuple([tuple(tags or ()) for tags in rows['tags']]),
-            kinematics=kinematics, lanes=self._lanes(rows), boxes=NO_BOXES, wheels=NO_WHEELS,
-            inputs=np.full((len(names), 4), np.nan),
-            forward_speed=_forward_speed(rows, kinematics), ids=rows.get(_ID),
-            derived=_derived(rows))
-        return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
-
-    def _lanes(self, rows: dict[str, Any]) -> Lanes:
+    def _lanes(self, rows: dict[str, Any], has_lane: npt.NDArray[np.bool_]) -> Lanes:
         """Return lane states with the names of the roads so far."""
-        actor = np.flatnonzero(rows[_HAS_LANE])
-        road_id = rows[LANE_IDS[0]]
-        new = {int(road_id[row]): rows[_ROAD][row] for row in actor.tolist()
-               if rows[_ROAD][row] is not None} if _ROAD in rows else {}
+        actor = np.flatnonzero(has_lane)
+        new = {int(road): name for road, name in zip(
+            rows['road_id'][actor].tolist(), [rows['road'][row] for row in actor.tolist()],
+            strict=True) if name is not None} if 'road' in rows else {}
         if not new.keys() <= self._road_names.keys():
             self._road_names = MappingProxyType({**new, **self._road_names})
-        return Lanes(actor.astype(np.int64), _stacked(rows, CHANGES)[actor],
-                     _stacked(rows, LANE_IDS)[actor], rows['s'][actor], self._road_names)
+        return Lanes(actor.astype(np.int64), _stacked(rows, _CHANGES)[actor],
+                     _stacked(rows, _LANE_IDS)[actor], rows['s'][actor], self._road_names)
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
         self._handle.close()
+
+
+def _type_of(name: str) -> str:
+    """Return the type to which a column is converted."""
+    found = 'int64' if name == 'actor_id' else BY_NAME[name].type
+    return TEXT if found == NAME else found
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -340,14 +351,15 @@ def _stacked(rows: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
 
 def _forward_speed(rows: dict[str, Any], kinematics: Floats) -> Floats | None:
     """Return the speeds if they are the only velocities."""
-    if _SPEED not in rows or not np.isnan(kinematics[:, 7:]).all():
+    speeds: Floats | None = rows.get('speed')
+    if speeds is None or not np.isnan(kinematics[:, 7:]).all():
         return None
-    return rows[_SPEED] if np.isfinite(rows[_SPEED]).any() else None
+    return speeds if np.isfinite(speeds).any() else None
 
 
 def _derived(rows: dict[str, Any]) -> npt.NDArray[np.uint8] | None:
     """Return :attr:`Frame.derived`, None without the column or if it is empty."""
-    found = np.array([_DERIVED_OF.get(text, 0) for text in rows.get(_DERIVED, ())], np.uint8)
+    found = np.array([_DERIVED_OF.get(text, 0) for text in rows.get('derived', ())], np.uint8)
     return found if found.any() else None
 
 
