@@ -50,11 +50,10 @@ from state_sensor_ros.errors import reason_of, StateError
 from state_sensor_ros.frame import climb_of, Frame, speed_along, speed_by_positions
 from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.ros.diagnostics import Level, percentile, shown, Status
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.indicator_topics import IndicatorTopics
-from state_sensor_ros.ros.node_log import NodeLog
 from state_sensor_ros.ros.rclpy_inside import await_delivery
+from state_sensor_ros.ros.report import Level, NodeLog, percentile, shown, Status
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator

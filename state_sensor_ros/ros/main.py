@@ -47,6 +47,8 @@ _SUCCESS = TransitionCallbackReturn.SUCCESS
 _STANDARD_ERROR, _FLUSH_S, _PIPE_BYTES = 2, 0.3, 65536
 # Longest wait for what the node's thread does when the program ends, s.
 _JOIN_S = 0.5
+# Longest time until a signal is noticed that the system has given to another thread, s.
+_LOOK_S = 0.1
 _SELECTED = 'ROS_LOG_DIR'
 
 
@@ -188,7 +190,9 @@ def _run(files: Mapping[str, object]) -> int:
             raise node.refusal
         node.is_starting = False
         spinning.start()
-        ended.wait()
+        while not ended.wait(_LOOK_S):
+            # A signal that another thread takes, as after a stop, does not end the wait.
+            pass
         if node.failure is not None:
             raise node.failure
         return 0

@@ -17,7 +17,6 @@ from functools import partial, wraps
 import gc
 from importlib.util import find_spec
 from itertools import chain
-import math
 import time
 from typing import Any, TypeVar
 
@@ -37,22 +36,23 @@ from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
 from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
 from state_sensor_ros.ros.commanding import Commanding
-from state_sensor_ros.ros.diagnostics import (
-    checks_status,
-    Level,
-    Status,
-    StreamDiagnosis,
-    StreamReading,
-)
 from state_sensor_ros.ros.graph_checks import (
     check_packages,
     DuplicateNodes,
     OtherPublishers,
     UnreadPublishers,
 )
-from state_sensor_ros.ros.node_log import ConnectionLog, DiagnosticsTopic, NodeLog, StreamLog
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
+from state_sensor_ros.ros.report import (
+    checks_status,
+    DiagnosticsTopic,
+    Level,
+    NodeLog,
+    Status,
+    StreamReading,
+    StreamReport,
+)
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
@@ -156,14 +156,12 @@ class StateSensorNode(ManagedNode):
         self._stopped: StreamThreads | None = None
         self._static_frame: StaticFrame | None = None
         self._input: Input | None = None
-        self._diagnosis = StreamDiagnosis(1.0, 0)
-        self._stream_log: StreamLog | None = None
+        self._report = StreamReport('', 1.0, 0)
         # Diagnostics in a row with actors and without an ego.
         self._n_without_ego = 0
         self._other_publishers: OtherPublishers | None = None
         add_services(self)
         self._fault_log = NodeLog(self.get_logger())
-        self._connection_log = ConnectionLog()
         self._diagnostics = DiagnosticsTopic(self)
         for line in self._own_parameters.warnings:
             self.get_logger().warning(line)
@@ -231,7 +229,8 @@ class StateSensorNode(ManagedNode):
             self._sink, report=report,
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
-        self._diagnosis = StreamDiagnosis(settings.stale_after, settings.max_actor_topics)
+        self._report = StreamReport(self._hardware_id(), settings.stale_after,
+                                    settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
             self._static_frame = StaticFrame(self, static_frames[1])
@@ -255,14 +254,12 @@ class StateSensorNode(ManagedNode):
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
         source.health.on_error = self.wake
-        self._connection_log = ConnectionLog()
+        self._report.restart(self._pipeline.counters.n_published)
         self._stream = StreamThreads(
             source, self._pipeline, on_failure=self._fail,
             catch_up=partial(self._catch_up, self._pipeline, self._sink),
             queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
-        self._stream_log = StreamLog(self._hardware_id(), settings.max_actor_topics,
-                                     self._pipeline.counters)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
@@ -327,12 +324,6 @@ class StateSensorNode(ManagedNode):
             commanding.frame_arrived()
         return bool(pipeline.contain(sink.catch_up))
 
-    def _silence_s(self) -> float:
-        """Return the time since the last packet of the stream, s; infinity without a stream."""
-        stream = self._stream
-        return math.inf if stream is None \
-            else (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9
-
     def _fail(self, error: BaseException) -> None:
         """Keep the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
@@ -383,15 +374,11 @@ class StateSensorNode(ManagedNode):
         else:
             if self._other_publishers is not None:
                 self._other_publishers.search()
-            counters = pipeline.counters
-            reading = StreamReading(
-                time.monotonic(), self._silence_s(),
-                stream.source.health, counters, pipeline.stamper.n_missed,
-                pipeline.stamper.n_coarse)
+            reading = self._reading(stream, pipeline)
+            level, what, _ = self._report.condition(reading)
             statuses = {
-                'stream': self._diagnosis.status(reading, counters.take_latencies()),
-                'truth': checks_status(pipeline.checks,
-                                            self._diagnosis.missing(reading))}
+                'stream': self._report.status(reading, pipeline.counters.take_latencies()),
+                'truth': checks_status(pipeline.checks, what if level > Level.WARN else '')}
             if self._commanding is not None:
                 statuses['control'] = self._commanding.status()
             self._look_for_ego(pipeline)
@@ -416,21 +403,25 @@ class StateSensorNode(ManagedNode):
                                  + near_names([wanted], known))
 
     def _log_stream(self) -> None:
-        if self._stream is None or self._stream_log is None:
+        stream, pipeline = self._stream, self._pipeline
+        if stream is None or pipeline is None or self.is_ending:
             return
-        assert self._pipeline is not None
-        health = self._stream.source.health
-        lines = [] if self.is_ending else self._connection_log.new_lines(health)
-        lines += self._stream_log.new_lines(time.monotonic(), health, self._pipeline.counters)
-        for line in lines:
+        for line in self._report.lines(self._reading(stream, pipeline)):
             # Two calls: rclpy refuses one that changes its severity.
             if line.is_warning:
                 self.get_logger().warning(one_line(line.text))
             else:
                 self.get_logger().info(one_line(line.text))
         # An error wakes the node; other lines can wait for the next diagnostics.
-        if self._stream_log.has_rate and health.state is SourceState.CONNECTED:
+        if self._report.is_described and stream.source.health.state is SourceState.CONNECTED:
             self._log_timer.cancel()
+
+    @staticmethod
+    def _reading(stream: StreamThreads, pipeline: Pipeline) -> StreamReading:
+        return StreamReading(
+            time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
+            stream.source.health, pipeline.counters, pipeline.stamper.n_missed,
+            pipeline.stamper.n_coarse)
 
     def _hardware_id(self) -> str:
         settings = self.settings

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 import threading
@@ -32,13 +32,9 @@ from state_sensor_ros.ros.rclpy_inside import (
 )
 from state_sensor_ros.topics.topic import NOTHING, Qos, Subscriptions, Topic
 
-# A new subscriber misses frames for at most this long; of the topics of actors, one of _N_TURNS is
-# looked at in a scan, all of them as long as subscribers come: a recorder subscribes to many. A
-# scan is done up to _EARLY_SCAN_NS before it is due, in a pause between frames.
-_SCAN_PERIOD_NS = 100_000_000
-_N_TURNS = 4
-_EARLY_SCAN_NS = 20_000_000
-_FULL_SCANS_NS = 2_000_000_000
+# A new subscriber misses frames for at most this long. A scan, which takes 0.3 us a topic, is done
+# up to _EARLY_SCAN_NS before it is due, in a pause between frames.
+_SCAN_PERIOD_NS, _EARLY_SCAN_NS = 100_000_000, 20_000_000
 # rclpy keeps 0.8 kB of each publisher that it has destroyed: bounds the memory if the actors of
 # each frame have new names.
 _MAX_NEW, _NEW_PERIOD_NS = 10_000, 3_600_000_000_000
@@ -56,7 +52,6 @@ class _OpenTopic:
     publisher: Publisher
     publish_raw: Callable[[bytes], None]
     count_subscriptions: Callable[[], int]
-    turn: int  # of the scans in which its subscribers are counted, -1 for each scan
 
 
 class TopicSink:
@@ -78,10 +73,6 @@ class TopicSink:
         self._to_destroy: deque[Publisher] = deque()
         self._subscriptions = NOTHING
         self._next_scan_ns = 0
-        # Names of the topics with subscribers, the turn of a scan, and topics of actors so far.
-        self._read: frozenset[str] = frozenset()
-        self._turn = self._n_actor_topics = 0
-        self._full_until_ns = 0
         # Topics of actors that were opened since a time, and the end of that period.
         self._n_new, self._new_until_ns = 0, 0
         for topic in fixed:
@@ -167,25 +158,12 @@ class TopicSink:
         return self._subscriptions
 
     def _scan(self) -> None:
-        now_ns = time.monotonic_ns()
-        self._next_scan_ns = now_ns + _SCAN_PERIOD_NS
-        self._turn = turn = (self._turn + 1) % _N_TURNS
-        turns = range(-1, _N_TURNS) if now_ns < self._full_until_ns else (-1, turn)
-        topics = self._subscribed(turns)
-        if not {topic.name for topic in topics} <= self._read:
-            self._full_until_ns = now_ns + _FULL_SCANS_NS
-            topics = self._subscribed(range(-1, _N_TURNS))
-        self._read = frozenset([topic.name for topic in topics])
-        subscriptions = Subscriptions.of(topics)
+        self._next_scan_ns = time.monotonic_ns() + _SCAN_PERIOD_NS
+        subscriptions = Subscriptions.of(
+            [opened.topic for opened in self._open.values() if opened.count_subscriptions()])
         # Keep an equal object: the comparison for each frame is then fast.
         if subscriptions != self._subscriptions:
             self._subscriptions = subscriptions
-
-    def _subscribed(self, turns: Collection[int]) -> list[Topic]:
-        """Return the topics that have subscribers; those of other turns as before."""
-        read = self._read
-        return [opened.topic for name, opened in self._open.items() if (
-            opened.count_subscriptions() if opened.turn in turns else name in read)]
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         with self._lock:
@@ -200,12 +178,8 @@ class TopicSink:
         publisher = self._node.create_publisher(
             message_class(topic.type_name), topic.name, _profile(qos), event_callbacks=_NO_EVENTS,
             qos_overriding_options=overriding)
-        turn = -1
-        if topic.actor:
-            self._n_actor_topics += 1
-            turn = self._n_actor_topics % _N_TURNS
         return _OpenTopic(topic, publisher, raw_publish(publisher),
-                          subscription_counter(publisher), turn)
+                          subscription_counter(publisher))
 
 
 def message_class(type_name: str) -> type:

@@ -36,7 +36,7 @@ def test_fault_changes_of_the_connection_are_logged_after_a_late_start(bench, si
         rig.finish()
     lines = [line.partition(']: ')[2] for line in rig.node.log.splitlines()
              if 'connect' in line and 'connecting to' not in line]
-    refused = (f'cannot connect to 127.0.0.1:{port}: connection refused; '
+    refused = (f'not connected: cannot connect to 127.0.0.1:{port}: connection refused; '
                'is the simulator running?')
     assert lines[1].startswith(f'connected to 127.0.0.1:{port}: generation v2, ')
     assert lines == [refused, lines[1], 'connection lost: the peer closed the connection',
