@@ -9,9 +9,9 @@
 """
 The directive ``generated``: parts of the reference that are made from the code.
 
-``messages`` from msg/*.msg, ``parameters`` from settings.py and simulators/, ``commands`` from the
-parsers of the command line, ``public_modules`` from ``__all__``. Each is a function that returns
-MyST text.
+``frame_fields`` from frame.py, ``messages`` from msg/*.msg, ``parameters`` from settings.py and
+simulators/, ``commands`` from the parsers of the command line, ``public_modules`` from
+``__all__``. Each is a function that returns MyST text.
 """
 
 import ast
@@ -39,6 +39,8 @@ with mock(MISSING):
     from state_sensor_ros.commands.arguments.shared import add_parameters
     from state_sensor_ros.commands.command_line import COMMANDS
     from state_sensor_ros.commands.parser import Parser
+    from state_sensor_ros.fields import Field, public_rows_of
+    from state_sensor_ros.frame import Boxes, Frame, Lanes, TrafficLights, Wheels
     from state_sensor_ros.parameters import Parameter, Rule
     from state_sensor_ros.simulators.simulator_list import schema_of
 
@@ -55,6 +57,23 @@ def table(*rows: tuple[str, ...]) -> str:
     head, *body = [[cell.replace('|', '\\|') for cell in row] for row in rows]
     lines = [head, ['---'] * len(head), *body]
     return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+
+
+def frame_fields() -> str:
+    """Return a table of the fields of a frame and of each of its parts."""
+    return '\n\n'.join(f'`{kind.__name__}`:\n\n' + table(
+        ('field', 'type', 'unit', 'meaning'), *[
+            (f'`{field.name}`', _type(kind, field), field.unit, field.text)
+            for field in public_rows_of(kind)])
+        for kind in (Frame, Boxes, Wheels, Lanes, TrafficLights))
+
+
+def _type(kind: type, field: Field) -> str:
+    number = {'f': 'float', 'i': 'int', 'u': 'uint'}.get(field.dtype[:1])
+    if field.dtype != '?' and (number is None or not field.is_array):
+        return f'`{kind.__annotations__[field.name]}`'
+    name = f'{number}{8 * int(field.dtype[1:])}' if number else 'bool'
+    return f'(N, {field.width}) {name}' if field.width else f'(N,) {name}'
 
 
 def messages() -> str:
@@ -160,7 +179,7 @@ class Generated(SphinxDirective):
 
     required_arguments = 1
     sources: ClassVar = {each.__name__: each for each in (
-        messages, parameters, commands, public_modules)}
+        frame_fields, messages, parameters, commands, public_modules)}
 
     def run(self) -> list[Node]:
         """Return the nodes of the text."""

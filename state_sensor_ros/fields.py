@@ -71,9 +71,9 @@ class Field:
                 raise StateError(self.name, f'{len(value)} entries', str(n_entries))
             return
         shape = (n_entries, self.width) if self.width else (n_entries,)
-        if value.shape != shape:
+        if len(value) != n_entries or (n_entries and value.shape != shape):
             raise StateError(self.name, f'shape {value.shape}', str(shape))
-        if value.dtype != self.dtype:
+        if n_entries and value.dtype != self.dtype:
             raise StateError(self.name, str(value.dtype), self.dtype)
         if self.bounds and n_entries and not (
                 self.bounds[0] <= value.min() and value.max() <= self.bounds[1]):
