@@ -17,6 +17,7 @@ import json
 import re
 
 from budgets import AWAIT_S
+from carla9_server.road_map import open_drive
 from mock_simulator import served
 import numpy as np
 from paths import ROOT
@@ -25,7 +26,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla9_server.road_map import open_drive
 from state_sensor_ros.emulator.traffic.frame_generator import generate, Traffic
 from state_sensor_ros.simulators.opening import read_map
 

@@ -35,15 +35,15 @@ import state_sensor_ros.control.ego_driver as ego_driver_module
 import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
 import state_sensor_ros.ros.commanding as commanding_module
-from state_sensor_ros.simulators import Needs, Packet
+from state_sensor_ros.simulators import Packet
 from state_sensor_ros.simulators.carla.carla_schema import Control
 import state_sensor_ros.simulators.carla.commands as carla_commands_module
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
+import state_sensor_ros.simulators.child_process as child_process_module
 import state_sensor_ros.simulators.monodrive.commands as monodrive_commands_module
 import state_sensor_ros.simulators.monodrive.control_session as control_session_module
-import state_sensor_ros.simulators.process_source as process_source_module
 from state_sensor_ros.simulators.simulator_list import checked_settings
 import state_sensor_ros.simulators.sumo.source as sumo_source_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_process_module
@@ -56,7 +56,7 @@ MODULES = (
     connection_module, live_source_module, ego_commands_module, ego_driver_module,
     ego_watch_module, late_calls_module, commanding_module, carla_commands_module,
     carla_process_module, carla9_source_module, monodrive_commands_module, control_session_module,
-    process_source_module)
+    child_process_module)
 
 
 @dataclass
@@ -298,7 +298,7 @@ class Carla9(Helped):
         ticking = world.plan.is_ticking
         source = (carla9_source_module.TickingSource if ticking
                   else carla9_source_module.Carla9Source)(
-            world.settings, world.report, (), reconnect=True)
+            world.settings, world.report, reconnect=True)
         super().__init__(world, source)
         self.commands = carla9_source_module.Carla9Commands(source)
         self.answers = True
@@ -310,7 +310,7 @@ class Carla9(Helped):
             id=7, apply_control=self.control, get_control=lambda: SimpleNamespace(
                 throttle=self.pedals[0], brake=self.pedals[1], steer=0.0))
         self.machine.process = 'helper'
-        run = carla9_source_module.ClientRun(own, 1.0, False, Needs.of())
+        run = carla9_source_module.ClientRun(own, 1.0, False, details=False)
         self.client = client = carla_process_module.WorldClient(run, self)
         client._carla, client._episode = self.carla, 1
         client._reader = SimpleNamespace(ego=self.actor, step=self.step)
@@ -342,7 +342,7 @@ class Carla9(Helped):
             raise RuntimeError('time-out')
         return '0.9.15'
 
-    def step(self, snapshot, needed, *, is_first, tire_angle):
+    def step(self, snapshot, *, details, is_first, tire_angle):
         return self.client._scene, self.world.frame()
 
     def control(self, control):
@@ -377,7 +377,7 @@ class Carla9(Helped):
     def start(self):
         self.source._probe = probe = carla9_source_module.Connection('127.0.0.1', 2000)
         probe.open()
-        self.source._ego = (0, 7)
+        self.source._ego = 7
         self.machine.process = 'helper'
         self.machine.Thread(target=self.client.serve, args=(self.pipe,)).start()
         if self.is_ticking:
@@ -584,7 +584,7 @@ class World:
             (connection_module, 'look_up', lambda host, port, closed: [
                 (2, 1, 6, '', (host, port))]),
             (carla_process_module, 'os', process_os),
-            (process_source_module, 'fcntl', fcntl),
+            (child_process_module, 'fcntl', fcntl),
             (commanding_module, 'message_class', lambda name: _message_class),
             (commanding_module, 'import_module', lambda name: SimpleNamespace(
                 ControlModeCommand=None)),

@@ -11,12 +11,12 @@
 from itertools import pairwise
 import math
 
+from carla9_server.scenes import TrafficScene
 from carla_server.town import Town
 import numpy as np
 import pytest
 
 from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, DrivenVehicle, FULL_THROTTLE, Pedals
-from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 RATE_HZ = 20.0

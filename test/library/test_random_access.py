@@ -27,7 +27,7 @@ from real_recordings import each_recording
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.files import recording as recordings
-from state_sensor_ros.simulators.carla9.decoder import LogDecoder
+from state_sensor_ros.simulators.carla9.log import LogDecoder
 from state_sensor_ros.simulators.sumo.decoder import StepDecoder
 
 sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))

@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 import time
 
 from budgets import AWAIT_S
+from carla9_server.scenes import TrafficScene
+from carla9_server.server import WorldOptions, WorldServer
 from carla_server.episode_settings import EpisodeSettings
 from carla_server.town_server import CarlaOptions, CarlaServer
 import pytest
@@ -24,8 +26,6 @@ from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
 from state_sensor_ros.emulator.bicycle import USUAL_VEHICLE
-from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,

@@ -15,6 +15,8 @@ import os
 import signal
 
 from budgets import AWAIT_S, is_large, one_of
+from carla9_server.scenes import TrafficScene
+from carla9_server.server import WorldOptions, WorldServer
 from carla_server.episode_settings import EpisodeSettings
 from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import FAST
@@ -26,8 +28,6 @@ from rig import NodeProcess
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from programs import start_client
 import pytest
 
-from state_sensor_ros.simulators import process_source
+from state_sensor_ros.simulators import child_process
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def forked_clients(monkeypatch):
         assert words[1] == '-m'
         return start_client([find_spec(words[2]).origin], **options)
 
-    monkeypatch.setattr(process_source, 'subprocess', SimpleNamespace(
+    monkeypatch.setattr(child_process, 'subprocess', SimpleNamespace(
         **{**vars(subprocess), 'Popen': forked}))

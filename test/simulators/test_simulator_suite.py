@@ -12,6 +12,8 @@
 from contextlib import contextmanager
 from types import MappingProxyType
 
+from carla9_server.scenes import PERIOD_S, TrafficScene
+from carla9_server.server import WorldOptions, WorldServer
 from carla_server.town_server import CarlaOptions, CarlaServer
 from paths import ROOT
 from ports import free_port, free_ports, free_udp_port
@@ -19,8 +21,6 @@ import pytest
 from test_toy_simulator import installed_toy
 from toy_server import ToyServer
 
-from state_sensor_ros.emulator.carla9_server.scenes import PERIOD_S, TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.emulator.monodrive_server.frame_server import (
     MonodriveOptions,
     MonodriveServer,

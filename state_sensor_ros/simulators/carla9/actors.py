@@ -14,7 +14,7 @@ A type is CARLA's blueprint, such as ``vehicle.tesla.model3`` (doc/protocol/carl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 import math
 from typing import Final
@@ -34,9 +34,8 @@ from state_sensor_ros.simulators.frame_arrays import (
 )
 
 GENERATION: Final = 'carla9'
-TRAFFIC_LIGHT: Final = 'traffic_light'
-_VEHICLE, _WALKER, _PROP = 'vehicle', 'walker', 'static'
-_LIGHT_TYPE, _TRAFFIC, _LIMIT = 'traffic.traffic_light', 'traffic', 'traffic.speed_limit.'
+_VEHICLE, _LIGHT, _SIGN = 'vehicle', 'traffic_light', 'traffic_sign'
+_LIMIT = 'traffic.speed_limit.'
 # Objects of the level that can be pushed, such as chairs; props that a client spawns have
 # another type.
 _OF_THE_LEVEL = 'static.prop.mesh'
@@ -53,10 +52,6 @@ _TAGS_OF_BASE_TYPES: Mapping[str, str] = {
 _TAGS_OF_TYPES = (
     ('bicycle', ('.bh.crossbike', '.diamondback.century', '.gazelle.omafiets')),
     ('truck', ('.carlacola', '.firetruck', 'hgv')), ('bus', ('.fuso',)))
-# An actor needs a place in every frame: a larger list is not that of a world.
-MAX_ACTORS: Final = 100_000
-# Ids of removed actors that are remembered, to recognize one that is used again.
-_MAX_REMOVED = 100_000
 # Ids of parked vehicles begin above those of actors.
 FIRST_PARKED: Final = 1 << 40
 NO_BOX: Final = (math.nan,) * 6
@@ -86,13 +81,13 @@ class WorldActor:
         return self.tags[0] == _VEHICLE
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether it is a light or a sign, which never moves."""
-        return self.is_light or self.tags[0] == 'traffic_sign'
+    def is_light(self) -> bool:
+        return self.tags[0] == _LIGHT
 
     @property
-    def is_light(self) -> bool:
-        return self.tags[0] == TRAFFIC_LIGHT
+    def is_fixed(self) -> bool:
+        """Whether it is a light or a sign, which never moves."""
+        return self.tags[0] in (_LIGHT, _SIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,50 +104,42 @@ class ActorRows:
     are_fixed: Bools  # (N,)
     derived: npt.NDArray[np.uint8] | None  # as of :class:`Frame`
     boxed: Rows  # (M,) rows of the actors with a box
-    box_names: tuple[str, ...]  # M blank ones
     center_xyz: Floats  # (M, 3) its middle from the origin of the actor, m, axes of the actor
     # (N + M, 13) with the edge lengths of the boxes as in :attr:`Boxes.rows`, and poses to be
     # filled in.
     block: Floats
 
-    def vehicles(self) -> list[int]:
-        rows: list[int] = np.flatnonzero(self.kinds == KIND_VEHICLE).tolist()
-        return rows
-
 
 def tags_of(type_id: str, attributes: Mapping[str, str], *, with_level: bool) -> tuple[str, ...]:
-    """Return the tags of an actor, without that of the ego."""
-    # Returns empty for what is not an actor of a frame: sensors, controllers, the spectator.
+    """Return the tags of an actor, without that of the ego; none for a sensor or a controller."""
     group = type_id.partition('.')[0]
     if group == _VEHICLE:
         return _VEHICLE, _vehicle_tag(type_id, attributes)
-    if group == _WALKER:
+    if group == 'walker':
         return ('pedestrian',)
-    if type_id.startswith(_LIGHT_TYPE):
-        return (TRAFFIC_LIGHT,)
-    if group == _TRAFFIC:
-        return ('traffic_sign', 'speed_limit_sign') if type_id.startswith(_LIMIT) \
-            else ('traffic_sign',)
-    if group == _PROP and (with_level or type_id != _OF_THE_LEVEL):
-        return ('prop',)
-    return ()
+    if type_id.startswith('traffic.traffic_light'):
+        return (_LIGHT,)
+    if group == 'traffic':
+        return (_SIGN, 'speed_limit_sign') if type_id.startswith(_LIMIT) else (_SIGN,)
+    is_prop = group == 'static' and (with_level or type_id != _OF_THE_LEVEL)
+    return ('prop',) if is_prop else ()
 
 
 def _vehicle_tag(type_id: str, attributes: Mapping[str, str]) -> str:
     tag = _TAGS_OF_BASE_TYPES.get(attributes.get('base_type', '').lower())
-    if tag is None:
-        tag = next((tag for tag, parts in _TAGS_OF_TYPES
-                    if any(part in type_id for part in parts)), None)
-    if tag is None:
-        tag = 'motorcycle' if attributes.get('number_of_wheels') == '2' else 'car'
-    return tag
+    return tag or next(
+        (tag for tag, parts in _TAGS_OF_TYPES if any(part in type_id for part in parts)),
+        'motorcycle' if attributes.get('number_of_wheels') == '2' else 'car')
 
 
 def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[float, ...]:
-    """Return a box as :attr:`WorldActor.box` has it."""
-    # center_xyz: m from the origin of the actor, CARLA's axes.
-    # extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box. CARLA 0.9.14 has
-    # motorcycles with 0, 0.9.11 bicycles with a half height of 250 m.
+    """
+    Return a box as :attr:`WorldActor.box` has it.
+
+    :param center_xyz: m from the origin of the actor, CARLA's axes.
+    :param extent_xyz: half edge lengths, m. Sensors have infinite ones, and no box. CARLA 0.9.14
+        has motorcycles with 0, 0.9.11 bicycles with a half height of 250 m.
+    """
     values = (*extent_xyz, *center_xyz)
     if not all(map(math.isfinite, values)) \
             or not 0.0 < min(values[:3]) <= max(values[:3]) < _LONGEST_HALF_M:
@@ -161,28 +148,23 @@ def box_of(center_xyz: Iterable[float], extent_xyz: Iterable[float]) -> tuple[fl
 
 
 class WorldActors:
-    """The actors that exist."""
+    """
+    The actors that exist.
 
-    # ego: role name, id or name of the ego; empty for the usual role names.
+    :param ego: role name, id or name of the ego; empty for the usual role names.
+    :param with_level: whether loose objects of the level are actors of frames.
+    """
 
     def __init__(self, ego: str, *, with_level: bool) -> None:
         self._ego, self._with_level = ego, with_level
         self._actors: dict[int, WorldActor] = {}
         # Actors that are not part of frames, such as sensors.
-        self._others: dict[int, None] = {}
+        self._others: set[int] = set()
         self._names: set[str] = set()
+        # Number of the actors that have had an id and a name of their own.
         self._n_lives: dict[int, int] = {}
         self._serial = 0
-        self._key = b''
         self._rows: ActorRows | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return all but what :meth:`rows` computes again."""
-        return {**self.__dict__, '_rows': None}
-
-    def __iter__(self) -> Iterator[WorldActor]:
-        """Return the actors of frames, in the order of their appearance."""
-        return iter(self._actors.values())
 
     def __contains__(self, number: object) -> bool:
         """Return whether an id is known, also that of a sensor."""
@@ -193,65 +175,49 @@ class WorldActors:
         return self._actors.get(number)
 
     def add(self, number: int, type_id: str, attributes: Mapping[str, str],
-            box: tuple[float, ...] = NO_BOX) -> bool:
+            box: tuple[float, ...] = NO_BOX) -> None:
         """Add an actor; one with the same id is replaced."""
         self.remove(number)
-        if len(self._actors) + len(self._others) >= MAX_ACTORS:
-            return False
         tags = tags_of(type_id, attributes, with_level=self._with_level)
         if not tags:
-            self._others[number] = None
-            return True
+            self._others.add(number)
+            return
         role = attributes.get('role_name', '')
-        self._serial += 1
-        is_assumed = box is NO_BOX and type_id.startswith(_WALKER)
+        name = role
+        if role in _SHARED_ROLES or role in self._names:
+            n_lives = self._n_lives.get(number, 0)
+            name = f'{type_id}_{number}' + (f'_{n_lives + 1}' if n_lives else '')
+        is_assumed = box is NO_BOX and tags == ('pedestrian',)
         display = type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else ''
-        self._actors[number] = WorldActor(
-            number, self._serial, self._new_name(number, type_id, role), role, tags,
-            NO_BOX if tags[0] in (TRAFFIC_LIGHT, 'traffic_sign')
-            else _PERSON_BOX if is_assumed else box, display, is_assumed)
-        self._names.add(self._actors[number].name)
-        self._key = b''
-        return True
+        self._put(WorldActor(
+            number, self._serial + 1, name, role, tags,
+            NO_BOX if tags[0] in (_LIGHT, _SIGN) else _PERSON_BOX if is_assumed else box,
+            display, is_assumed))
 
     def add_parked(self, number: int, name: str, tag: str, box: tuple[float, ...]) -> None:
         """Add a parked vehicle of the level."""
         if name in self._names or not name:
             name = f'{name}_{number - FIRST_PARKED}'
-        self._serial += 1
-        self._actors[number] = WorldActor(number, self._serial, name, '',
-                                          (_VEHICLE, tag, 'parked'), box)
-        self._names.add(name)
-        self._key = b''
+        self._put(WorldActor(number, self._serial + 1, name, '', (_VEHICLE, tag, 'parked'), box))
 
-    def _new_name(self, number: int, type_id: str, role: str) -> str:
-        if role not in _SHARED_ROLES and role not in self._names:
-            return role
-        name = f'{type_id}_{number}'
-        n_lives = self._n_lives.get(number, 0)
-        return f'{name}_{n_lives + 1}' if n_lives else name
+    def _put(self, actor: WorldActor) -> None:
+        self._actors[actor.number] = actor
+        self._names.add(actor.name)
+        self._serial, self._rows = actor.serial, None
 
     def remove(self, number: int) -> None:
-        self._others.pop(number, None)
-        actor = self._actors.pop(number, None)
-        if actor is None:
-            return
-        self._names.discard(actor.name)
-        n_lives = self._n_lives.pop(number, 0)
-        self._n_lives[number] = n_lives + 1
-        if len(self._n_lives) > _MAX_REMOVED:
-            del self._n_lives[next(iter(self._n_lives))]
-        self._key = b''
+        self._others.discard(number)
+        if (actor := self._actors.pop(number, None)) is not None:
+            self._names.discard(actor.name)
+            self._n_lives[number] = self._n_lives.get(number, 0) + 1
+            self._rows = None
 
     def set_box(self, number: int, box: tuple[float, ...]) -> None:
         actor = self._actors.get(number)
         if actor is not None and not actor.is_fixed and not (
                 actor.has_assumed_box and box is NO_BOX):
             self._actors[number] = replace(actor, box=box, has_assumed_box=False)
-            self._key = b''
-
-    def ego_of(self, numbers: Iterable[int]) -> int | None:
-        return next(iter(self.egos_of(numbers)), None)
+            self._rows = None
 
     def egos_of(self, numbers: Iterable[int]) -> list[int]:
         """Return the vehicles that have the role of the ego; the first one is the ego."""
@@ -264,25 +230,27 @@ class WorldActors:
         return []
 
     def rows(self, numbers: Rows) -> ActorRows:
-        """Return the properties of the actors of a frame; computed again if these change."""
-        # numbers: (N,) ids, all known.
-        key = numbers.tobytes()
-        if self._rows is None or not self._key or key != self._key:
-            self._key, self._rows = key, self._collected(numbers)
+        """
+        Return the properties of the actors of a frame; computed again if these change.
+
+        :param numbers: (N,) ids, all known.
+        """
+        if self._rows is None or not np.array_equal(numbers, self._rows.numbers):
+            self._rows = self._collected(numbers)
         return self._rows
 
     def _collected(self, numbers: Rows) -> ActorRows:
         actors = [self._actors[number] for number in numbers.tolist()]
-        ego = self.ego_of(numbers.tolist())
+        egos = self.egos_of(numbers.tolist())[:1]
         boxes = np.array([actor.box for actor in actors], float).reshape(-1, 6)
-        boxed, blank = np.flatnonzero(np.isfinite(boxes[:, 0])), ('',) * len(actors)
+        boxed = np.flatnonzero(np.isfinite(boxes[:, 0]))
         block = np.ones((len(actors) + len(boxed), 13))
         block[len(actors):, 7:10] = 2.0 * boxes[boxed, :3]
         return ActorRows(
             numbers, np.where(numbers < FIRST_PARKED, numbers, -1),
             np.array([actor.serial for actor in actors], np.int64),
             tuple(actor.name for actor in actors),
-            tuple((*actor.tags, EGO_TAG) if actor.number == ego else actor.tags
+            tuple((*actor.tags, EGO_TAG) if actor.number in egos else actor.tags
                   for actor in actors),
             tuple(actor.display for actor in actors),
             np.array([KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT for actor in actors],
@@ -290,4 +258,4 @@ class WorldActors:
             np.array([actor.is_fixed for actor in actors], bool),
             np.array([DERIVED_SIZE * actor.has_assumed_box for actor in actors], np.uint8)
             if any(actor.has_assumed_box for actor in actors) else None,
-            boxed, blank[:len(boxed)], boxes[boxed, 3:], block)
+            boxed, boxes[boxed, 3:], block)

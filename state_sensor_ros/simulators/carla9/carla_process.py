@@ -7,17 +7,19 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The process with CARLA's client library: a step of the world, a frame, and again.
+The child with CARLA's client library: a step of the world, its columns, and again.
 
-Three threads, since a call of the library may wait for its time-out: the main one reads or makes
-steps; one takes requests, so that a command is sent at once; one waits for SIGTERM. The end of
-the requests or the signal ends the process within a second: it brakes an ego that it has driven
-and restores the settings of the world.
+Its threads, since a call of the library may wait for its time-out: the main one reads or makes
+steps; one takes requests, so that a command is sent at once; one asks for what no snapshot has;
+one waits for SIGTERM. The end of the requests or the signal ends the process within a second: it
+brakes an ego that it has driven and restores the settings of the world.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 import math
 from multiprocessing.connection import Connection
@@ -28,7 +30,7 @@ import signal
 import threading
 import time
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, cast, TypeAlias
 
 import numpy as np
 
@@ -37,19 +39,19 @@ from state_sensor_ros.simulators import (
     importing,
     INDICATORS_LEFT,
     INDICATORS_RIGHT,
-    Needs,
     StateSensorError,
     UnreachableError,
 )
-from state_sensor_ros.simulators.carla9.actors import WorldActors
+from state_sensor_ros.simulators.carla9.actors import box_of, FIRST_PARKED, NO_BOX, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
     indicators_of,
     LEFT_BLINKER,
+    N_NUMBERS,
     read_town,
     RIGHT_BLINKER,
     StepActors,
+    WorldStep,
 )
-from state_sensor_ros.simulators.carla9.snapshot_reader import WorldReader
 from state_sensor_ros.simulators.carla9.source import (
     ClientRun,
     EpisodeBegun,
@@ -59,7 +61,7 @@ from state_sensor_ros.simulators.carla9.source import (
     UNANSWERED,
     WorldNote,
 )
-from state_sensor_ros.simulators.process_source import (
+from state_sensor_ros.simulators.child_process import (
     Indicate,
     process_pipes,
     ProcessEnd,
@@ -68,6 +70,10 @@ from state_sensor_ros.simulators.process_source import (
     StepPace,
 )
 
+# Objects of CARLA's client library, which has no types.
+Snapshot: TypeAlias = Any
+World: TypeAlias = Any
+Vehicle: TypeAlias = Any
 # The process ends this long after its requests, even if the server does not answer, s.
 _END_S = 0.9
 # Time without a step after which the reason is looked for, s.
@@ -83,15 +89,181 @@ _MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
 _LIGHTS_S = 0.2
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
+# Numbers of an actor that does not move, after its place.
+_AT_REST = (0.0,) * (N_NUMBERS - 6)
+# Parked vehicles of the level by the label of the server, with their tag.
+_PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'motorcycle'),
+           ('Bicycle', 'bicycle'), ('Vehicles', 'car'))
+
+
+class WorldReader:
+    """Reads the snapshots of one episode; lights and signs are read once."""
+
+    def __init__(self, carla: ModuleType, world: World, town: Any,  # noqa: ANN401
+                 table: WorldActors, *, with_parked: bool) -> None:
+        self._world, self._town, self._table = world, town, table
+        self._location = carla.Location
+        state = carla.ActorSnapshot
+        [self._id] = _getters(state, 'id')
+        self._of_transform = _getters(carla.Transform, 'location', 'rotation')
+        self._of_state = (state.get_transform, state.get_velocity, state.get_angular_velocity,
+                          state.get_acceleration)
+        self._xyz = _getters(carla.Vector3D, 'x', 'y', 'z')
+        self._rpy = _getters(carla.Rotation, 'roll', 'pitch', 'yaw')
+        self._actors: dict[int, Any] = {}
+        # Ids in the last snapshot, and of these the places of the actors that move.
+        self._ids: tuple[int, ...] = ()
+        self._moving: list[int] = []
+        self._fixed: dict[int, Sequence[float]] = {}
+        # The ego in the last snapshot, None if there is none.
+        self.ego: Vehicle | None = None
+        if with_parked:
+            self._add_parked(carla)
+        self._arrange(())
+
+    def _add_parked(self, carla: ModuleType) -> None:
+        known: set[int] = set()
+        for label, tag in _PARKED:
+            kind = getattr(carla.CityObjectLabel, label, None)
+            for found in () if kind is None else self._world.get_environment_objects(kind):
+                if found.id in known:
+                    continue
+                number = FIRST_PARKED + len(known)
+                known.add(found.id)
+                # The box of such an object is given in the world, not relative to the object.
+                box = found.bounding_box
+                extent = _xyz(box.extent)
+                x, y, z = _xyz(box.location)
+                self._table.add_parked(number, found.name, tag, box_of((0, 0, extent[2]), extent))
+                self._fixed[number] = (x, y, z - extent[2], *_rpy(box.rotation))
+
+    def step(self, snapshot: Snapshot, *, details: bool, is_first: bool,
+             tire_angle: Callable[[Vehicle | None], float]) -> tuple[StepActors, WorldStep]:
+        """
+        Return the step of a snapshot and its scene, the same object until that changes.
+
+        :param tire_angle: returns that of the ego, degrees, + = right.
+        """
+        states = list(snapshot)
+        ids = tuple(map(self._id, states))
+        if ids != self._ids:
+            self._update(ids, states)
+            self._ids = ids
+        numbers = self._numbers(map(states.__getitem__, self._moving))
+        stamp = snapshot.timestamp
+        return self.scene, WorldStep(
+            stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, numbers.tobytes(),
+            bytes([int(light.get_state()) for light in self._lights]),
+            self._controls(tire_angle(self.ego)) if details else b'', self._lanes(numbers))
+
+    def _numbers(self, moving: Iterable[Any]) -> array[float]:
+        """Return the numbers of a step, of the states of the actors that move."""
+        transform, velocity, rate, acceleration = self._of_state
+        location, rotation = self._of_transform
+        (x, y, z), (roll, pitch, yaw) = self._xyz, self._rpy
+        flat: list[float] = []
+        for state in moving:
+            at, moves, turns = transform(state), velocity(state), rate(state)
+            xyz, rpy, gains = location(at), rotation(at), acceleration(state)
+            flat += (x(xyz), y(xyz), z(xyz), roll(rpy), pitch(rpy), yaw(rpy), x(moves), y(moves),
+                     z(moves), x(turns), y(turns), z(turns), x(gains), y(gains), z(gains))
+        # Half the time of numpy.
+        return array('f', flat + self._still)
+
+    def _update(self, ids: tuple[int, ...], states: Sequence[Any]) -> None:
+        """Add the actors that are new, and remove those that have gone."""
+        present = set(ids)
+        for number in set(self._ids) - present:
+            self._table.remove(number)
+            self._actors.pop(number, None)
+            self._fixed.pop(number, None)
+        new = present.difference(self._ids)
+        if new:
+            # One that was removed meanwhile is not returned, and not asked for again.
+            for actor in sorted(self._world.get_actors(sorted(new)), key=lambda one: one.id):
+                self._add(actor)
+        for number, state in zip(ids, states, strict=True):
+            known = self._table.get(number) if number in new else None
+            if known is not None and known.is_fixed:
+                place = state.get_transform()
+                self._fixed[number] = (*_xyz(place.location), *_rpy(place.rotation))
+        self._arrange(ids)
+
+    def _add(self, actor: Any) -> None:  # noqa: ANN401
+        box = getattr(actor, 'bounding_box', None)
+        number, attributes = actor.id, {}
+        # An attribute whose value is not of its type makes all of them unreadable.
+        with suppress(ValueError):
+            attributes = actor.attributes
+        self._table.add(number, actor.type_id, attributes, NO_BOX if box is None else box_of(
+            _xyz(box.location), _xyz(box.extent)))
+        if self._table.get(number) is not None:
+            self._actors[number] = actor
+
+    def _arrange(self, ids: tuple[int, ...]) -> None:
+        """Put the actors of a frame in the order of their ids."""
+        self._moving = [place for place, number in enumerate(ids) if number not in self._fixed
+                        and self._table.get(number) is not None]
+        self._moving.sort(key=ids.__getitem__)
+        moving, fixed = [ids[place] for place in self._moving], sorted(self._fixed)
+        self._still = [number for actor in fixed for number in (*self._fixed[actor], *_AT_REST)]
+        numbers = moving + fixed
+        self.ego = next(map(self._actors.get, self._table.egos_of(moving)), None)
+        known = [self._table.get(number) for number in numbers]
+        lights = [row for row, actor in enumerate(known) if actor is not None and actor.is_light]
+        self._lights = [self._actors[numbers[row]] for row in lights]
+        self._vehicles = [row for row, actor in enumerate(known)
+                          if actor is not None and actor.is_vehicle]
+        self.scene = StepActors(
+            self._table.rows(np.array(numbers, np.int64)), np.array(lights, np.int64),
+            tuple(str(light.get_opendrive_id()) for light in self._lights)
+            if self._lights and hasattr(self._lights[0], 'get_opendrive_id') else ())
+
+    def _controls(self, tire_angle: float) -> bytes:
+        numbers = self.scene.rows.numbers.tolist()
+        controls = np.full((len(numbers), 4), np.nan)
+        # From the snapshot, without a request to the server.
+        for row in self._vehicles:
+            if (actor := self._actors.get(numbers[row])) is not None:
+                control = actor.get_control()
+                controls[row, :3] = control.throttle, control.brake, control.steer
+                if actor is self.ego:
+                    controls[row, 3] = tire_angle
+        return controls.tobytes()
+
+    def _lanes(self, numbers: array[float]) -> bytes:
+        """Return the lanes of vehicles: row, road, section, lane, s (m), speed to the right."""
+        rows, found = np.array(numbers).reshape(-1, N_NUMBERS), []
+        for row in self._vehicles:
+            x, y, z, _, _, _, vx, vy, vz = rows[row, :9].tolist()
+            waypoint = self._town.get_waypoint(self._location(x, y, z), project_to_road=False)
+            if waypoint is not None:
+                right = waypoint.transform.get_right_vector()
+                found.append((row, waypoint.road_id, waypoint.section_id, waypoint.lane_id,
+                              waypoint.s, vx * right.x + vy * right.y + vz * right.z))
+        return np.array(found, float).tobytes()
+
+
+def _getters(kind: Any, *names: str) -> tuple[Callable[[Any], Any], ...]:  # noqa: ANN401
+    """Return functions that get properties of a class of the library."""
+    return tuple(getattr(kind, name).fget for name in names)
+
+
+def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401
+    return vector.x, vector.y, vector.z
+
+
+def _rpy(rotation: Any) -> tuple[float, float, float]:  # noqa: ANN401
+    return rotation.roll, rotation.pitch, rotation.yaw
 
 
 class WorldClient:
     """One connection to a server."""
 
     def __init__(self, run: ClientRun, messages: Connection) -> None:
-        self._run, self._own, self._messages = run, run.own, messages
+        self._own, self._messages = run.own, messages
         self._telling = threading.Lock()
-        self._needed = run.needed
+        self._details = run.details
         # Guards the pace; notified when it changes.
         self._changed = threading.Condition()
         self._clock, self._is_reload = StepClock(run.rate, is_paused=run.is_paused), False
@@ -99,26 +271,25 @@ class WorldClient:
         self._ending = threading.Lock()
         # Held while a command of the driver is sent, and from the last brake on.
         self._commanding = threading.Lock()
-        self._has_set = run.is_restore
-        self._found = run.found
+        self._has_set, self._found = run.is_restore, run.found
         self._last: EgoCommand | None = None
         # The ego that the controller of the server drives, None for pedals.
-        self._followed: Any = None
+        self._followed: Vehicle | None = None
         self._gear = 1
         self._reader: WorldReader | None = None
         # Lights of vehicles by id as CARLA's bits, and the turn signals of the scene by them.
         self._lights: dict[int, int] = {}
         self._shown, self._indicators = self._lights, b''
-        # The ego and the angle of its tires, as last asked; set by each step that others make.
-        self._tires: tuple[Any, float] = (None, math.nan)
+        # The ego and the angle of its tires, as last asked; set by each step.
+        self._tires: tuple[Vehicle | None, float] = (None, math.nan)
         self._has_stepped = threading.Event()
         # Turn signals that were requested last, None once they are set.
         self._wanted: int | None = None
         # The scene that was sent last.
         self._scene: StepActors | None = None
-        self._carla: ModuleType | None = None
+        self._carla: Any = None
         self._client: Any = None
-        self._world: Any = None
+        self._world: World = None
         self._episode = 0
         # Number of the last step, and why steps are not under control.
         self._ticked, self._fault = -1, ''
@@ -126,7 +297,7 @@ class WorldClient:
         self._pressed: deque[tuple[float, float, float]] = deque(maxlen=_MAX_PRESSED)
         self._is_unanswered, self._answered_s, self._n_unlike = False, 0.0, 0
         # Snapshots of a guest, from a thread of the library.
-        self._waiting: SimpleQueue[Any] = SimpleQueue()
+        self._waiting: SimpleQueue[Snapshot] = SimpleQueue()
 
     def connect(self) -> None:
         with importing('source carla9'):
@@ -141,8 +312,8 @@ class WorldClient:
             raise UnreachableError('no answer', _line(error)) from error
         mine = client.get_client_version()
         if server.split('-')[0] != mine.split('-')[0]:
-            self._tell(WorldNote('version', f'the server is CARLA {server}, the client '
-                                 f'library {mine}: calls that changed between them fail'))
+            self._note('version', f'the server is CARLA {server}, the client library {mine}: '
+                       'calls that changed between them fail')
         self._world = client.get_world()
 
     def work(self) -> None:
@@ -156,7 +327,6 @@ class WorldClient:
 
     def _begin_episode(self) -> None:
         """Read the map and the settings of the world, and set those of ticking."""
-        assert self._carla is not None
         world = self._world
         is_new, self._episode = bool(self._episode), world.id
         settings = world.get_settings()
@@ -171,7 +341,7 @@ class WorldClient:
                 self._found = found
         town_map, problem = read_town(town.to_opendrive())
         if problem:
-            self._tell(WorldNote('map', problem))
+            self._note('map', problem)
         self._tell(EpisodeBegun(town_map, self._found, is_new))
         if self._own.tick:
             with self._ending:
@@ -190,11 +360,7 @@ class WorldClient:
     def _tick(self) -> None:
         """Make steps until another episode has begun."""
         is_first = True
-        while True:
-            self._wait_until_due()
-            if self._is_reload:
-                self._reload()
-                return
+        while self._await_step():
             self._world.tick(self._own.timeout)
             snapshot = self._world.get_snapshot()
             self._ticked = snapshot.frame
@@ -202,8 +368,10 @@ class WorldClient:
                 self._world = self._client.get_world()
                 return
             is_first = False
+        self._reload()
 
-    def _wait_until_due(self) -> None:
+    def _await_step(self) -> bool:
+        """Wait until a step is due; return False if the world is to begin again."""
         while True:
             with self._changed:
                 if self._is_reload or (left_s := self._clock.left_s()) == 0.0:
@@ -213,21 +381,21 @@ class WorldClient:
             if left_s is None:
                 self._watch_pause()
         self._note_fault('')
+        return not self._is_reload
 
     def _watch_pause(self) -> None:
         """Send the steps that another client makes of a world that is paused."""
         snapshot = self._world.get_snapshot()
-        if snapshot.frame == self._ticked or snapshot.id != self._episode:
-            return
-        self._ticked = snapshot.frame
-        self._note_fault('the paused world moves: another client ticks it, or has set '
-                         'asynchronous mode')
-        self._send(snapshot, is_first=False)
+        if snapshot.frame != self._ticked and snapshot.id == self._episode:
+            self._ticked = snapshot.frame
+            self._note_fault('the paused world moves: another client ticks it, or has set '
+                             'asynchronous mode')
+            self._send(snapshot, is_first=False)
 
     def _note_fault(self, text: str) -> None:
         if text != self._fault:
             self._fault = text
-            self._tell(WorldNote(FAULT, text))
+            self._note(FAULT, text)
 
     def _reload(self) -> None:
         self._client.set_timeout(max(self._own.timeout, _LOAD_S))
@@ -252,18 +420,18 @@ class WorldClient:
                     silence_s += max(_SILENCE_S, self._own.timeout)
                     if self._is_other_episode():
                         break
-            else:
-                if silence_s > _SILENCE_S:
-                    self._tell(WorldNote(SILENCE, ''))
-                last_s, silence_s = time.monotonic(), _SILENCE_S
-                if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
-                    break
-                is_first = False
+                continue
+            if silence_s > _SILENCE_S:
+                self._note(SILENCE, '')
+            last_s, silence_s = time.monotonic(), _SILENCE_S
+            if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
+                break
+            is_first = False
         with suppress(RuntimeError):
             self._world.remove_on_tick(callback)
         self._world = self._client.get_world()
 
-    def _receive(self, snapshot: Any) -> None:  # noqa: ANN401
+    def _receive(self, snapshot: Snapshot) -> None:
         self._waiting.put(snapshot)
         if self._waiting.qsize() > _MAX_WAITING:
             with suppress(Empty):
@@ -274,19 +442,17 @@ class WorldClient:
         world = self._client.get_world()
         if world.id != self._episode:
             return True
-        self._tell(WorldNote(
-            SILENCE,
-            'the world is in synchronous mode and no client ticks it; if the client was killed, '
-            'set carla9.tick' if world.get_settings().synchronous_mode
-            else 'the server answers but makes no steps'))
+        self._note(SILENCE, 'the world is in synchronous mode and no client ticks it; if the '
+                   'client was killed, set carla9.tick' if world.get_settings().synchronous_mode
+                   else 'the server answers but makes no steps')
         return False
 
-    def _send(self, snapshot: Any, *, is_first: bool) -> bool:  # noqa: ANN401
-        """Send the frame of a snapshot; return False if another episode has begun meanwhile."""
+    def _send(self, snapshot: Snapshot, *, is_first: bool) -> bool:
+        """Send the step of a snapshot; return False if another episode has begun meanwhile."""
         assert self._reader is not None
         try:
-            scene, step = self._reader.step(
-                snapshot, self._needed, is_first=is_first, tire_angle=self._tire_angle)
+            scene, step = self._reader.step(snapshot, details=self._details, is_first=is_first,
+                                            tire_angle=self._tire_angle)
         except RuntimeError:
             if self._client.get_world().id != self._episode:
                 return False
@@ -298,20 +464,19 @@ class WorldClient:
             self._scene = scene
             self._tell(scene)
         self._tell(step._replace(indicators=self._indicators))
+        self._has_stepped.set()
         self._compare_pedals()
         return True
 
-    def _tire_angle(self, ego: Any) -> float:  # noqa: ANN401
+    def _tire_angle(self, ego: Vehicle | None) -> float:
         """Return the angle of the tires of the ego, degrees, + = right; NaN if unknown."""
         if self._own.tick:
             return self._asked_angle(ego)
         # The server may answer only with its next step, for which this one does not wait.
-        self._has_stepped.set()
         of_ego, angle = self._tires
         return angle if of_ego is ego else math.nan
 
-    def _asked_angle(self, ego: Any) -> float:  # noqa: ANN401
-        assert self._carla is not None
+    def _asked_angle(self, ego: Vehicle | None) -> float:
         if ego is None:
             return math.nan
         wheels = self._carla.VehicleWheelLocation
@@ -323,19 +488,42 @@ class WorldClient:
         except RuntimeError:
             return math.nan
 
-    def watch_tires(self) -> None:
-        """Ask for the angle of the tires after each step that others make."""
+    def watch_vehicles(self) -> None:
+        """
+        Ask for what snapshots lack: tires after each step of others, lights from time to time.
+
+        In a thread of its own: each question waits for a reply of the server.
+        """
+        asked_s = -math.inf
         while True:
             self._has_stepped.wait()
             self._has_stepped.clear()
             ego = None if self._reader is None else self._reader.ego
-            self._tires = ego, self._asked_angle(ego)
+            if not self._own.tick:
+                self._tires = ego, self._asked_angle(ego)
+            if time.monotonic() - asked_s >= _LIGHTS_S:
+                self._ask_lights(ego)
+                asked_s = time.monotonic()
+
+    def _ask_lights(self, ego: Vehicle | None) -> None:
+        """Ask for the lights of vehicles; set the turn signals that are wanted."""
+        lights: dict[int, int] = {}
+        with suppress(RuntimeError):
+            lights = {int(number): int(state) for number, state
+                      in self._world.get_vehicles_light_states().items()}
+            wanted, self._wanted = self._wanted, None
+            if ego is not None and wanted is not None and ego.id in lights:
+                ego.set_light_state(self._carla.VehicleLightState(
+                    lights[ego.id] & ~(LEFT_BLINKER | RIGHT_BLINKER)
+                    | LEFT_BLINKER * bool(wanted & INDICATORS_LEFT)
+                    | RIGHT_BLINKER * bool(wanted & INDICATORS_RIGHT)))
+        if lights != self._lights:
+            self._lights = lights
 
     def _compare_pedals(self) -> None:
         """Note whether the pedals that the server shows are of a command of the last moments."""
         assert self._reader is not None
-        ego: Any = self._reader.ego
-        now_s = time.monotonic()
+        ego, now_s = self._reader.ego, time.monotonic()
         if ego is None or not self._pressed or self._followed is not None:
             self._answered_s, self._n_unlike = now_s, 0
             return
@@ -351,10 +539,10 @@ class WorldClient:
             self._answered_s, self._pressed[0][0]) > _UNANSWERED_S
         if is_unanswered is not self._is_unanswered:
             self._is_unanswered = is_unanswered
-            self._tell(WorldNote(
+            self._note(
                 UNANSWERED, f'throttle {shown.throttle:.2f} and brake {shown.brake:.2f} are in '
                 'effect, unlike the last commands: the server ignores commands, or another '
-                'client drives' if is_unanswered else ''))
+                'client drives' if is_unanswered else '')
 
     # Requests, in threads of their own.
 
@@ -362,49 +550,40 @@ class WorldClient:
         """Take requests until they end, then end the process."""
         try:
             while True:
-                if requests.poll(self._command_left_s()):
+                # Until the gate passes another command.
+                left_s = math.inf if self._last is None else self._last.left_s()
+                if requests.poll(left_s if math.isfinite(left_s) else None):
                     self._take(requests.recv())
-                else:
-                    self._repeat()
+                elif self._last is not None:
+                    # The driver, which may be stopped, has sent no more.
+                    self._take(self._last)
         except (EOFError, OSError):
             pass
         finally:
             # Also after a defect, which must not leave the ego driving.
             self.end()
 
-    def _command_left_s(self) -> float | None:
-        """Return the time until the gate passes another command, s; None for never."""
-        last_s = math.inf if self._last is None else self._last.left_s()
-        return last_s if math.isfinite(last_s) else None
-
-    def _repeat(self) -> None:
-        """Send what the gate passes now: the driver, which may be stopped, has sent no more."""
-        assert self._last is not None
-        with self._commanding:
-            self._drive(self._last.now())
-
     def _take(self, request: object) -> None:
         if isinstance(request, EgoCommand):
             with self._commanding:
                 self._drive(request.now())
-        elif isinstance(request, Needs):
-            self._needed = request
+        elif isinstance(request, bool):
+            self._details = request
         elif isinstance(request, Indicate):
             self._wanted = request.indicators
-        elif isinstance(request, StepPace):
+        elif isinstance(request, StepPace | Restart):
             with self._changed:
-                self._clock.take(request)
-                self._changed.notify_all()
-        elif isinstance(request, Restart):
-            with self._changed:
-                self._is_reload = True
+                if isinstance(request, StepPace):
+                    self._clock.take(request)
+                else:
+                    self._is_reload = True
                 self._changed.notify_all()
 
     def _drive(self, command: EgoCommand) -> None:
         """Send a command to the ego; the library does not wait for an answer."""
-        ego = self._reader.ego if self._reader is not None else None
+        ego: Vehicle = self._reader.ego if self._reader is not None else None
         if ego is None or self._carla is None:
-            self._tell(WorldNote('command', 'a command is lost: there is no ego'))
+            self._note('command', 'a command is lost: there is no ego')
             return
         try:
             # Before the call: what is sent late is followed by a brake, too.
@@ -423,36 +602,9 @@ class WorldClient:
                 steer=-command.steering_angle, speed=command.speed,
                 acceleration=command.max_acceleration))
         except RuntimeError as error:
-            self._tell(WorldNote('command', f'a command is lost: {_line(error)}'))
+            self._note('command', f'a command is lost: {_line(error)}')
 
-    def watch_lights(self) -> None:
-        """Ask for the lights of vehicles from time to time; set the turn signals wanted."""
-        # In a thread of its own: each question waits for a reply of the server.
-        while True:
-            time.sleep(_LIGHTS_S)
-            if self._reader is None:
-                continue
-            ego = self._reader.ego
-            try:
-                lights = {int(number): int(state) for number, state
-                          in self._world.get_vehicles_light_states().items()}
-                wanted, self._wanted = self._wanted, None
-                if ego is not None and wanted is not None and ego.id in lights:
-                    ego.set_light_state(self._with_signals(lights[ego.id], wanted))
-            except RuntimeError:
-                lights = {}
-            if lights != self._lights:
-                self._lights = lights
-
-    def _with_signals(self, lights: int, indicators: int) -> Any:  # noqa: ANN401
-        assert self._carla is not None
-        return self._carla.VehicleLightState(
-            lights & ~(LEFT_BLINKER | RIGHT_BLINKER)
-            | LEFT_BLINKER * bool(indicators & INDICATORS_LEFT)
-            | RIGHT_BLINKER * bool(indicators & INDICATORS_RIGHT))
-
-    def _press(self, ego: Any, **pedals: float) -> None:  # noqa: ANN401
-        assert self._carla is not None
+    def _press(self, ego: Vehicle, **pedals: float) -> None:
         # The library does not send a control that is equal to its last one, although another
         # client, or what drove before, may have changed the pedals since: each one differs by its
         # gear, which has no effect.
@@ -461,15 +613,18 @@ class WorldClient:
                               pedals.get('brake', 0.0)))
         ego.apply_control(self._carla.VehicleControl(gear=self._gear, **pedals))
 
+    def _note(self, kind: str, text: str) -> None:
+        self._tell(WorldNote(kind, text))
+
     def _tell(self, message: object) -> None:
         # Connection.send() takes twice the time.
         pickled = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._telling:
             self._messages.send_bytes(pickled)
 
-    def end_on_signal(self, signals: int) -> None:
-        """Wait for a signal, then end the process."""
-        os.read(signals, 1)
+    def end_on_signal(self) -> None:
+        """Wait for SIGTERM, then end the process."""
+        signal.sigwait({signal.SIGTERM})
         self.end()
 
     def end(self) -> None:
@@ -516,21 +671,16 @@ def main() -> None:
     """Serve the driver that started this process."""
     # Ctrl-C in a terminal is handled by the driver, which closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The main thread, which handles signals, may be in a call of the library.
-    signals, written = os.pipe()
-    os.set_blocking(written, False)
-    signal.set_wakeup_fd(written)
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    # In all threads, for the one that waits for it: the main one may be in a call of the library.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     requests, messages = process_pipes()
     try:
         run = cast(ClientRun, requests.recv())
     except EOFError:
         return
     client = WorldClient(run, messages)
-    threading.Thread(target=client.end_on_signal, args=(signals,), daemon=True).start()
-    threading.Thread(target=client.serve, args=(requests,), daemon=True).start()
-    threading.Thread(target=client.watch_lights, daemon=True).start()
-    threading.Thread(target=client.watch_tires, daemon=True).start()
+    for work in (client.end_on_signal, lambda: client.serve(requests), client.watch_vehicles):
+        threading.Thread(target=work, daemon=True).start()
     try:
         client.connect()
         if not run.is_restore:

@@ -15,9 +15,7 @@ axial vector of these axes (doc/protocol/carla9.md#units-and-axes).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import compress
 from typing import Final, NamedTuple
 
@@ -26,33 +24,44 @@ import numpy.typing as npt
 
 from state_sensor_ros.simulators import (
     Boxes,
-    Decoded,
     Frame,
     INDICATORS_LEFT,
     INDICATORS_RIGHT,
     INDICATORS_UNKNOWN,
     lane_states,
     Lanes,
-    LateFrame,
     LIGHT_GREEN,
     LIGHT_RED,
     LIGHT_YELLOW,
     MapLine,
-    Needs,
     TrafficLights,
 )
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
     global_from_unit,
-    mirrored_vectors,
     NO_LANES,
     NO_WHEELS,
     quaternion_from_rpy,
     Rows,
-    to_rep103_rotator,
 )
 from state_sensor_ros.simulators.open_drive import parse_lanes
+
+# Numbers of an actor: position m, roll pitch yaw degrees, velocity m/s, angular velocity
+# degrees/s, acceleration m/s2, CARLA's axes; and what converts them to REP 103. A rotation is an
+# axial vector: a mirror of y negates x and z.
+N_NUMBERS: Final = 15
+_TO_REP103: Floats = np.concatenate((
+    (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (1.0, -1.0, 1.0),
+    np.radians((-1.0, 1.0, -1.0)), (1.0, -1.0, 1.0)))
+# CARLA's states in the order of its numbers; a light that is off or unknown has none here.
+_LIGHTS = (LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN)
+_COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
+# Bits of the lights of a vehicle.
+RIGHT_BLINKER: Final = 0x10
+LEFT_BLINKER: Final = 0x20
+# Speed across the lane above which a vehicle changes it, m/s: a drift within the lane is slower.
+_LANE_CHANGE_SPEED = 0.4
 
 
 class TownMap(NamedTuple):
@@ -62,39 +71,19 @@ class TownMap(NamedTuple):
     open_drive: str = ''
 
 
+_NO_TOWN = TownMap()
+
+
 def read_town(text: str) -> tuple[TownMap, str]:
     """
     Return a map, and why it has no lanes.
 
     CARLA mirrors y of OpenDRIVE, as REP 103 does that of CARLA: the axes are those of the file.
     """
-    lines: Sequence[MapLine] = ()
-    problem = ''
     try:
-        lines = parse_lanes(text)
+        return TownMap(tuple(parse_lanes(text)), text), ''
     except ValueError as error:
-        problem = f'the map is not shown: {error}'
-    return TownMap(tuple(lines), text), problem
-
-
-# Numbers of an actor in a step.
-N_NUMBERS: Final = 15
-# CARLA's states in the order of its numbers; a light that is off or unknown has none here.
-_LIGHTS = (LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN)
-# Bits of the lights of a vehicle.
-RIGHT_BLINKER: Final = 0x10
-LEFT_BLINKER: Final = 0x20
-_COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
-# A rotation is an axial vector: a mirror of y negates x and z.
-_RATE: Floats = np.radians((-1.0, 1.0, -1.0))
-_N_INPUTS = 4
-_NO_TOWN = TownMap()
-# Of the columns of a step.
-_TO_REP103: Floats = np.concatenate((
-    (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (1.0, -1.0, 1.0), _RATE,
-    (1.0, -1.0, 1.0)))
-# Speed across the lane above which a vehicle changes it, m/s: a drift within the lane is slower.
-_LANE_CHANGE_SPEED = 0.4
+        return TownMap((), text), f'the map is not shown: {error}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,29 +107,15 @@ class ShownLights(NamedTuple):
     displays: Displays | None
 
 
-def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
-    """
-    Convert poses and velocities of actors.
-
-    :param poses: (N, 6) float64, CARLA's axes: position xyz m, roll pitch yaw degrees.
-    :param velocities: (N, 3) float64, m/s, axes of the world.
-    :param rates: (N, 3) float64, angular velocity, degrees/s, axes of the world.
-    :returns: (N, 13) float64, REP-103: as :attr:`Frame.kinematics`; NaN stays NaN.
-    """
-    kinematics = np.empty((len(poses), 13))
-    kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
-    kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
-    kinematics[:, 7:10] = mirrored_vectors(velocities)
-    kinematics[:, 10:13] = rates * _RATE + 0.0
-    return kinematics
-
-
 def to_inputs(controls: Floats) -> Floats:
-    """Convert the controls of vehicles."""
-    # controls: (N, 4) float64: throttle 0..1, brake 0..1, steer -1..1 (+ = right), angle of the
-    # front wheels, degrees (+ = right); NaN if unknown.
-    # Returns (N, 4) float64, as :attr:`Frame.inputs`.
-    inputs = np.empty((len(controls), _N_INPUTS))
+    """
+    Convert the controls of vehicles.
+
+    :param controls: (N, 4) float64: throttle 0..1, brake 0..1, steer -1..1 (+ = right), angle of
+        the front wheels, degrees (+ = right); NaN if unknown.
+    :returns: (N, 4) float64, as :attr:`Frame.inputs`.
+    """
+    inputs = np.empty((len(controls), 4))
     inputs[:, 0:2] = np.clip(controls[:, 0:2], 0.0, 1.0)
     inputs[:, 2] = np.clip(-controls[:, 2], -1.0, 1.0) + 0.0
     inputs[:, 3] = np.radians(-controls[:, 3]) + 0.0
@@ -155,7 +130,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     """
     Make the frame of N actors.
 
-    :param kinematics: (N, 13) from :func:`to_rep103`.
+    :param kinematics: (N, 13) float64 as :attr:`Frame.kinematics`.
     :param game_time: s since the episode or the recording began.
     :param number: of the frame, below 2^32.
     :param time: s since the Unix epoch, 0 if it is unknown.
@@ -163,6 +138,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     :param accelerations: (N, 3) m/s2, REP-103 axes of the world, None if they are unknown.
     """
     n_actors, boxes, block = len(kinematics), None, kinematics
+    blank = ('',) * n_actors
     if with_boxes:
         # Actors and boxes in one block, which saves the frame a copy, with few calls of numpy.
         block = rows.block.copy()
@@ -171,7 +147,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         block[n_actors:, 0:7] = places
         block[n_actors:, 0:3] += np.einsum(
             'nij,nj->ni', global_from_unit(places[:, 3:7]), rows.center_xyz)
-        boxes = Boxes(rows.boxed, rows.box_names, block[n_actors:])
+        boxes = Boxes(rows.boxed, blank[:len(rows.boxed)], block[n_actors:])
     frame = Frame(
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
         block[:n_actors], lanes, boxes, NO_WHEELS, inputs,
@@ -183,7 +159,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     if is_known.all():
         return frame
     return replace(frame, boxes=Boxes(
-        rows.boxed[is_known], rows.box_names[:is_known.sum()], block[n_actors:][is_known]))
+        rows.boxed[is_known], blank[:is_known.sum()], block[n_actors:][is_known]))
 
 
 def matched(numbers: Rows, others: Rows) -> tuple[Rows, Rows]:
@@ -194,8 +170,12 @@ def matched(numbers: Rows, others: Rows) -> tuple[Rows, Rows]:
 
 def indicators_of(numbers: Rows, vehicles: Rows,
                   lights: npt.NDArray[np.uint32]) -> npt.NDArray[np.int8] | None:
-    """Return the turn signals (N,) of actors, None if none is known."""
-    # numbers: (N,) ids; vehicles: (K,) ids of those whose lights (K,) are known, CARLA's bits.
+    """
+    Return the turn signals (N,) of actors, None if none is known.
+
+    :param numbers: (N,) ids.
+    :param vehicles: (K,) ids of the vehicles whose lights (K,) are known, CARLA's bits.
+    """
     rows, found = matched(numbers, vehicles)
     if not len(rows):
         return None
@@ -207,11 +187,14 @@ def indicators_of(numbers: Rows, vehicles: Rows,
 
 def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
                  states: npt.NDArray[np.uint8], signals: tuple[str, ...] = ()) -> ShownLights:
-    """Return the traffic lights of a frame."""
-    # kinematics: (N, 13) from :func:`to_rep103`.
-    # light_rows: (K,) rows of lights.
-    # states: (K,) their states as CARLA's; one without a color is dropped.
-    # signals: K ids in OpenDRIVE, empty if they are unknown.
+    """
+    Return the traffic lights of a frame.
+
+    :param kinematics: (N, 13) float64 as :attr:`Frame.kinematics`.
+    :param light_rows: (K,) rows of lights.
+    :param states: (K,) their states as CARLA's; one without a color is dropped.
+    :param signals: K ids in OpenDRIVE, empty if they are unknown.
+    """
     known = states < len(_LIGHTS)
     shown_rows, colors = light_rows[known], np.array(_LIGHTS, np.uint8)[states[known]]
     shown = TrafficLights(
@@ -235,19 +218,16 @@ class StepActors(NamedTuple):
 
 
 class WorldStep(NamedTuple):
-    """One step; a tuple of bytes, since pickling a frame takes as long as reading its snapshot."""
+    """One step; its columns are bytes, which take the least time to send."""
 
     game_time: float  # s since the episode began
     number: int  # of the frame, below 2^32
     is_first: bool  # of its episode
-    # (N, 15) float32 of the library: position m, roll pitch yaw degrees, velocity m/s, angular
-    # velocity degrees/s, acceleration m/s2, CARLA's axes.
-    numbers: bytes
+    numbers: bytes  # (N, 15) float32
     lights: bytes  # (K,) uint8, states
     controls: bytes  # (N, 4) float64 as of ``to_inputs``, empty if they are not needed
-    # (L, 6) float64 row, road, section, lane, s m, speed to the right m/s, None if they are those
-    # of the step before.
-    lanes: bytes | None
+    # (L, 6) float64 row, road, section, lane, s m, speed to the right m/s.
+    lanes: bytes
     indicators: bytes = b''  # (N,) int8 as of ``indicators_of``, empty if they are unknown
 
 
@@ -256,47 +236,33 @@ class WorldFrames:
 
     def __init__(self, scene: StepActors) -> None:
         self._scene = scene
-        n_actors = len(scene.rows.numbers)
-        self._no_inputs = np.full((n_actors, _N_INPUTS), np.nan)
-        # Parts that seldom change.
+        self._no_inputs = np.full((len(scene.rows.numbers), 4), np.nan)
+        # States of the lights, which seldom change, and these lights.
         self._states: bytes | None = None
         self._lights = ShownLights(None, None)
-        self._lanes: Lanes = NO_LANES
-
-    def late(self, step: WorldStep, town: TownMap) -> LateFrame:
-        if step.lights != self._states:
-            # The lights themselves do not move.
-            with np.errstate(all='ignore'):
-                kinematics, _ = _kinematics(step)
-            self._states, self._lights = step.lights, shown_lights(
-                self._scene.rows, kinematics, self._scene.lights,
-                np.frombuffer(step.lights, np.uint8), self._scene.signals)
-        if step.lanes is not None:
-            self._lanes = _lanes_of(np.frombuffer(step.lanes).reshape(-1, 6))
-        return partial(self._decoded, step, town, self._lights, self._lanes)
 
     # A physics engine that fails sends NaN and infinite numbers: such a pose is not published.
     @np.errstate(all='ignore')
-    def _decoded(self, step: WorldStep, town: TownMap, lights: ShownLights,
-                 lanes: Lanes, needs: Needs) -> Decoded:
-        kinematics, accelerations = _kinematics(step)
-        return Decoded(make_frame(
-            self._scene.rows, kinematics, game_time=step.game_time, number=step.number,
-            inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, _N_INPUTS))
-            if step.controls else self._no_inputs, lights=lights, accelerations=accelerations,
-            lanes=lanes, town=town, with_boxes=needs.boxes,
-            indicators=np.frombuffer(step.indicators, np.int8) if step.indicators else None), ())
-
-
-def _kinematics(step: WorldStep) -> tuple[Floats, Floats]:
-    """Return kinematics (N, 13) and accelerations (N, 3) as of :func:`make_frame`."""
-    # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
-    numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS) * _TO_REP103 + 0.0
-    kinematics = np.empty((len(numbers), 13))
-    kinematics[:, 0:3] = numbers[:, 0:3]
-    kinematics[:, 3:7] = quaternion_from_rpy(numbers[:, 3:6])
-    kinematics[:, 7:13] = numbers[:, 6:12]
-    return kinematics, numbers[:, 12:15]
+    def frame(self, step: WorldStep, town: TownMap, *, details: bool = True) -> Frame:
+        """Return the frame of a step; ``details`` is whether boxes are used."""
+        rows = self._scene.rows
+        # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
+        numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS) * _TO_REP103 + 0.0
+        kinematics = np.concatenate((
+            numbers[:, 0:3], quaternion_from_rpy(numbers[:, 3:6]), numbers[:, 6:12]), axis=1)
+        if step.lights != self._states:
+            # The lights themselves do not move.
+            self._states, self._lights = step.lights, shown_lights(
+                rows, kinematics, self._scene.lights, np.frombuffer(step.lights, np.uint8),
+                self._scene.signals)
+        return make_frame(
+            rows, kinematics, game_time=step.game_time, number=step.number,
+            inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, 4))
+            if step.controls else self._no_inputs, lights=self._lights,
+            accelerations=numbers[:, 12:15],
+            lanes=_lanes_of(np.frombuffer(step.lanes).reshape(-1, 6)), town=town,
+            with_boxes=details,
+            indicators=np.frombuffer(step.indicators, np.int8) if step.indicators else None)
 
 
 def _lanes_of(columns: Floats) -> Lanes:

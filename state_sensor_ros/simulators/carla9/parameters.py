@@ -6,14 +6,42 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The parameters that only CARLA 0.9 has."""
+"""The parameters that only CARLA 0.9 has, and the Python with its client library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+import json
+from pathlib import Path
 import re
+import shutil
+import subprocess
+import sys
 
-from state_sensor_ros.simulators import LIVE, parameter
+from state_sensor_ros.simulators import ConfigError, importing, LIVE, parameter
+
+_OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
+_PROBE_S = 20.0
+_PROBE = """
+import json, sys
+from importlib.util import find_spec
+try:
+    from importlib.metadata import version
+    release = version('carla')
+except ImportError:
+    release = '?'
+absent = [name for name in ('carla', 'numpy', 'msgspec') if find_spec(name) is None]
+print(json.dumps([release, absent + ['the syntax of 3.10'] * (sys.version_info < (3, 10))]))
+"""
+# The folder of the package comes last: beside it may be libraries for this Python.
+_RUN = """
+import runpy, sys
+module, folder = sys.argv[1:]
+sys.path.append(folder)
+runpy.run_module(module, run_name='__main__')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +67,63 @@ class Carla9Parameters:
 
 
 def has_ackermann(release: str) -> bool:
-    """Return whether a version of CARLA follows speeds."""
-    # release: such as ``0.9.16``, or with more after it; another one counts as newer.
+    """Return whether a version of CARLA, such as ``0.9.16-dirty``, follows speeds."""
     numbers = re.match(r'(\d+)\.(\d+)\.(\d+)', release)
     return numbers is None or tuple(map(int, numbers.groups())) >= (0, 9, 14)
+
+
+def client_release(chosen: str) -> str:
+    """
+    Return the version of the client library, ``?`` if it is not known.
+
+    :param chosen: parameter ``carla9.python``.
+    :raises ConfigError: if that Python cannot be run, or lacks a library.
+    :raises MissingLibraryError: if none is chosen, and none on the path has the libraries.
+    """
+    return _probed(_client_python(chosen))[0]
+
+
+def client_command(chosen: str, module: str) -> list[str]:
+    """
+    Return the words that run a module of the package where the client library is.
+
+    The library has wheels for some versions of Python only. Another Python runs the package from
+    where it is installed here, with numpy and msgspec of its own.
+
+    :param chosen: parameter ``carla9.python``.
+    :param module: its full name.
+    :raises StateSensorError: as :func:`client_release`.
+    """
+    path = _client_python(chosen)
+    if path == sys.executable:
+        return [path, '-m', module]
+    return [path, '-c', _RUN, module, str(Path(__file__).parents[3])]
+
+
+@cache
+def _client_python(chosen: str) -> str:
+    if chosen:
+        if problem := _probed(chosen)[1]:
+            raise ConfigError('carla9.python', f'{chosen}, {problem}',
+                              'a Python 3.10 or later with carla, numpy and msgspec')
+        return shutil.which(chosen) or chosen
+    # Not imported: the library takes a second, and disturbs others.
+    if find_spec('carla') is not None:
+        return sys.executable
+    for path in filter(None, map(shutil.which, _OTHERS)):
+        if not _probed(path)[1]:
+            return path
+    with importing('source carla9'):
+        raise ModuleNotFoundError("No module named 'carla'", name='carla')
+    return ''
+
+
+def _probed(program: str) -> tuple[str, str]:
+    """Return the release of the client library of a Python, and what prevents its use, or ''."""
+    try:
+        output = subprocess.run([program, '-c', _PROBE], stdout=subprocess.PIPE, check=True,
+                                stderr=subprocess.DEVNULL, timeout=_PROBE_S).stdout
+        release, absent = json.loads(output)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return '', 'no Python that runs'
+    return release, f'without {" and ".join(absent)}' if absent else ''

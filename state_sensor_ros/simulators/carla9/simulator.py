@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from weakref import ref
 
 from state_sensor_ros.simulators import (
     ConfigError,
@@ -25,10 +24,14 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
-from state_sensor_ros.simulators.carla9.client_python import client_command, client_release
-from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
+from state_sensor_ros.simulators.carla9.parameters import (
+    Carla9Parameters,
+    client_command,
+    client_release,
+    has_ackermann,
+)
 
-_LOG = 'state_sensor_ros.simulators.carla9.recording'
+_LOG = f'{__package__}.log'
 
 
 class Carla9Simulator(Simulator):
@@ -43,10 +46,6 @@ class Carla9Simulator(Simulator):
         name='carla-log', noun='a recorder log of CARLA', suffixes=('.log',), any_name=True,
         recognized_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
         reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)
-
-    def __init__(self) -> None:
-        # What is used of the frames of a live source, which are not decoded.
-        self._decoders: list[ref[FrameDecoder]] = []
 
     def address(self, settings: Settings) -> str:
         """Return host and port of the server."""
@@ -73,17 +72,15 @@ class Carla9Simulator(Simulator):
         return settings.of(Carla9Parameters).ackermann
 
     def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """Make what stands for a decoder, and shows what is used of the frames."""
-        decoder = FrameDecoder()
-        self._decoders[:] = [*(each for each in self._decoders if each()), ref(decoder)]
-        return decoder
+        """Return what stands for a decoder: the source gives frames."""
+        return FrameDecoder()
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; it connects when its frames are iterated over."""
         from state_sensor_ros.simulators.carla9.source import Carla9Source, TickingSource
         kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
-        return kind(settings, report, self._decoders, reconnect=reconnect)
+        return kind(settings, report, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process with the client library."""

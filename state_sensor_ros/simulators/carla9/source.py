@@ -6,65 +6,62 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Frames of a running CARLA 0.9, which a process of its own reads with CARLA's client library."""
+"""Frames of a running CARLA 0.9, which a child reads with CARLA's client library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
 import math
-from operator import or_
+import pickle
 import re
+import struct
+import subprocess
 import time
-from weakref import ref
 
 import msgspec
 
 from state_sensor_ros.simulators import (
     EGO_TAG,
     EgoCommand,
-    EVERYTHING,
-    FrameDecoder,
     FrameLike,
-    Needs,
     Packet,
     Report,
     Settings,
     StateSensorError,
     TransportError,
 )
-from state_sensor_ros.simulators.carla9.client_python import client_command
 from state_sensor_ros.simulators.carla9.frames import (
     StepActors,
     TownMap,
     WorldFrames,
     WorldStep,
 )
-from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters, has_ackermann
+from state_sensor_ros.simulators.carla9.parameters import (
+    Carla9Parameters,
+    client_command,
+    has_ackermann,
+)
+from state_sensor_ros.simulators.child_process import ChildSource, Indicate, StepControl
 from state_sensor_ros.simulators.connections import Connection
-from state_sensor_ros.simulators.process_source import Indicate, StepControl, StepSource
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
 _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'
 _VERSION = re.compile(rb'\d+\.\d+\.\d+[-\w.]*')
 # The call of a client that reads no reply, as its first argument says.
 _CONTROL, _WITHOUT_REPLY = 'apply_control_to_vehicle', (True,)
-_ANSWER_S = 3.0
-_ANSWER_BYTES = 256
-# Steps after which it is looked up again what is used of them.
-_NEEDED_STEPS = 4
-# Exit code of a process that has braked the ego and restored the settings of the world.
-_RESTORED = 0
-# Time after which a process that reads no commands is stuck, s.
+_ANSWER_S, _ANSWER_BYTES = 3.0, 256
+# Exit code of a child that has braked the ego and restored the settings of the world, and the
+# time that one has which does nothing else, s.
+_RESTORED, _RESTORE_S = 0, 1.0
+# Time after which a child that reads no commands is stuck, s.
 _STUCK_S = 0.4
-# Time after which the process notes that commands have no effect, s.
+# Time after which the child notes that commands have no effect, s.
 _NOTED_S = 1.0
-# Kind of the notes about a world without steps.
-SILENCE = 'silence'
-# Those of a world that moves although it is paused, and of commands without an effect.
-FAULT, UNANSWERED = 'fault', 'unanswered'
+# Kinds of notes: a world without steps, one that moves although it is paused, commands without an
+# effect.
+SILENCE, FAULT, UNANSWERED = 'silence', 'fault', 'unanswered'
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +78,13 @@ class StepSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClientRun:
+    """The first request to a child; the others are bool (details), or of ``child_process``."""
+
     own: Carla9Parameters
     rate: float  # times real time, 0 as fast as possible
-    is_paused: bool  # whether steps are made on request only
-    needed: Needs  # what is used of frames
-    # Settings to restore at the end, which an earlier process found, None if there was none.
+    is_paused: bool  # whether to make steps on request only
+    details: bool = True  # whether boxes and inputs are used
+    # Settings to restore at the end, which an earlier child found, None if there was none.
     found: StepSettings | None = None
     is_restore: bool = False  # whether to restore them and end
 
@@ -104,62 +103,57 @@ class WorldNote:
     """
     A line for the log, ``kind`` as of :data:`Report`.
 
-    That of :data:`SILENCE` is why there are no steps, ``text`` empty once there are some, and so
-    are those of :data:`FAULT` and :data:`UNANSWERED`.
+    Those of :data:`SILENCE`, :data:`FAULT` and :data:`UNANSWERED` hold until one without a text.
     """
 
     kind: str
     text: str
 
 
-class Carla9Source(StepSource):
+class Carla9Source(ChildSource):
     """Yield a frame for each step of the world."""
-
-    # reconnect: whether to connect again after a failure.
 
     simulator = 'CARLA'
 
-    def __init__(self, settings: Settings, report: Report,
-                 decoders: Iterable[ref[FrameDecoder]], *, reconnect: bool = True) -> None:
+    def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self._own = own = settings.of(Carla9Parameters)
-        super().__init__(settings, f'{own.host}:{own.port}',
-                         f'{__package__}.carla_process', reconnect=reconnect)
-        self._report, self._decoders = report, decoders
+        super().__init__(settings, f'{own.host}:{own.port}', f'{__package__}.carla_process',
+                         reconnect=reconnect)
+        self._report = report
+        self._sent_details = self.details
         self._probe: Connection | None = None
         self._has_lost = False
-        self._needed = self._now_needed()
-        # Settings to restore, until a process has restored them.
+        # Settings to restore, until a child has restored them.
         self._found: StepSettings | None = None
         self._town = TownMap()
         self._frames: WorldFrames | None = None
-        self._n_steps = 0
-        # Row and id of the ego in the scene, None without one.
-        self._ego: tuple[int, int] | None = None
+        # Id of the ego in the scene, None without one.
+        self._ego: int | None = None
         # When it was noted that the server does not take commands.
         self.unanswered_since_s = math.inf
         # The last command to this ego, None before the first.
         self._driven: EgoCommand | None = None
 
-    def _now_needed(self) -> Needs:
-        # A copy: another thread may add one.
-        decoders = [decoder() for decoder in (*self._decoders,)]
-        needs = [decoder.needs for decoder in decoders if decoder is not None] or [EVERYTHING]
-        return reduce(or_, needs)
+    @property
+    def address(self) -> str:
+        """Host and port of the server."""
+        return self._address
 
     def command(self) -> list[str]:
-        """Return the words that start the process, in the Python with the client library."""
+        """Return the words that start the child, in the Python with the client library."""
         return client_command(self._own.python, self._module)
 
     def first_request(self) -> ClientRun:
-        """Return what the process does; another kind of server is recognized before."""
+        """Return what the child does; another kind of server is recognized before."""
         self.begun()
         self.health.fault, self.unanswered_since_s = '', math.inf
+        self._has_lost, self._ego, self._driven = False, None, None
         self._check_server()
-        return ClientRun(self._own, self.settings.rate, self.is_paused, self._needed, self._found)
+        self._sent_details = self.details
+        return ClientRun(self._own, self.settings.rate, self.is_paused, self.details, self._found)
 
     def _check_server(self) -> None:
         """Ask for the version; the connection stays open, since its end is that of the server."""
-        self._has_lost, self._ego, self._driven = False, None, None
         probe = self._probe = Connection(self._own.host, self._own.port)
         if self.is_closing:
             return
@@ -187,43 +181,41 @@ class Carla9Source(StepSource):
             probe.watch(self._lose)
 
     def _lose(self) -> None:
-        """End the process, whose library would wait for its time-out."""
+        """End the child, whose library would wait for its time-out."""
         self._has_lost = True
         super().interrupt()
 
     def reason(self, exit_code: int | None) -> str:
-        """Return why the process has ended without a reason."""
+        """Return why the child has ended without a reason."""
         return 'the server has closed the connection' if self._has_lost \
             else super().reason(exit_code)
 
     def disconnect(self) -> None:
-        """End the process and the connection to the server."""
+        """End the child and the connection to the server."""
         super().disconnect()
         if self._probe is not None:
             self._probe.close()
 
     def take(self, message: object) -> FrameLike | Packet | None:
         if isinstance(message, WorldStep):
-            return self._stepped(message)
+            if self.details != self._sent_details:
+                self._sent_details = self.details
+                with suppress(TransportError):
+                    self.send(self.details)
+            assert self._frames is not None
+            frame = self._frames.frame(message, self._town, details=self.details)
+            return self.stepped(frame, is_first=message.is_first)
         if isinstance(message, StepActors):
-            self._frames = WorldFrames(message)
-            rows = message.rows
-            self._ego = next(((row, int(rows.numbers[row])) for row, tags in enumerate(rows.tags)
-                              if EGO_TAG in tags), None)
+            self._frames, rows = WorldFrames(message), message.rows
+            self._ego = next((int(number) for number, tags in zip(
+                rows.numbers, rows.tags, strict=True) if EGO_TAG in tags), None)
         elif isinstance(message, EpisodeBegun):
-            self._begun(message)
+            self._take_episode(message)
         elif isinstance(message, WorldNote):
-            if message.kind == SILENCE:
-                self.health.silence = message.text
-            elif message.kind == FAULT:
-                self.health.fault = message.text
-            elif message.kind == UNANSWERED:
-                self.unanswered_since_s = time.monotonic() if message.text else math.inf
-            if message.text:
-                self._report(message.kind, message.text)
+            self._take_note(message.kind, message.text)
         return None
 
-    def _begun(self, message: EpisodeBegun) -> None:
+    def _take_episode(self, message: EpisodeBegun) -> None:
         self._town = message.town
         self._ego = self._driven = None
         self.begun()
@@ -235,34 +227,28 @@ class Carla9Source(StepSource):
                          'it or was killed; the mode is restored at the end')
         self._found = message.found if self._own.tick else None
 
-    @property
-    def address(self) -> str:
-        """Host and port of the server."""
-        return self._address
-
-    def _stepped(self, message: WorldStep) -> Packet:
-        self._n_steps += 1
-        if not self._n_steps % _NEEDED_STEPS and (needed := self._now_needed()) != self._needed:
-            self._needed = needed
-            with suppress(TransportError):
-                self.send(needed)
-        assert self._frames is not None
-        return self.stepped(self._frames.late(message, self._town), message.game_time,
-                            message.number, is_first=message.is_first)
+    def _take_note(self, kind: str, text: str) -> None:
+        if kind == SILENCE:
+            self.health.silence = text
+        elif kind == FAULT:
+            self.health.fault = text
+        elif kind == UNANSWERED:
+            self.unanswered_since_s = time.monotonic() if text else math.inf
+        if text:
+            self._report(kind, text)
 
     def drive(self, command: EgoCommand) -> None:
-        """Send a command to the process; if it does not take it, brake the ego without it."""
+        """Send a command to the child; if it does not take it, brake the ego without it."""
         is_stuck = self.unread_s() > _STUCK_S
         self._driven = command
         try:
             self.send(command)
+            if is_stuck:
+                raise TransportError(self._address, f'{self.program} reads no commands: the '
+                                     'server brakes the ego')
         except TransportError:
             self.brake()
             raise
-        if is_stuck:
-            self.brake()
-            raise TransportError(self._address, f'{self.program} reads no commands: the server '
-                                 'brakes the ego')
 
     def brake(self) -> None:
         """Have the server itself brake an ego that was driven; from any thread."""
@@ -273,32 +259,38 @@ class Carla9Source(StepSource):
         with suppress(OSError):
             # A server that has stopped must not hold up the end.
             probe.send_at_once(msgspec.msgpack.encode(
-                (0, 0, _CONTROL, (_WITHOUT_REPLY, ego[1], pedals))))
+                (0, 0, _CONTROL, (_WITHOUT_REPLY, ego, pedals))))
 
     def packets(self) -> Iterator[Packet]:
-        """Yield what arrives; at the end, restore settings that a killed process has left."""
+        """Yield what arrives; at the end, restore settings that a killed child has left."""
         try:
             yield from super().packets()
         finally:
             if self._found is not None:
-                self._restore()
+                with suppress(StateSensorError, OSError, subprocess.TimeoutExpired):
+                    self._restore()
 
     def _restore(self) -> None:
-        """Start a process that restores the settings; it has a second."""
-        with suppress(StateSensorError, OSError):
-            self.run_briefly(ClientRun(self._own, 0.0, True, self._needed, self._found,
-                                       is_restore=True))
+        """Have another child restore the settings."""
+        request = pickle.dumps(ClientRun(self._own, 0.0, True, found=self._found,
+                                         is_restore=True))
+        # A message of a pipe is its length, then its bytes.
+        done = subprocess.run(
+            self.command(), input=struct.pack('!i', len(request)) + request, check=False,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            timeout=_RESTORE_S)
+        self.ended(done.returncode)
 
     def ended(self, exit_code: int | None) -> None:
-        """Note whether the process has restored the settings; brake if it may not have braked."""
+        """Note whether the child has restored the settings; brake if it may not have braked."""
         if exit_code == _RESTORED:
             self._found = None
         else:
             self.brake()
 
     def interrupt(self) -> None:
-        """End the process or the wait for an answer, which ends :meth:`receive`."""
-        # Beside a process, the connection stays open for a last brake.
+        """End the child or the wait for an answer, which ends :meth:`receive`."""
+        # Beside a child, the connection stays open for a last brake.
         if (probe := self._probe) is not None and not self.process_id:
             probe.shut_down()
         super().interrupt()
@@ -310,13 +302,14 @@ class TickingSource(StepControl, Carla9Source):
 
 class Carla9Commands:
     """
-    Send commands to the process, whose thread for requests applies them at once.
+    Send commands to the child, whose thread for requests applies them at once.
 
     If it cannot take them, the ego is braked without it.
     """
 
     def __init__(self, source: Carla9Source) -> None:
         self._source = source
+        self.brake = source.brake
 
     def send(self, command: EgoCommand) -> None:
         if not self._source.has_frame:
@@ -332,9 +325,5 @@ class Carla9Commands:
         since_s = self._source.unanswered_since_s
         return time.monotonic() - since_s + _NOTED_S if math.isfinite(since_s) else 0.0
 
-    def brake(self) -> None:
-        """Have the server brake the ego without the process."""
-        self._source.brake()
-
     def close(self) -> None:
-        """Do nothing: the process sends the last command before its end."""
+        """Do nothing: the child sends the last command before its end."""

@@ -18,7 +18,6 @@ from typing import TypeAlias
 
 from state_sensor_ros.simulators import (
     counted,
-    Decoded,
     EgoCommand,
     Frame,
     FrameLike,
@@ -26,13 +25,13 @@ from state_sensor_ros.simulators import (
     Report,
     Settings,
 )
-from state_sensor_ros.simulators.process_source import (
+from state_sensor_ros.simulators.child_process import (
+    ChildSource,
     Indicate,
     ProcessEnd,
     Restart,
     StepControl,
     StepPace,
-    StepSource,
 )
 from state_sensor_ros.simulators.sumo.map import RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
@@ -66,7 +65,7 @@ class Stepped:
 Request: TypeAlias = StepPace | Restart | EgoCommand | Indicate
 
 
-class SumoSource(StepSource):
+class SumoSource(ChildSource):
     """Yield a frame for each step of SUMO."""
 
     # own: ``config`` of the scenario to start; empty to join a running SUMO.
@@ -120,14 +119,14 @@ class SumoSource(StepSource):
         self.show_pause()
 
     def _stepped(self, message: Stepped, network: RoadNetwork,
-                 signals: Signals) -> Packet:
+                 signals: Signals) -> FrameLike | Packet:
         frame = replace(
             message.frame, traffic_lights=signals.lights(message.lights), map_lines=network.lines,
             lanes=replace(message.frame.lanes, road_names=network.road_names))
         if message.lights is not None and signals.n_dropped:
             self._report('lights', f'{counted(signals.n_dropped, "traffic light")} '
                          'without a color, off or blinking: dropped')
-        return self.stepped(Decoded(frame, ()), frame.game_time, 0, is_first=message.is_first)
+        return self.stepped(frame, is_first=message.is_first)
 
     def may_kill(self) -> bool:
         """Return False for a joined SUMO: it ends if a client is killed, which has to leave it."""

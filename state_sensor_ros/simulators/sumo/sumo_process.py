@@ -24,14 +24,14 @@ from typing import Any, cast
 import numpy as np
 
 from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
-from state_sensor_ros.simulators.frame_arrays import Floats
-from state_sensor_ros.simulators.process_source import (
+from state_sensor_ros.simulators.child_process import (
     Indicate,
     process_pipes,
     ProcessEnd,
     Restart,
     StepClock,
 )
+from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters

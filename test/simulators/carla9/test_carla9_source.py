@@ -25,6 +25,10 @@ from types import SimpleNamespace
 
 from budgets import AWAIT_S, first_of, one_of
 import carla9_logs as logs
+from carla9_server.bodies import BLUEPRINTS
+from carla9_server.scenes import TrafficScene
+from carla9_server.server import WorldOptions, WorldServer
+from carla9_server.world import EpisodeOptions
 import numpy as np
 from ports import free_ports
 import programs
@@ -33,19 +37,13 @@ from stopwatch import until
 
 import state_sensor_ros as sensor
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.carla9_server.emulated_world import EpisodeOptions
-from state_sensor_ros.emulator.carla9_server.scenes import TrafficScene
-from state_sensor_ros.emulator.carla9_server.world_bodies import BLUEPRINTS
-from state_sensor_ros.emulator.carla9_server.world_server import WorldOptions, WorldServer
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import (
+    child_process,
     ConfigError,
     decode_packet,
     EgoCommand,
-    EVERYTHING,
     FrameDecoder,
-    Needs,
-    process_source,
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
@@ -256,18 +254,17 @@ def test_numbers_that_are_not_finite_spoil_only_their_actor():
     frames = WorldFrames(StepActors(table.rows(np.array([3, 4, 5])), np.zeros(0, np.int64)))
     numbers = np.zeros((3, 15), np.float32)
     numbers[0, 0], numbers[1, 5], numbers[2, :3] = math.nan, math.inf, (1.0, 2.0, 3.0)
-    late = frames.late(WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b''), TownMap())
-    frame = late(EVERYTHING).frame
+    step = WorldStep(1.0, 7, True, numbers.tobytes(), b'', b'', b'')
+    frame = frames.frame(step, TownMap())
     assert frame.has_pose().tolist() == [False, False, True]
     assert frame.boxes.actor.tolist() == [2]
     assert frame.boxes.rows[0] == pytest.approx([1, -2, 3.7, 0, 0, 0, 1, 4, 2, 1.4, 1, 1, 1])
-    bare = late(Needs.of()).frame
+    bare = frames.frame(step, TownMap(), details=False)
     assert bare.boxes is None
     assert bare.kinematics == pytest.approx(frame.kinematics, nan_ok=True)
     # A world without actors.
     frames = WorldFrames(StepActors(table.rows(np.zeros(0, np.int64)), np.zeros(0, np.int64)))
-    assert len(frames.late(WorldStep(1.0, 8, False, b'', b'', b'', b''), TownMap())(
-        EVERYTHING).frame) == 0
+    assert len(frames.frame(WorldStep(1.0, 8, False, b'', b'', b'', b''), TownMap())) == 0
 
 
 @pytest.mark.parametrize('killed', one_of(['driver', 'both', 'process', 'signal'], n_always=2))
@@ -301,7 +298,7 @@ def test_settings_are_restored_whoever_is_killed(tmp_path, killed):
 
 
 @pytest.mark.parametrize(('where', 'words'), first_of([
-    ('state_sensor_ros.simulators.carla9.snapshot_reader.WorldReader.step',
+    ('carla.World.get_snapshot',
      'internal error: ValueError: a defect'),
     ('multiprocessing.connection.Connection.poll', 'its process ended with exit code 0')]))
 def test_defect_of_the_process_restores_the_settings_and_brakes(
@@ -319,7 +316,7 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         f'    {name}.{method} = broken\n')
     monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
         (str(tmp_path), os.environ.get('PYTHONPATH', ''))))
-    monkeypatch.setattr(process_source, 'subprocess', subprocess)
+    monkeypatch.setattr(child_process, 'subprocess', subprocess)
     monkeypatch.setattr(Carla9Source, '_restore', lambda self: None)
     with Rig(rate=100.0) as server, opened(server, tick=True) as (source, packets, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
@@ -381,7 +378,7 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         until(lambda: server.ego.pedals.hand_brake or next(packets) is None)
         commands.send(FOLLOW)
         until(lambda: server.ego.follows or next(packets) is None)
-        target = server.ego.follows.target
+        target = server.ego.follows
         assert (target.speed, target.acceleration) == (4.0, 3.0)
         assert target.steering_angle == pytest.approx(-0.1)
         until(lambda: server.ego.pedals.throttle > 0.0 or next(packets) is None)

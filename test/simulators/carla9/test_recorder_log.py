@@ -22,11 +22,8 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.drawing.scene_builder import _speed_of
-from state_sensor_ros.emulator.carla9_server.world_bodies import YELLOW
 from state_sensor_ros.frame import INDICATORS_BOTH, INDICATORS_LEFT, INDICATORS_UNKNOWN
-from state_sensor_ros.simulators.carla9.frames import to_rep103
-from state_sensor_ros.simulators.carla9.mock_server import KnownBodies
+from state_sensor_ros.simulators.carla9.log import to_rep103
 
 MODEL = 'vehicle.tesla.model3'
 
@@ -117,65 +114,6 @@ def test_recorder_log_has_names_tags_inputs_times_and_displays():
     assert 'static.prop.mesh_4' in read(logs.drive(), **{'carla9.static': True})[0][0]
 
 
-def test_ids_in_tables_and_bags_are_those_of_carla():
-    """Also of a hero that is destroyed and spawned again: one name, another id."""
-    write(logs.header() + logs.frame(1, 0.0, spawned(8, role_name='hero'), spawned(7),
-                                     placed((7, 9.0), (8, 0.0)))
-          + logs.frame(2, 0.1, logs.counted(3, [struct.pack('<I', 8)]), placed((7, 9.0)))
-          + logs.frame(3, 0.2, spawned(12, role_name='hero'), placed((7, 9.0), (12, 50.0)))
-          + logs.frame(4, 0.3, placed((7, 9.0), (12, 51.0))))
-    rows = [(0, 7, f'{MODEL}_7'), (0, 8, 'hero'), (1, 7, f'{MODEL}_7'), (2, 7, f'{MODEL}_7'),
-            (2, 12, 'hero'), (3, 7, f'{MODEL}_7'), (3, 12, 'hero')]
-    for out in ('t.parquet', 'bag'):
-        assert main(['convert', '-q', 'drive.log', out]) == 0
-        table = sensor.read_table(out)
-        assert sorted(zip(*[table[name].to_pylist() for name in ('frame', 'actor_id', 'name')],
-                          strict=True)) == rows, out
-
-
-def test_measures_among_selected_actors_are_named(capsys):
-    write(logs.drive())
-    words = ['convert', 'drive.log', '--columns', 'name,gap']
-    told = 'measures of safety are only among the selected actors'
-    assert main([*words, 'all.csv']) == 0
-    assert told not in capsys.readouterr().err
-    assert main([*words, 'one.csv', '--actors', 'hero']) == 0
-    assert f'warning: one.csv: {told}' in capsys.readouterr().err
-    assert main(['inspect', 'drive.log', '--safety', '--actors', 'hero']) == 0
-    assert 'measured only among the selected actors' in capsys.readouterr().out
-
-
-def test_id_in_place_of_a_name_finds_the_name(capsys):
-    write(logs.drive())
-    assert main(['convert', 'drive.log', 'one.csv', '--actors', '9']) == 1
-    assert 'did you mean vehicle.carlamotors.firetruck_9?' in capsys.readouterr().err
-
-
-def test_mock_server_has_each_light_of_a_log_once():
-    scene = KnownBodies().scene_frame(read(logs.drive())[0][1])
-    assert [body.is_light for body in scene.bodies] == [False, False, True, False, False, False]
-    assert scene.lights.tolist() == [255, 255, YELLOW, 255, 255, 255]
-    assert scene.numbers[2, :3] == pytest.approx((10.0, -2.0, 0.1))
-
-
-@pytest.mark.parametrize('is_elsewhere', [False, True])
-@pytest.mark.parametrize('words', [('render', 'drive.log', 'a.svg'),
-                                   ('view', 'drive.log', '--save', 'a.rrd')])
-def test_map_of_another_town_is_a_warning(capsys, words, is_elsewhere):
-    if words[0] == 'view':
-        pytest.importorskip('rerun')
-    Path('town.xodr').write_text(
-        '<OpenDRIVE><header revMajor="1" revMinor="4"/><road id="1" length="60" junction="-1">'
-        f'<planView><geometry s="0" x="-10" y="{15 * is_elsewhere}" hdg="0" length="60"><line/>'
-        '</geometry></planView><lanes><laneSection s="0"><center><lane id="0" type="none"/>'
-        '</center><right><lane id="-1" type="driving"><width sOffset="0" a="4" b="0" c="0" d="0"/>'
-        '</lane></right></laneSection></lanes></road></OpenDRIVE>')
-    write(logs.header() + b''.join(logs.frame(
-        i + 1, 0.1 * i, spawned() if i == 0 else b'', placed((8, float(i)))) for i in range(20)))
-    assert main([*words, '--map', 'town.xodr']) == 0
-    assert ('is it the map of another town?' in capsys.readouterr().err) == is_elsewhere
-
-
 def test_recorder_log_without_velocities_has_those_of_the_movement():
     for frame in read(logs.drive(has_more=False))[0]:
         assert frame.velocity_xyz[frame.ego] == pytest.approx((9.0, -3.0, 0.5), abs=1e-3)
@@ -227,54 +165,6 @@ def test_recorder_log_with_an_id_that_is_used_again():
     assert np.isnan(frames[2].velocity_xyz).all()
     assert frames[3].velocity_xyz[0, 0] == pytest.approx(10.0)
     assert faults == ['actor 12: found a position; expected an actor that was added']
-
-
-def test_ego_that_a_log_does_not_have_is_named_with_the_nearest(capsys):
-    write(logs.drive(3))
-    for words in (['inspect', 'drive.log'], ['convert', 'drive.log', 'out.json']):
-        assert main([*words, '-p', 'carla9.ego:=hreo']) == 0
-        assert '-p carla9.ego:=hreo: no selected frame has this ego; did you mean hero?' in \
-            capsys.readouterr().err
-
-
-def test_recorder_log_is_a_recording_of_every_command(capsys):
-    data = logs.drive(12)
-    write(data)
-    # Known by its content, whatever its name; and a trajectory may still have the suffix.
-    write(data, 'plain')
-    for name in ('drive.log', 'plain'):
-        assert main(['inspect', name, '--json']) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert 'carla9' in str(found)
-        assert found['frames'] == 12
-    for out in ('bag', 'trace.json', 'trace.osi', *(
-            ('bag.mcap', 'table.parquet', 'pic.png', 'scene.rrd') if is_large() else ())):
-        command = {'pic.png': ['render', 'plain', out],
-                   'scene.rrd': ['view', 'plain', '--save', out]}.get(
-                       out, ['convert', 'drive.log', out])
-        assert main([*command, '--quiet']) == 0, out
-    Path('trace.json').rename('other.log')
-    with sensor.open_recording('other.log') as recording, sensor.open_recording('bag') as bag:
-        assert len(recording) == 12
-        first, second = recording[3], bag[3]
-    assert np.allclose(first.position_xyz, second.position_xyz, atol=1e-5)
-    assert second.names[second.ego] == 'hero'
-    assert main(['convert', 'drive.log', 'stack', '--outputs', 'vision', '--quiet']) == 0
-    capsys.readouterr()
-    assert main(['evaluate', 'drive.log', 'stack', '--json']) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result['detection']['classes']['truck']['ap']['0.5'] == pytest.approx(1.0)
-    Path('many').mkdir()
-    Path('drive.log').rename('many/drive.log')
-    Path('many/other.log').write_text('2026-11-24 started')
-    assert main(['convert', 'many', 'tables', '--to', 'parquet', '--quiet']) == 0
-    assert [path.name for path in Path('tables').glob('*.parquet')] == ['drive.parquet']
-    capsys.readouterr()
-    for words, code, text in (
-            (['convert', 'plain', 'new.log'], 2, '.log'),
-            (['inspect', 'plain', '-p', 'carla9.tick:=true'], 0, 'not used: -p carla9.tick')):
-        assert main(words) == code
-        assert text in capsys.readouterr().err
 
 
 def test_recorder_log_cut_at_any_place_gives_its_whole_frames(capsys):
@@ -339,31 +229,6 @@ def test_recorder_log_with_numbers_that_are_none_and_unknown_packets(capsys):
     assert 'unknown members: 1' in capsys.readouterr().out
 
 
-def test_recorder_log_refuses_a_packet_that_is_too_large():
-    data = logs.header() + logs.frame(1, 0.0, logs.packet(6, bytes(3000)))
-    with pytest.raises(sensor.TrajectoryFormatError, match='--max-bag-bytes'), \
-            sensor.open_recording(write(data), max_bag_bytes=2000) as recording:
-        list(recording)
-
-
-def test_recorder_log_of_too_many_actors_leaves_the_rest_out(monkeypatch):
-    for module in ('actors', 'decoder'):
-        monkeypatch.setattr(f'state_sensor_ros.simulators.carla9.{module}.MAX_ACTORS', 1000)
-    size = 600
-    with open('drive.log', 'wb') as file:
-        file.write(logs.header())
-        for i in range(3):
-            ids = range(1 + i * size, 1 + (i + 1) * size)
-            file.write(logs.frame(i + 1, 0.05 * i, logs.counted(2, [
-                logs.added(number, MODEL) for number in ids]), placed(*[
-                    (number, 1.0) for number in ids])))
-    with sensor.open_recording('drive.log') as recording:
-        frames = [len(frame) for frame in recording]
-        faults = recording.faults
-    assert frames == [size, 400, 0]
-    assert any('more than 1000 actors' in str(fault.error) for fault in faults)
-
-
 def test_recorder_log_with_random_damage_is_an_error_or_a_recording():
     chance, data, n_read = random.Random(3), logs.drive(4), 0
     for _ in range(tries(40)):
@@ -404,42 +269,10 @@ def test_recorder_log_with_the_boxes_of_two_wheelers_that_cannot_be(halves):
     assert len(frame.boxes.actor) == 0
 
 
-def test_recorder_log_walker_without_a_box_stands_on_the_ground():
-    """The origin of a walker is in its middle; before 0.9.12 it has no box."""
-    write(logs.header() + logs.frame(1, 0.0, logs.counted(2, [
-        logs.added(5, 'walker.pedestrian.0001', kind=2)]), logs.counted(6, [
-            logs.vectors(5, 0.0, 0.0, 93.0, 0.0, 0.0, 0.0)])))
-    [row] = sensor.read_table('drive.log').to_pylist()
-    assert (row['z'], row['center_z'], row['height'], row['derived']) == (
-        pytest.approx(0.93), pytest.approx(0.93), 1.75, 'size')
-    assert main(['convert', 'drive.log', 'drive.parquet']) == 0
-    [back] = sensor.read_table('drive.parquet').to_pylist()
-    assert [back[name] for name in ('center_z', 'derived')] == [row['center_z'], 'size']
-
-
-def test_recorder_log_teleport_is_a_jump_and_has_one_speed(capsys):
-    """A vehicle that scenario_runner parks below the world, and then puts on the road."""
-    drive = [logs.frame(1, 0.0, spawned(8, role_name='hero'), placed((8, 0.0)))]
-    for i in range(2, 40):
-        z = -50_000.0 if i < 20 else 0.0
-        drive.append(logs.frame(i, 0.05 * (i - 1), logs.counted(6, [
-            logs.vectors(8, 50.0 * i, 0, z, 0, 0, 0)]), logs.counted(12, [
-                logs.vectors(8, 10.0, 0, -2.0 if i < 20 else 0.0, 0, 0, 0)])))
-    name = write(logs.header() + b''.join(drive))
-    assert main(['inspect', name]) == 0
-    report = capsys.readouterr().out
-    assert '2 jumps of the position, the greatest 500 m (hero, ' in report
-    assert 'units' not in report
-    speeds = sensor.read_table(name)['speed'].to_pylist()
-    assert speeds[10] == pytest.approx(10.0)
-    frames = frames_of(name)
-    assert _speed_of(frames[10]) == pytest.approx([speeds[10]])
-
-
 @pytest.mark.parametrize(('packets', 'words'), [
     ([logs.packet(2, struct.pack('<H', 0) + logs.added(6, 'traffic.traffic_light'))],
      '1 actors; expected 0'),
-    ([logs.packet(22, struct.pack('<H', 0) + struct.pack('<II', 8, 0))], '1 vehicles; expected 0'),
+    ([logs.packet(22, struct.pack('<H', 0) + struct.pack('<II', 8, 0))], '1 actors; expected 0'),
     ([logs.packet(7, struct.pack('<H', 0) + struct.pack('<IBfB', 6, 0, 0.0, 0))],
      '10 bytes; expected 0 records'),
     ([logs.counted(13, [logs.vectors(77, 0, 0, 0, 1, 1, 1)])], 'actor 77: found a box'),
@@ -466,27 +299,6 @@ def test_recorder_log_bytes_of_a_frame_are_bounded(capsys):
     assert 'bytes of the frame; expected at most 1000000' in capsys.readouterr().err
 
 
-def test_bag_keeps_the_traffic_lights_when_it_is_read_again():
-    name = write(logs.drive())
-    assert main(['convert', name, 'bag']) == 0
-    assert main(['convert', 'bag', 'again.mcap']) == 0
-
-    def lights(frames):
-        return [(frame.traffic_lights.names, frame.traffic_lights.states.tolist(),
-                 frame.traffic_lights.poses.tolist()) for frame in frames]
-
-    assert lights(frames_of('bag')) == lights(frames_of('again.mcap')) == lights(frames_of(name))
-
-
-@pytest.mark.parametrize('named', ['', 'other', 'sqlite3'])
-def test_bag_is_read_by_its_files_if_its_metadata_name_another_storage(named):
-    assert main(['convert', write(logs.drive()), 'bag']) == 0
-    metadata = Path('bag/metadata.yaml')
-    metadata.write_text(metadata.read_text().replace(
-        'storage_identifier: mcap', f'storage_identifier: {named}'))
-    assert len(frames_of('bag')) == 6
-
-
 @pytest.mark.parametrize(('content', 'found'), [
     (b'', 'the end of the file in the header'), (b'INFO hello', 'another beginning')])
 def test_file_named_as_a_log_is_no_trajectory(tmp_path, capsys, content, found):
@@ -494,3 +306,31 @@ def test_file_named_as_a_log_is_no_trajectory(tmp_path, capsys, content, found):
     path.write_bytes(content)
     assert main(['inspect', str(path)]) == 1
     assert f'{path}: found {found}; expected' in capsys.readouterr().err
+
+
+def test_recorder_log_is_a_recording_of_the_commands(capsys):
+    write(logs.drive(12))
+    # Known by its content, whatever its name; and a trajectory may still have the suffix.
+    write(logs.drive(12), 'plain')
+    for name in ('drive.log', 'plain'):
+        assert main(['inspect', name, '--json']) == 0
+        assert json.loads(capsys.readouterr().out)['frames'] == 12
+    assert main(['convert', 'plain', 'bag', '--quiet']) == 0
+    assert main(['convert', 'drive.log', 'trace.json', '--quiet']) == 0
+    Path('trace.json').rename('other.log')
+    first, second = frames_of('other.log'), frames_of('bag')
+    assert len(first) == len(second) == 12
+    assert np.allclose(first[3].position_xyz, second[3].position_xyz, atol=1e-5)
+    assert second[3].names[second[3].ego] == 'hero'
+    assert second[3].ids.tolist() == [3, 5, 6, 7, 8, 9]
+    assert main(['convert', 'plain', 'new.log']) == 2
+
+
+def test_recorder_log_walker_without_a_box_stands_on_the_ground():
+    """The origin of a walker is in its middle; before 0.9.12 it has no box."""
+    [frame], _ = read(logs.header() + logs.frame(1, 0.0, logs.counted(2, [
+        logs.added(5, 'walker.pedestrian.0001', kind=2)]), logs.counted(6, [
+            logs.vectors(5, 0.0, 0.0, 93.0, 0.0, 0.0, 0.0)])))
+    assert frame.position_xyz[0, 2] == frame.boxes.position_xyz[0, 2] == pytest.approx(0.93)
+    assert frame.boxes.size_xyz[0, 2] == 1.75
+    assert frame.is_derived(sensor.frame.DERIVED_SIZE).tolist() == [True]

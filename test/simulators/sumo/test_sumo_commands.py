@@ -30,7 +30,7 @@ from state_sensor_ros.commands.command_line import main
 from state_sensor_ros.drawing.style import ROADS
 from state_sensor_ros.files.bags.bag_recording import BagRecording
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import process_source
+from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoSource
@@ -194,7 +194,7 @@ def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path, monkeypatch):
 @pytest.mark.thorough
 def test_sumo_that_is_killed_does_not_end_a_recording(tmp_path, monkeypatch, capsys):
     # A new process, which is found by its command line.
-    monkeypatch.setattr(process_source, 'subprocess', subprocess)
+    monkeypatch.setattr(child_process, 'subprocess', subprocess)
     taken, take = [], SumoSource.take
 
     def kill(self, message):

@@ -11,21 +11,28 @@ The server: a thread for each connection of a client, for calls and for streams,
 
 In asynchronous mode the world goes on while a client reads its stream; in synchronous mode, a step
 for each call ``tick_cue``. As on the real server, calls are answered between steps.
-"""
 
-from __future__ import annotations
+Requests and replies are those of rpclib: MessagePack without a length in front.
+
+    request   [0, number, name, arguments]       arguments[0] is [whether no reply is read]
+    reply     [1, number, error or nil, result]
+
+A result is a variant in an array: [[1, value]], or [[0, [text]]] of a call that failed; a call
+without a value gives [[false]] or [[true, [text]]]. A client that gets an ``error`` raises it.
+"""
 
 from collections import deque
 from dataclasses import dataclass
+import re
 import socket
+import struct
 import threading
 import time
 
-from state_sensor_ros.emulator.carla9_server.call_dispatcher import Dispatcher
-from state_sensor_ros.emulator.carla9_server.calls import Calls, VERSION, WORLD_STREAM
-from state_sensor_ros.emulator.carla9_server.client_bytes import RequestCutter
-from state_sensor_ros.emulator.carla9_server.emulated_world import EmulatedWorld
-from state_sensor_ros.emulator.carla9_server.world_bodies import MovingScene
+import msgspec
+
+from carla9_server.calls import CallError, Calls, VERSION, WORLD_STREAM
+from carla9_server.world import EmulatedWorld
 from state_sensor_ros.emulator.threaded_server import (
     CHUNK_BYTES,
     close_connection,
@@ -35,16 +42,19 @@ from state_sensor_ros.emulator.threaded_server import (
     ServerOptions,
     ThreadedServer,
 )
-from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.errors import FramingError
 
 # A client connects to its stream in a thread of its own: a step that it asks for right after it
 # was given the stream's token waits this long for it, s. A step of a real server takes longer.
 TOKEN_S = 0.25
 # Snapshots that wait for a client; of a slow one the oldest are dropped.
 MAX_WAITING = 100
+# Errors of msgspec for a request whose end has not arrived, and for what follows a request.
+_CUT, _MORE = 'Input data was truncated', re.compile(r'trailing characters \(byte (\d+)\)')
+_REPLY = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorldOptions(ServerOptions):
     """``port`` is that of calls; streams have the next one. ``rate`` of asynchronous mode."""
 
@@ -55,19 +65,18 @@ class WorldOptions(ServerOptions):
 class Stream:
     """The snapshots that wait for a client."""
 
-    def __init__(self) -> None:
-        self.waiting: deque[bytes] = deque(maxlen=MAX_WAITING)
-        self.is_sending = False
+    def __init__(self):
+        self.waiting, self.is_sending = deque(maxlen=MAX_WAITING), False
 
     @property
-    def is_busy(self) -> bool:
+    def is_busy(self):
         return self.is_sending or bool(self.waiting)
 
 
 class WorldServer(ThreadedServer):
     """A mock server of CARLA 0.9 between ``start`` and ``close``, or in a ``with`` block."""
 
-    def __init__(self, scene: MovingScene, options: WorldOptions | None = None) -> None:
+    def __init__(self, scene, options=None):
         self._options = options = options or WorldOptions()
         self.world = EmulatedWorld(scene, options.period_s)
         self._calls_port = listen(options.bind, options.port)
@@ -76,63 +85,70 @@ class WorldServer(ThreadedServer):
         except BaseException:
             self._calls_port.close()
             raise
-        self.port: int = self._calls_port.getsockname()[1]
-        self.stream_port: int = self._stream_port.getsockname()[1]
-        self._dispatcher = Dispatcher(Calls(self.world, self.stream_port, options.version))
-        self.unknown = self._dispatcher.unknown
-        # Those of the world; a sensor never sends.
-        self._streams: list[Stream] = []
-        self._due_s = 0.0
-        self._episode = 0
-        self._n_tokens, self._token_until_s = 0, 0.0
-        self._n_steps = 0
-        self._failure: Exception | None = None
+        self.port = self._calls_port.getsockname()[1]
+        self.stream_port = self._stream_port.getsockname()[1]
+        self._calls = Calls(self.world, self.stream_port, options.version)
+        self._streams = []
+        self._due_s = self._token_until_s = 0.0
+        self._episode = self._n_tokens = self._n_steps = 0
+        self._failure = None
         super().__init__()
 
-    def addresses(self) -> list[tuple[str, int]]:
+    def addresses(self):
         return [('streams', self.stream_port), ('listening', self.port)]
 
-    def _listeners(self) -> tuple[socket.socket, ...]:
+    def _listeners(self):
         return self._calls_port, self._stream_port
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener):
         self._begin_session(listener, self._serve_calls if listener is self._calls_port
                             else self._serve_stream)
 
-    def _close_ports(self) -> None:
+    def _close_ports(self):
         for listener in self._listeners():
             listener.close()
 
-    def wait(self, timeout_s: float | None = None) -> bool:
+    def wait(self, timeout_s=None):
         """Wait until the last snapshot is sent."""
         is_over = super().wait(timeout_s)
         if self._failure is not None:
             raise self._failure
         return is_over
 
-    def _serve_calls(self, session: socket.socket) -> None:
+    def _serve_calls(self, session):
         session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        cutter = RequestCutter()
+        data = bytearray()
         while received := session.recv(CHUNK_BYTES):
-            for request in cutter.requests(received):
+            data += received
+            for request in _requests(data):
                 with self._changed:
-                    try:
-                        reply = self._dispatcher.answer(request)
-                    except TrajectoryFormatError as error:
-                        # A new episode begins the recording again.
-                        self._fail(error)
-                        return
                     # Before the step that the call asks for.
-                    session.sendall(reply)
+                    session.sendall(self._reply(*request))
                     if self.world.n_tokens != self._n_tokens:
                         self._n_tokens = self.world.n_tokens
                         self._token_until_s = time.monotonic() + TOKEN_S
                     self._changed.notify_all()
 
-    def _serve_stream(self, session: socket.socket) -> None:
+    def _reply(self, kind, number, name, arguments):
+        error = result = None
+        call = None if name.startswith('_') else getattr(self._calls, name, None)
+        if call is None:
+            error = f'rpclib: server could not find function {name!r}'
+        else:
+            try:
+                value = call(*arguments[1:])
+                result = [[False]] if value is None else [[1, value]]
+            except CallError as failure:
+                result = [[call.__name__ in Calls.WITHOUT_VALUE or 0, [str(failure)]]]
+            except (TypeError, ValueError, LookupError) as failure:
+                error = f'rpclib: {name}: {failure}'
+        return msgspec.msgpack.encode((_REPLY, number, error, result))
+
+    def _serve_stream(self, session):
         """Send the snapshots; the client names its stream by its number first."""
         session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        number, stream = int.from_bytes(receive(session, 4, 'stream'), 'little'), Stream()
+        [number] = struct.unpack('<I', receive(session, 4, 'stream'))
+        stream = Stream()
         with self._changed:
             self._token_until_s = 0.0
             if number == WORLD_STREAM:
@@ -147,7 +163,7 @@ class WorldServer(ThreadedServer):
                     self._streams.remove(stream)
                 self._changed.notify_all()
 
-    def _next_snapshot(self, stream: Stream) -> bytes | None:
+    def _next_snapshot(self, stream):
         """Wait for the next snapshot; return None if the server ends."""
         with self._changed:
             stream.is_sending = False
@@ -158,7 +174,7 @@ class WorldServer(ThreadedServer):
             stream.is_sending = True
             return stream.waiting.popleft()
 
-    def _play(self) -> None:
+    def _play(self):
         try:
             while True:
                 with self._changed:
@@ -175,18 +191,15 @@ class WorldServer(ThreadedServer):
                     self._changed.wait(left_s)
         except Exception as error:  # noqa: BLE001
             # Of a recording that cannot be read on, or a defect: the program ends with it.
-            self._fail(error)
+            self._failure = error
+            for session in tuple(self._sessions):
+                close_connection(session)
+            self._finished.set()
 
-    def _fail(self, error: Exception) -> None:
-        self._failure = error
-        for session in tuple(self._sessions):
-            close_connection(session)
-        self._finished.set()
-
-    def _is_at_end(self) -> bool:
+    def _is_at_end(self):
         return self.world.is_over or self._n_steps == self._options.n_frames
 
-    def _left_s(self) -> float | None:
+    def _left_s(self):
         """Return the time until the next step, s, None until clients do something."""
         if self._is_at_end():
             return None
@@ -198,7 +211,7 @@ class WorldServer(ThreadedServer):
             return None if all(stream.is_busy for stream in self._streams) else 0.0
         return min(max(self._due_s - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
 
-    def _step(self) -> None:
+    def _step(self):
         now_s, rate = time.monotonic(), self._options.rate
         step_s = self.world.delta_s if isinstance(rate, str) else 1.0 / rate
         # After a pause the schedule begins anew.
@@ -209,7 +222,7 @@ class WorldServer(ThreadedServer):
             self._n_steps += 1
             self._send()
 
-    def _send_new_episode(self) -> None:
+    def _send_new_episode(self):
         """Send the first snapshot of an episode at once: clients of the one before wait for it."""
         if self._episode != self.world.episode:
             self._episode = self.world.episode
@@ -217,8 +230,24 @@ class WorldServer(ThreadedServer):
                 self.world.frame += 1
                 self._send()
 
-    def _send(self) -> None:
+    def _send(self):
         data = self.world.snapshot()
         for stream in self._streams:
             stream.waiting.append(data)
         self._changed.notify_all()
+
+
+def _requests(data):
+    """Cut complete requests off the begin of a stream of bytes."""
+    while data:
+        try:
+            request, end = msgspec.msgpack.decode(data), len(data)
+        except ValueError as error:
+            if str(error) == _CUT:
+                return
+            if (more := _MORE.search(str(error))) is None:
+                raise FramingError('request', str(error), 'a request of rpclib') from error
+            end = int(more[1])
+            request = msgspec.msgpack.decode(memoryview(data)[:end])
+        del data[:end]
+        yield request

@@ -7,12 +7,13 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-A live source whose frames another process makes, such as one with a library that blocks.
+A live source whose frames a child process makes, such as one with a library that blocks.
 
-The process is started as ``python -m MODULE``, with its requests on standard input and its
-messages on standard output, both pickled; what it prints goes to standard error. It ends when its
-requests end. :class:`StepSource` is one whose process makes the steps of a simulation, or follows
-them.
+The child is started as ``python -m MODULE``, with its requests on standard input and its messages
+on standard output; what it prints goes to standard error. It ends when its requests end::
+
+    ChildSource -- first_request(), then StepPace, Restart, Indicate, commands --> child
+                <-- messages for take(), at last a ProcessEnd ------------------
 """
 
 from __future__ import annotations
@@ -37,29 +38,29 @@ from typing import ClassVar, IO
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
-from state_sensor_ros.payloads import Decoded, FrameLike, LateFrame, Packet
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.payloads import Decoded, FrameLike, Packet
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import SourceState
 
-__all__ = ['Indicate', 'ProcessEnd', 'ProcessSource', 'Restart', 'StepClock', 'StepControl',
-           'StepPace', 'StepSource', 'process_pipes']
+__all__ = ['ChildSource', 'Indicate', 'ProcessEnd', 'Restart', 'StepClock', 'StepControl',
+           'StepPace', 'process_pipes']
 
-# Time for the process to release what it holds after its requests have ended, s.
+# Time for the child to release what it holds after its requests have ended, s.
 _END_S = 1.0
-# A process that has not ended by itself in that time, although busy, is stuck, s.
+# A child that has not ended by itself in that time, although busy, is stuck, s.
 _STUCK_S = 1.4
 # Longest delay of steps that is made up for, s: the node would drop a longer burst of frames.
 _LONGEST_DELAY_S = 0.2
-# Last lines that the process has printed, for an error.
-_LAST_LINES = 5
-_MAX_LINE = 300
+# Last lines that the child has printed, for an error, and their longest part.
+_LAST_LINES, _MAX_LINE = 5, 300
 # Bytes of a request in the pipe in front of what is pickled.
 _LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """The last message of a process."""
+    """The last message of a child."""
 
     reason: str  # one line
     is_failure: bool = True
@@ -68,7 +69,7 @@ class ProcessEnd:
 
 @dataclass(frozen=True, slots=True)
 class StepPace:
-    """A request to a process that makes the steps."""
+    """A request to a child that makes the steps."""
 
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether to make no steps
@@ -77,19 +78,19 @@ class StepPace:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A request to such a process: begin again, with a first step even in a pause."""
+    """A request to such a child: begin again, with a first step even in a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indicate:
-    """A request to such a process: set the turn signals of the ego."""
+    """A request to such a child: set the turn signals of the ego."""
 
     indicators: int
 
 
 class StepClock:
     """
-    When a process makes its next step: by the pace that was requested last.
+    When a child makes its next step: by the pace that was requested last.
 
     :param rate: as in :class:`StepPace`.
     :param is_paused: whether steps are made only on request.
@@ -101,11 +102,7 @@ class StepClock:
         self._due_s = time.monotonic()
 
     def take(self, pace: StepPace) -> None:
-        """
-        Keep another pace from now on.
-
-        :param pace: a change of its pause drops the steps that were requested before.
-        """
+        """Keep another pace; a change of its pause drops the steps requested before."""
         if pace.is_paused != self._pace.is_paused:
             self._n_steps = 0
         self._pace = pace
@@ -124,11 +121,7 @@ class StepClock:
         return max(self._due_s - time.monotonic(), 0.0) if self._pace.rate else 0.0
 
     def step(self, step_s: float) -> None:
-        """
-        Count a step that is due.
-
-        :param step_s: simulated time of a step.
-        """
+        """Count a step that is due, of ``step_s`` of simulated time, s."""
         if self._pace.is_paused:
             self._n_steps -= 1
         elif self._pace.rate:
@@ -138,33 +131,40 @@ class StepClock:
 
 def process_pipes() -> tuple[Connection, Connection]:
     """
-    Return the requests and the messages of this process; called by the process at its start.
+    Return the requests and the messages of this child; called at its start.
 
-    What the process prints goes to standard error from then on.
+    What it prints goes to standard error from then on.
     """
     messages = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)
     return Connection(os.dup(0), writable=False), messages
 
 
-class ProcessSource(LiveSource):
+class ChildSource(LiveSource):
     """
-    Yield what a process sends.
+    Yield the steps of a simulation that a child sends.
 
-    :param settings: waits before the process is started again.
-    :param address: what the process connects to, for errors.
+    :param settings: waits before the child is started again.
+    :param address: what the child connects to, for errors.
     :param module: module that is run.
     :param reconnect: whether to start again after a failure.
-    :cvar program: what has ended if the process has, for errors.
+    :cvar simulator: its name, for the diagnostics.
+    :cvar program: what has ended if the child has, for errors.
+    :ivar details: whether boxes and inputs are used.
+    :ivar is_paused: whether steps are made only on request.
+    :ivar position: simulated time since the first step of the run, s.
     """
 
+    simulator: ClassVar[str]
     program: ClassVar[str] = 'its process'
 
     def __init__(self, settings: Settings, address: str, module: str, *,
                  reconnect: bool = True) -> None:
         super().__init__(settings, address, reconnect=reconnect)
         self._module = module
-        # Guards the process and the pipe to it.
+        self.details, self.is_paused, self.position = True, False, 0.0
+        self._begin_s = math.nan
+        # Guards the child and the pipe to it.
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: Connection | None = None
@@ -174,37 +174,28 @@ class ProcessSource(LiveSource):
         self._n_sent, self._n_read, self._read_s = 0, 0, 0.0
 
     def command(self) -> list[str]:
-        """Return the words that start the process."""
+        """Return the words that start the child."""
         return [sys.executable, '-m', self._module]
 
     @abstractmethod
     def first_request(self) -> object:
         """
-        Return the first request to a new process.
+        Return the first request to a new child.
 
         :raises StateSensorError: if it need not be started: the simulator cannot be reached.
         """
 
     @abstractmethod
     def take(self, message: object) -> FrameLike | Packet | None:
-        """
-        Take a message of the process.
-
-        :param message: any but :class:`ProcessEnd`.
-        :returns: a frame, None for another message.
-        """
+        """Take a message of the child other than :class:`ProcessEnd`; return its frame, if any."""
 
     def printed(self, line: str) -> None:
-        """
-        Take a line that the process has printed; called by another thread.
-
-        :param line: without its end.
-        """
+        """Take a line that the child has printed; called by another thread."""
         self._lines.append(line)
 
     def receive(self) -> Iterator[FrameLike | Packet]:
         """
-        Start the process and yield its frames until it ends.
+        Start the child and yield its frames until it ends.
 
         :raises TransportError: if it fails or is killed.
         """
@@ -227,22 +218,18 @@ class ProcessSource(LiveSource):
         listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
         listener.start()
         end: ProcessEnd | None = None
-        with messages:
-            while not self.is_closing:
+        with messages, suppress(EOFError, OSError):
+            while end is None and not self.is_closing:
                 self.before_message(messages)
-                try:
-                    message = messages.recv()
-                except (EOFError, OSError):
-                    break
+                message = messages.recv()
                 if isinstance(message, ProcessEnd):
                     end = message
-                    if not end.is_failure:
-                        self.finish(end.reason)
-                    break
-                if (item := self.take(message)) is not None:
+                elif (item := self.take(message)) is not None:
                     yield item
-        if not self.is_closing and not self.is_over:
-            # The pipe ends before the process, and what it printed arrives after it.
+        if end and not end.is_failure:
+            self.finish(end.reason)
+        elif not self.is_closing:
+            # The pipe ends before the child, and what it printed arrives after it.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
             listener.join(_END_S)
@@ -250,27 +237,19 @@ class ProcessSource(LiveSource):
             raise error(self._address, self.failure(end, process.returncode))
 
     def before_message(self, messages: Connection) -> None:
-        """
-        Take notice that the process is silent, before the next message is awaited.
-
-        :param messages: may be polled, for some time.
-        """
+        """Take notice that the child is silent; ``messages`` may be polled, for some time."""
 
     def failure(self, end: ProcessEnd | None, exit_code: int | None) -> str:
         """
-        Return why a process has failed.
+        Return why the child has failed.
 
         :param end: its last message, None if it has sent none.
-        :param exit_code: as for :meth:`reason`.
+        :param exit_code: negative for the signal that killed it.
         """
         return end.reason if end else self.reason(exit_code)
 
     def reason(self, exit_code: int | None) -> str:
-        """
-        Return why a process has ended without a reason.
-
-        :param exit_code: its exit code, negative for the signal that killed it.
-        """
+        """Return why the child has ended without a reason."""
         if exit_code is not None and exit_code < 0:
             return f'{self.program} was ended by signal {-exit_code}'
         last = f': {self._lines[-1]}' if self._lines else ''
@@ -278,10 +257,9 @@ class ProcessSource(LiveSource):
 
     def send(self, request: object) -> None:
         """
-        Send a request to the process; from any thread.
+        Send a request to the child; from any thread.
 
-        :param request: what the process takes.
-        :raises TransportError: if the process does not run, or has not read many requests.
+        :raises TransportError: if the child does not run, or has not read many requests.
         """
         with self._lock:
             if self._requests is None:
@@ -299,7 +277,7 @@ class ProcessSource(LiveSource):
         self._n_sent += _LENGTH_BYTES + len(pickled)
 
     def unread_s(self) -> float:
-        """Return for how long the process has read nothing although a request waits, s."""
+        """Return for how long the child has read nothing although a request waits, s."""
         with self._lock:
             n_unread = array('i', [0])
             if self._requests is not None:
@@ -310,19 +288,18 @@ class ProcessSource(LiveSource):
             return now_s - self._read_s
 
     def disconnect(self) -> None:
-        """End the process, and free its pipe."""
+        """End the child, and free its pipe."""
         with self._lock:
             process, self._process = self._process, None
             requests, self._requests = self._requests, None
         if requests is not None:
             requests.close()
-        if process is None:
-            return
-        self._await_end(process)
-        self.ended(process.returncode)
+        if process is not None:
+            self._await_end(process)
+            self.ended(process.returncode)
 
     def may_kill(self) -> bool:
-        """Return whether a process that does not end within a second is killed."""
+        """Return whether a child that does not end within a second is killed."""
         return True
 
     def _await_end(self, process: subprocess.Popen[bytes], limit_s: float = _END_S) -> None:
@@ -334,70 +311,34 @@ class ProcessSource(LiveSource):
                 process.wait()
 
     def ended(self, exit_code: int | None) -> None:
-        """
-        Note how a process has ended.
-
-        :param exit_code: its exit code, negative for the signal that killed it.
-        """
-
-    def run_briefly(self, request: object) -> None:
-        """
-        Run another process for this request alone, for a second at most; called after the end.
-
-        :param request: its first request.
-        """
-        requests, sender = Pipe(duplex=False)
-        with requests, sender, subprocess.Popen(
-                self.command(), stdin=requests.fileno(),
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                start_new_session=True) as process:
-            sender.send(request)
-            self._await_end(process)
-            self.ended(process.returncode)
+        """Note how a child has ended; ``exit_code`` as for :meth:`failure`."""
 
     def interrupt(self) -> None:
-        """End the requests, after which the process ends, and with it :meth:`receive`."""
+        """End the requests, after which the child ends, and with it :meth:`receive`."""
         with self._lock:
             process, requests, self._requests = self._process, self._requests, None
         if requests is not None:
             # Requests that were sent, such as a last command, are taken before the end.
             requests.close()
         if process is not None:
-            # A library that waits with the interpreter lock held would keep the process alive.
+            # A library that waits with the interpreter lock held would keep the child alive.
             threading.Thread(target=self._await_end, args=(process, _STUCK_S),
                              daemon=True).start()
 
     @property
     def process_id(self) -> int:
-        """Id of the process, 0 if there is none."""
+        """Id of the child, 0 if there is none."""
         with self._lock:
             return self._process.pid if self._process is not None else 0
 
     def _listen(self, output: IO[bytes]) -> None:
-        """Take the lines that the process prints; ends with the process."""
+        """Take the lines that the child prints; ends with it."""
         with output:
             for raw in output:
                 if line := raw.decode(errors='replace').strip()[:_MAX_LINE]:
                     self.printed(line)
 
-
-class StepSource(ProcessSource):
-    """
-    Yield the steps of a simulation; the parameters are those of :class:`ProcessSource`.
-
-    :cvar simulator: its name, for the diagnostics.
-    :ivar is_paused: whether steps are made only on request.
-    :ivar position: simulated time since the first step of the run, s.
-    """
-
-    simulator: ClassVar[str]
-
-    def __init__(self, settings: Settings, address: str, module: str, *,
-                 reconnect: bool = True) -> None:
-        super().__init__(settings, address, module, reconnect=reconnect)
-        self._begin_s = math.nan
-        self.is_paused = False
-        self.position = 0.0
+    # The steps.
 
     def begun(self) -> None:
         """Note that a run has begun: the next step is its first one."""
@@ -405,50 +346,30 @@ class StepSource(ProcessSource):
 
     @property
     def has_frame(self) -> bool:
-        """Whether the process has sent a step of this run."""
+        """Whether the child has sent a step of this run."""
         return not math.isnan(self._begin_s)
 
-    def stepped(self, decoded: Decoded | LateFrame, game_time: float, sample_count: int, *,
-                is_first: bool) -> Packet:
-        """
-        Note a step, and return what is yielded for it.
-
-        :param decoded: its frame, or what makes it when it is used.
-        :param game_time: time of the frame, s.
-        :param sample_count: its number, 0 if it has none.
-        :param is_first: whether it is the first one after the run was begun again.
-        """
+    def stepped(self, frame: Frame, *, is_first: bool) -> FrameLike | Packet:
+        """Note a step; ``is_first`` after the run was begun again. Return what is yielded."""
         if not self.is_paused:
             self.health.silence = ''
-        if math.isnan(self._begin_s):
-            self._begin_s = game_time
-        self.position = game_time - self._begin_s
-        return Packet(b'', game_time, 0, sample_count, is_behind_gap=is_first, decoded=decoded)
+        if not self.has_frame:
+            self._begin_s = frame.game_time
+        self.position = frame.game_time - self._begin_s
+        return Packet(b'', frame.game_time, frame.time, frame.sample_count, is_behind_gap=True,
+                      decoded=Decoded(frame, ())) if is_first else frame
 
     def step_rate(self, settings: Settings) -> float:
-        """
-        Return the pace of the steps, times real time.
-
-        :param settings: all parameters.
-        :returns: 0 for steps as fast as possible, or as others make them.
-        """
+        """Return the pace of the steps, 0 for as fast as possible, or as others make them."""
         return settings.rate
 
     def reconfigure(self, settings: Settings) -> None:
-        """
-        Use a changed rate; may be called from any thread.
-
-        :param settings: all parameters.
-        """
+        """Use a changed rate; may be called from any thread."""
         super().reconfigure(settings)
         self.send_pace()
 
     def send_pace(self, n_steps: int = 0) -> None:
-        """
-        Send pace and pause; a process that does not run is started with them.
-
-        :param n_steps: steps to make at once in a pause.
-        """
+        """Send pace and pause, which a new child is started with; ``n_steps`` in a pause."""
         with suppress(TransportError):
             self.send(StepPace(self.step_rate(self.settings), self.is_paused, n_steps))
 
@@ -459,8 +380,8 @@ class StepSource(ProcessSource):
             self.health.silence = f'{self.simulator} is paused' if self.is_paused else ''
 
 
-class StepControl(StepSource):
-    """A simulation whose steps the process makes, so that it can pause, step and begin again."""
+class StepControl(ChildSource):
+    """A simulation whose steps the child makes, so that it can pause, step and begin again."""
 
     def pause(self) -> None:
         """Make no further steps."""
@@ -471,11 +392,7 @@ class StepControl(StepSource):
         self._set_pause(is_paused=False)
 
     def step(self, n_frames: int = 1) -> None:
-        """
-        Make steps at once while paused.
-
-        :param n_frames: number of steps.
-        """
+        """Make so many steps at once while paused."""
         self._check_running()
         self.send_pace(n_frames)
 
@@ -493,10 +410,5 @@ class StepControl(StepSource):
         self.show_pause()
 
     def _check_running(self) -> None:
-        """
-        Check that there is a run to control.
-
-        :raises TransportError: if it is over.
-        """
         if self.is_over:
             raise TransportError(self._address, self.health.loss)

@@ -6,4 +6,3 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A mock server of CARLA 0.9 that CARLA's own client library accepts; imports no other server."""

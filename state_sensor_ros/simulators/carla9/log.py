@@ -1,0 +1,608 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Recorder logs of CARLA, frame by frame, without CARLA.
+
+The format is described in CARLA's documentation ("Recorder Binary File Format") and checked
+against two genuine logs (doc/protocol/carla9.md#recorder-logs). A log lists an actor and its box
+when it appears; lights and signs have no place in later frames. Velocities are those of the log,
+or differences of positions if it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+import math
+import os
+from pathlib import Path
+import struct
+from typing import BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from state_sensor_ros.simulators import (
+    counted,
+    Decoded,
+    DecodeError,
+    DROPPED,
+    Fault,
+    FrameDecoder,
+    FrameLike,
+    PayloadDecoder,
+    ReadOptions,
+    RIVAL,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
+from state_sensor_ros.simulators.carla9.frames import (
+    indicators_of,
+    make_frame,
+    matched,
+    shown_lights,
+    to_inputs,
+)
+from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
+from state_sensor_ros.simulators.frame_arrays import (
+    DERIVED_VELOCITY,
+    Floats,
+    mirrored_vectors,
+    rotation_vectors,
+    Rows,
+    to_rep103_rotator,
+)
+from state_sensor_ros.simulators.recordings import (
+    closed_on_failure,
+    copy_beginning,
+    open_positioned,
+    ResumableFile,
+)
+
+MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
+# After a version of two bytes.
+_MAGIC_AT = 2
+_DATE = struct.Struct('<q')
+_PACKET = struct.Struct('<BI')
+_COUNT = struct.Struct('<H')
+_START = struct.Struct('<Qdd')
+_ADDED = struct.Struct('<IB6fI')
+_WHEELED = struct.Struct('<II')
+# Ids of packets; those up to the last one have names in CARLA.
+FRAME_START, FRAME_END, ADDED, REMOVED = range(4)
+POSITIONS, LIGHTS, CONTROLS, VEHICLE_LIGHTS, KINEMATICS, BOXES, WHEELS = 6, 7, 8, 10, 12, 13, 22
+_LAST_PACKET = 23
+# Records of one size: an id, then numbers.
+_VECTORS = np.dtype([('id', '<u4'), ('first', '<f4', 3), ('second', '<f4', 3)])
+_RECORDS: Mapping[int, np.dtype[np.void]] = {
+    REMOVED: np.dtype([('id', '<u4')]), POSITIONS: _VECTORS, KINEMATICS: _VECTORS,
+    BOXES: _VECTORS,
+    LIGHTS: np.dtype([('id', '<u4'), ('frozen', 'u1'), ('elapsed', '<f4'), ('state', 'u1')]),
+    VEHICLE_LIGHTS: np.dtype([('id', '<u4'), ('state', '<u4')]),
+    CONTROLS: np.dtype([('id', '<u4'), ('steer', '<f4'), ('throttle', '<f4'), ('brake', '<f4'),
+                        ('hand_brake', 'u1'), ('gear', '<i4')])}
+_NAMES = {FRAME_START: 'start', ADDED: 'added actors', REMOVED: 'removed actors',
+          POSITIONS: 'positions', LIGHTS: 'traffic lights', CONTROLS: 'controls',
+          VEHICLE_LIGHTS: 'vehicle lights', KINEMATICS: 'velocities', BOXES: 'boxes',
+          WHEELS: 'wheels'}
+_WHEEL = np.dtype([('place', 'u1'), ('steer', '<f4'), ('spin', '<f4')])
+_BICYCLE_WHEELS = 2
+_RATE: Floats = np.radians((-1.0, 1.0, -1.0))
+_CM = 100.0
+# 31 years: a larger number is not a time.
+_MAX_ELAPSED_S = 1e9
+# Longest time between frames, and largest speed, m/s, that a difference of positions stands for:
+# beyond it the actor was put somewhere else.
+_MAX_STEP_S = 1.0
+_MAX_SPEED = 200.0
+
+Records = npt.NDArray[np.void]
+# Number of the complete frames before a frame, and the offset of its start.
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedActor:
+    number: int
+    pose: tuple[float, ...]  # position xyz cm, roll pitch yaw degrees
+    type_id: str  # its blueprint
+    attributes: Mapping[str, str]  # of the blueprint by name
+
+
+@dataclass(slots=True)
+class LoggedFrame:
+    """What the file says between the start and the end of a frame."""
+
+    place: Place
+    number: int
+    elapsed_s: float
+    added: list[AddedActor] = field(default_factory=list)
+    # By packet, absent for one that the frame does not have.
+    records: dict[int, Records] = field(default_factory=dict)
+    # By id of a vehicle the angle of its front wheels, degrees (+ = right).
+    steering: dict[int, float] = field(default_factory=dict)
+
+    def of(self, packet: int) -> Records:
+        found = self.records.get(packet)
+        return np.zeros(0, _RECORDS[packet]) if found is None else found
+
+
+class LogFile:
+    """
+    An open log.
+
+    :ivar date: s since the Unix epoch, 0 if it is unknown.
+    :ivar town: name of the map.
+    :ivar unknown: ids of the packets that were skipped because they are not known.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, max_bytes: int) -> None:
+        self._file, self._name, self._max_bytes = file, name, max_bytes
+        self.unknown: set[int] = set()
+        begin = _MAGIC_AT + len(MAGIC)
+        head = self._read(0, begin + _DATE.size + _COUNT.size + (1 << 16))
+        if not MAGIC.startswith(head[_MAGIC_AT:begin]):
+            raise TrajectoryFormatError(name, 'another beginning', 'a recorder log of CARLA')
+        try:
+            [date] = _DATE.unpack_from(head, begin)
+            self.town, self._begin = _text(head, begin + _DATE.size)
+        except struct.error as error:
+            raise self._cut('the header', 0, 0) from error
+        # CARLA writes seconds since 1970; another number is not a date.
+        self.date = date if 0 <= date < 1 << 40 else 0
+
+    def _read(self, offset: int, n_bytes: int) -> bytes:
+        self._file.seek(offset)
+        return self._file.read(n_bytes)
+
+    def _cut(self, where: str, n_frames: int, end: int) -> TruncatedError:
+        return TruncatedError(
+            self._name, f'the end of the file in {where}', 'its other bytes', n_frames=n_frames,
+            end=end, lost='the incomplete frame' if n_frames else 'everything',
+            container='the log', advice='`state_sensor repair` writes a whole log'
+            if n_frames else '')
+
+    def frames(self, begin: Place | None = None) -> Iterator[LoggedFrame | DecodeError]:
+        """
+        Yield the frames, and the error of one that cannot be read.
+
+        :param begin: place of the first one, None for that of the log.
+        :raises TruncatedError: after the whole frames, if the end is missing.
+        """
+        size = self._file.seek(0, os.SEEK_END)
+        n_frames, end = begin or (0, self._begin)
+        after, n_outside, n_bytes = end, 0, 0
+        frame: LoggedFrame | DecodeError | None = None
+        for packet, offset, length in self._packets(end, size):
+            place, after = f'frame {n_frames}', offset + length
+            if packet == FRAME_START:
+                if n_outside:
+                    yield _outside(n_outside, place)
+                if frame is not None:
+                    yield frame if isinstance(frame, DecodeError) else DecodeError(
+                        place, 'another start before its end', 'the end of the frame')
+                n_outside = n_bytes = 0
+                frame = _started(self._read(offset, min(length, 2 * _START.size)), place,
+                                 (n_frames, offset - _PACKET.size))
+            elif frame is None:
+                n_outside += 1
+            elif packet == FRAME_END:
+                n_frames, end = n_frames + 1, after
+                yield frame
+                frame = None
+            elif packet in _NAMES and isinstance(frame, LoggedFrame):
+                where, n_bytes = f'{place}: {_NAMES[packet]}', n_bytes + length
+                if n_bytes > self._max_bytes:
+                    raise TrajectoryFormatError(
+                        f'{self._name}: {where}', f'{n_bytes} bytes of the frame',
+                        f'at most {self._max_bytes} (--max-bag-bytes)')
+                try:
+                    _take(frame, packet, self._read(offset, length), where)
+                except DecodeError as error:
+                    frame = error
+        if n_outside:
+            yield _outside(n_outside, 'the end')
+        if frame is not None or after < size:
+            raise self._cut(f'frame {n_frames}', n_frames, end)
+
+    def _packets(self, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
+        """Yield id, offset and length of each complete packet; note unknown ones."""
+        while offset + _PACKET.size <= size:
+            packet, length = _PACKET.unpack(self._read(offset, _PACKET.size))
+            offset += _PACKET.size
+            if offset + length > size:
+                return
+            if packet > _LAST_PACKET:
+                self.unknown.add(packet)
+            yield packet, offset, length
+            offset += length
+
+
+def _started(content: bytes, where: str, place: Place) -> LoggedFrame | DecodeError:
+    if len(content) != _START.size:
+        return DecodeError(f'{where}: start', f'{len(content)} bytes', str(_START.size))
+    number, _, elapsed_s = _START.unpack(content)
+    if not 0.0 <= elapsed_s < _MAX_ELAPSED_S:
+        return DecodeError(f'{where}: elapsed', f'{elapsed_s:g}', 'a time in s')
+    return LoggedFrame(place, number, elapsed_s)
+
+
+def _outside(n_packets: int, place: str) -> DecodeError:
+    return DecodeError(place, f'{counted(n_packets, "packet")} before it outside of a frame',
+                       'a start and an end around each')
+
+
+def _take(frame: LoggedFrame, packet: int, content: bytes, where: str) -> None:
+    if len(content) < _COUNT.size:
+        raise DecodeError(where, f'{len(content)} bytes', 'a number of records')
+    [count] = _COUNT.unpack_from(content)
+    if packet in _RECORDS:
+        dtype, n_bytes = _RECORDS[packet], len(content) - _COUNT.size
+        n_records, rest = divmod(n_bytes, dtype.itemsize)
+        # The count has 16 bits; a larger list is written whole, and its length says how long.
+        if rest or n_records % 65536 != count:
+            raise DecodeError(where, f'{n_bytes} bytes', f'{count} records of {dtype.itemsize}')
+        frame.records[packet] = np.concatenate((
+            frame.of(packet), np.frombuffer(content, dtype, n_records, _COUNT.size)))
+        return
+    added: list[AddedActor] = []
+    steering: list[tuple[int, float]] = []
+    try:
+        if packet == ADDED:
+            added = _added(content, count)
+        else:
+            steering = _steering(content, count)
+    except (struct.error, ValueError) as error:
+        raise DecodeError(where, f'{len(content)} bytes', f'{count} actors') from error
+    if (n_found := len(added) + len(steering)) % 65536 != count:
+        raise DecodeError(where, f'{n_found} actors', f'{count}, as its count says')
+    frame.added += added
+    frame.steering.update(steering)
+
+
+def _text(content: bytes, offset: int) -> tuple[str, int]:
+    """Return a text, and the offset after it."""
+    [length] = _COUNT.unpack_from(content, offset)
+    begin = offset + _COUNT.size
+    if begin + length > len(content):
+        raise struct.error('a text is cut')
+    return content[begin:begin + length].decode(errors='replace'), begin + length
+
+
+def _added(content: bytes, count: int) -> list[AddedActor]:
+    actors: list[AddedActor] = []
+    offset = _COUNT.size
+    # As of other lists, the count may be that of a larger list modulo 65536.
+    while offset < len(content) or len(actors) < count:
+        number, _, *pose, _ = _ADDED.unpack_from(content, offset)
+        type_id, offset = _text(content, offset + _ADDED.size)
+        [n_attributes] = _COUNT.unpack_from(content, offset)
+        offset += _COUNT.size
+        attributes: dict[str, str] = {}
+        for _ in range(n_attributes):
+            # A byte with the type of the value, then name and value.
+            key, offset = _text(content, offset + 1)
+            attributes[key], offset = _text(content, offset)
+        actors.append(AddedActor(number, tuple(pose), type_id, attributes))
+    return actors
+
+
+def _steering(content: bytes, count: int) -> list[tuple[int, float]]:
+    """Return ids of vehicles and the angles of their front wheels, degrees, NaN for none."""
+    vehicles: list[tuple[int, float]] = []
+    offset = _COUNT.size
+    while offset < len(content) or len(vehicles) < count:
+        number, n_wheels = _WHEELED.unpack_from(content, offset)
+        offset += _WHEELED.size
+        wheels = np.frombuffer(content, _WHEEL, n_wheels, offset)
+        offset += n_wheels * _WHEEL.itemsize
+        front = wheels['steer'][:1 if n_wheels == _BICYCLE_WHEELS else 2]
+        vehicles.append((number, float(front.mean()) if n_wheels else math.nan))
+    return vehicles
+
+
+def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
+    """
+    Convert poses and velocities of actors.
+
+    :param poses: (N, 6) float64, CARLA's axes: position xyz m, roll pitch yaw degrees.
+    :param velocities: (N, 3) float64, m/s, axes of the world.
+    :param rates: (N, 3) float64, angular velocity, degrees/s, axes of the world.
+    :returns: (N, 13) float64, REP-103: as :attr:`Frame.kinematics`; NaN stays NaN.
+    """
+    return np.concatenate((
+        mirrored_vectors(poses[:, 0:3]), to_rep103_rotator(poses[:, 3:6]),
+        mirrored_vectors(velocities), rates * _RATE + 0.0), axis=1)
+
+
+@dataclass(slots=True)
+class _Moment:
+    """A frame without the velocities that the log does not have."""
+
+    decoded: Decoded
+    serials: Rows  # (N,) of its actors
+    kinematics: Floats  # (N, 13), NaN if a velocity is unknown
+
+
+@dataclass(slots=True)
+class _PlaceTable:
+    """Where the actors of a frame come from, the same until an actor comes or goes."""
+
+    key: bytes  # ids of the records of positions
+    numbers: Rows  # (N,) ids of the actors, ascending
+    rows: Rows  # in the frame of those that have a record
+    records: Rows  # which
+    fixed_rows: Rows  # rows of lights and signs without a record
+    fixed: Floats  # (K, 6) their places
+    unknown: list[int]  # ids of records without an actor
+
+
+@dataclass(frozen=True, slots=True)
+class LogHistory:
+    """What the frames of a log so far say about later ones."""
+
+    table: WorldActors
+    # Places of lights and signs: position xyz cm, roll pitch yaw degrees.
+    fixed: dict[int, tuple[float, ...]] = field(default_factory=dict)
+
+
+class LogDecoder:
+    """Decodes the frames of one log, in their order; ``date`` as of :class:`LogFile`."""
+
+    def __init__(self, date: int, history: LogHistory) -> None:
+        self._date = date
+        self._table, self._fixed = history.table, history.fixed
+        self._layout: _PlaceTable | None = None
+        self._faults: list[Fault] = []
+
+    def frames(self, items: Iterator[LoggedFrame | DecodeError],
+               ) -> Iterator[Decoded | DecodeError]:
+        """Yield the frames and errors; velocities by differences need the next frame, too."""
+        last: _Moment | None = None
+        now: _Moment | None = None
+        cut: TruncatedError | None = None
+        item: LoggedFrame | DecodeError | None
+        while True:
+            try:
+                item = next(items, None)
+            except TruncatedError as error:
+                item, cut = None, error
+            following = self._moment(item) if isinstance(item, LoggedFrame) else None
+            if now is not None:
+                yield _completed(last, now, following)
+            last, now = now if following else None, following
+            if isinstance(item, DecodeError):
+                yield item
+            elif item is None:
+                break
+        if cut is not None:
+            raise cut
+
+    def _moment(self, logged: LoggedFrame) -> _Moment:
+        self._faults = []
+        self._take_events(logged)
+        numbers, poses = self._places(logged)
+        table = self._table.rows(numbers)
+        velocities, rates = np.full((2, len(numbers), 3), np.nan)
+        velocities[table.are_fixed] = rates[table.are_fixed] = 0.0
+        rows, records = self._of_actors(logged, KINEMATICS, numbers, 'a velocity')
+        velocities[rows], rates[rows] = records['first'], records['second']
+        kinematics = to_rep103(poses, velocities, rates)
+        light_rows, lights = self._of_actors(logged, LIGHTS, numbers, 'a light')
+        controls = np.full((len(numbers), 4), np.nan)
+        rows, records = self._of_actors(logged, CONTROLS, numbers, 'controls')
+        for i, name in enumerate(('throttle', 'brake', 'steer')):
+            controls[rows, i] = records[name]
+        if logged.steering:
+            controls[:, 3] = [logged.steering.get(number, math.nan) for number in numbers.tolist()]
+            for number in logged.steering.keys() - set(numbers.tolist()):
+                self._fault(number, 'wheels', 'an actor with a position')
+        rows, records = self._of_actors(logged, VEHICLE_LIGHTS, numbers, 'lights of a vehicle')
+        if logged.added:
+            self._name_rivals({added.number for added in logged.added}, numbers)
+        frame = make_frame(
+            table, kinematics, game_time=logged.elapsed_s,
+            number=logged.number if logged.number < 1 << 32 else 0,
+            time=int(self._date + logged.elapsed_s) if self._date else 0,
+            inputs=to_inputs(controls),
+            lights=shown_lights(table, kinematics, light_rows, lights['state']),
+            indicators=indicators_of(numbers, numbers[rows], records['state']))
+        return _Moment(Decoded(frame, tuple(self._faults)), table.serials, kinematics)
+
+    def _fault(self, number: int, found: str, expected: str = 'an actor that was added',
+               kind: str = DROPPED) -> None:
+        self._faults.append(Fault(kind, DecodeError(f'actor {number}', found, expected)))
+
+    def _take_events(self, logged: LoggedFrame) -> None:
+        """Add and remove actors, and set their boxes."""
+        removed = np.unique(logged.of(REMOVED)['id']).tolist()
+        if logged.added or removed:
+            self._layout = None
+        replaced: set[int] = set()
+        for added in logged.added:
+            if added.number in self._table:
+                replaced.add(added.number)
+                self._fixed.pop(added.number, None)
+            self._table.add(added.number, added.type_id, added.attributes)
+            actor = self._table.get(added.number)
+            if actor is not None and actor.is_fixed:
+                self._fixed[added.number] = added.pose
+        for number in removed:
+            # Additions are written first, so that the removal of an id that is used again in the
+            # same frame is that of the earlier actor.
+            if number in replaced:
+                continue
+            if number not in self._table:
+                self._fault(number, 'a removal')
+            self._table.remove(number)
+            self._fixed.pop(number, None)
+        for record in logged.of(BOXES):
+            if (number := int(record['id'])) not in self._table:
+                self._fault(number, 'a box')
+            with np.errstate(invalid='ignore'):
+                self._table.set_box(number, box_of(
+                    (record['first'].astype(float) / _CM).tolist(),
+                    (record['second'].astype(float) / _CM).tolist()))
+
+    def _places(self, logged: LoggedFrame) -> tuple[Rows, Floats]:
+        """Return ids, ascending, and poses (N, 6) in m and degrees, of the actors of the frame."""
+        records = logged.of(POSITIONS)
+        layout = self._layout
+        if layout is None or layout.key != records['id'].tobytes():
+            layout = self._layout = self._laid_out(records['id'])
+        for number in layout.unknown:
+            self._fault(number, 'a position')
+        poses = np.empty((len(layout.numbers), 6))
+        poses[layout.rows, 0:3] = records['first'][layout.records]
+        poses[layout.rows, 3:6] = records['second'][layout.records]
+        poses[layout.fixed_rows] = layout.fixed
+        poses[:, :3] /= _CM
+        return layout.numbers, poses
+
+    def _laid_out(self, ids: npt.NDArray[np.uint32]) -> _PlaceTable:
+        # Some versions write an actor that is neither vehicle nor person twice.
+        moved, first = np.unique(ids.astype(np.int64), return_index=True)
+        is_shown = np.array([self._table.get(number) is not None for number in moved.tolist()],
+                            bool)
+        unknown = [number for number in moved[~is_shown].tolist() if number not in self._table]
+        moved, first = moved[is_shown], first[is_shown]
+        fixed = np.setdiff1d(np.array(list(self._fixed), np.int64), moved)
+        numbers = np.union1d(moved, fixed)
+        return _PlaceTable(
+            ids.tobytes(), numbers, np.searchsorted(numbers, moved), first,
+            np.searchsorted(numbers, fixed),
+            np.array([self._fixed[number] for number in fixed.tolist()]).reshape(-1, 6), unknown)
+
+    def _of_actors(self, logged: LoggedFrame, packet: int, numbers: Rows,
+                   what: str) -> tuple[Rows, Records]:
+        """Return the records of actors of the frame, and their rows; others are faults."""
+        records = logged.of(packet)
+        ids = records['id'].astype(np.int64)
+        rows, found = matched(numbers, ids)
+        for number in np.setdiff1d(ids, numbers).tolist() if len(found) < len(ids) else ():
+            # Sensors and the spectator are known, and no actors of frames.
+            if number not in self._table or self._table.get(number) is not None:
+                self._fault(number, what, 'an actor with a position')
+        return rows, records[found]
+
+    def _name_rivals(self, added: set[int], numbers: Rows) -> None:
+        """Add a fault for each new vehicle that has the role of the ego and is not the ego."""
+        egos = self._table.egos_of(numbers.tolist())
+        for number in egos[1:] if not added.isdisjoint(egos) else ():
+            actor = self._table.get(number)
+            assert actor is not None
+            self._fault(number, f'role name {actor.role!r} as actor {egos[0]}, which is the ego',
+                        f'one; -p carla9.ego:={number} selects it', RIVAL)
+
+
+def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Decoded:
+    """
+    Return a frame with the velocities that differences give, if the log has none.
+
+    The difference is that of the next and the last frame, or of one of these and this one.
+    """
+    is_unknown = np.isnan(now.kinematics[:, 7:10]).any(axis=1) \
+        & np.isfinite(now.kinematics[:, 0:7]).all(axis=1)
+    if not is_unknown.any():
+        return now.decoded
+    rows = np.flatnonzero(is_unknown)
+    time_s = now.decoded.frame.game_time
+    poses = now.kinematics[rows, 0:7]
+    begin, end = poses.copy(), poses.copy()
+    begin_s, end_s = np.full((2, len(rows)), time_s)
+    for other, ends, times in ((last, begin, begin_s), (following, end, end_s)):
+        if other is None:
+            continue
+        step_s = abs(time_s - other.decoded.frame.game_time)
+        mine, others = matched(now.serials[rows], other.serials)
+        distances = np.linalg.norm(
+            other.kinematics[others, 0:3] - poses[mine, 0:3], axis=1)
+        # NaN compares false.
+        is_near = (distances <= _MAX_SPEED * step_s) & (0.0 < step_s <= _MAX_STEP_S)
+        ends[mine[is_near]] = other.kinematics[others[is_near], 0:7]
+        times[mine[is_near]] = other.decoded.frame.game_time
+    elapsed_s = end_s - begin_s
+    elapsed_s[elapsed_s <= 0.0] = math.nan
+    kinematics = now.kinematics.copy()
+    kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
+    kinematics[rows, 10:13] = rotation_vectors(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
+    frame = now.decoded.frame
+    derived = np.zeros(len(kinematics), np.uint8) if frame.derived is None \
+        else frame.derived.copy()
+    derived[rows[np.isfinite(kinematics[rows, 7])]] |= DERIVED_VELOCITY
+    return replace(now.decoded, frame=replace(frame, kinematics=kinematics, derived=derived))
+
+
+class _LogFrames(FrameDecoder):
+
+    def __init__(self, unknown: set[int]) -> None:
+        self._unknown = unknown
+
+    @property
+    def unknown_members(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(f'packet {packet}' for packet in self._unknown)
+
+
+class LogRecording(ResumableFile):
+    """A log as a recording, in constant memory."""
+
+    def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
+        self._file: BinaryIO = open_positioned(path)
+        # Read here: a parameter that was not read yet counts as unused.
+        self._ego, self._static = own.ego, own.static
+        with closed_on_failure(self._file):
+            self._log = LogFile(self._file, path, max_bytes)
+        super().__init__(path, f'recorder log of CARLA, {self._log.town}', 'carla9')
+
+    def new_decoder(self) -> PayloadDecoder:
+        """Return what stands for a decoder, and names unknown packets."""
+        return _LogFrames(self._log.unknown)
+
+    def read_on(self, begin: int, state: tuple[Place, LogHistory] | None) -> Iterator[FrameLike]:
+        """Yield the frames; ``state`` is the place of the first one, and what is before it."""
+        place, history = state or (None, LogHistory(WorldActors(
+            self._ego, with_level=self._static)))
+        return LogDecoder(self._log.date, history).frames(self._noted(begin, place, history))
+
+    def _noted(self, begin: int, place: Place | None,
+               history: LogHistory) -> Iterator[LoggedFrame | DecodeError]:
+        for number, item in enumerate(self._log.frames(place), begin):
+            if isinstance(item, LoggedFrame):
+                self.checkpoint(number, (item.place, history))
+            yield item
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+def open_log(path: str, options: ReadOptions) -> LogRecording:
+    return LogRecording(path, options.settings.of(Carla9Parameters), options.limits.n_bytes)
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file begins as a recorder log does."""
+    with path.open('rb') as file:
+        head = file.read(_MAGIC_AT + len(MAGIC))[_MAGIC_AT:]
+    return bool(head) and MAGIC.startswith(head)
+
+
+def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+    """Copy a log up to its last complete frame; return their number and what is lost, if any."""
+    n_frames, end, lost = 0, cut.seek(0, os.SEEK_END), ''
+    try:
+        for item in LogFile(cut, name, ReadOptions().limits.n_bytes).frames():
+            n_frames += isinstance(item, LoggedFrame)
+    except TruncatedError as error:
+        n_frames, end, lost = error.n_frames, error.end, error.lost
+    if not n_frames:
+        raise TrajectoryFormatError(name, 'no complete frame', 'at least one')
+    copy_beginning(cut, target, end)
+    return n_frames, lost
