@@ -26,14 +26,13 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import nearest, NODE, Value
+from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.ros.rclpy_inside import given_parameters
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     schema_of,
     SimulatorWarning,
-    unused_parameters,
     with_config_file,
 )
 from state_sensor_ros.topics.topic import Qos
@@ -53,8 +52,8 @@ class NodeParameters:
     The fields of :class:`Settings`, those of all simulators, and ``actor_qos.*``, of ``node``.
 
     A change is checked before it is set, and takes effect after it is set: in between, another
-    callback of the node may refuse it. Two names of one parameter always have one value. A change
-    that leaves a parameter without effect is logged.
+    callback of the node may refuse it. Two names of one parameter always have one value. What
+    another parameter switches off is logged once.
     """
 
     def __init__(self, node: Node, on_change: Callable[[Settings], None]) -> None:
@@ -72,10 +71,8 @@ class NodeParameters:
         explicit = {name: value for name, value in given.items() if value is not None}
         # Explicit parameters take precedence over the simulator's own configuration.
         self.settings = checked_settings(with_config_file(explicit), with_added=True)
-        # Names by which parameters were set, at start or since, and by the change under way.
-        self._set, self._requested = set(explicit), set[str]()
-        self._logged: list[str] = []
-        self.warnings += self._new_warnings()
+        self._without_effect = list(without_effect(self.settings))
+        self.warnings += self._without_effect
         for name in self._names:
             self._declare(name, schema)
         self.actor_qos = self._declare_actor_qos()
@@ -138,13 +135,13 @@ class NodeParameters:
         Implied changes are added: other names of the same parameters, and what a new source brings
         with it, such as its usual port.
         """
-        self._requested = {each.name for each in parameters} & set(self._names)
+        requested = {each.name for each in parameters}
         implied: dict[str, object] = {}
         # A wrong value is refused by the check, which gives the reason.
         with suppress(ConfigError):
             before, after = map(self._values, (self.settings, self._settings_with(parameters)))
             implied = {name: value for name, value in after.items()
-                       if value != before[name] or name in self._requested}
+                       if value != before[name] or name in requested}
         changed = [each for each in parameters if each.name not in implied]
         changed += [Parameter(name, value=_plain(value)) for name, value in implied.items()]
         return [_of_type(each, self._node.describe_parameter(each.name).type)
@@ -165,23 +162,15 @@ class NodeParameters:
         settings = self._settings_with(parameters)
         if settings != self.settings:
             self.settings = settings
-            self._set |= self._requested
             self._on_change(settings)
-            for line in self._new_warnings():
-                self._node.get_logger().warning(line)
+            before, self._without_effect = self._without_effect, list(without_effect(settings))
+            for line in self._without_effect:
+                if line not in before:
+                    self._node.get_logger().warning(line)
 
     def _values(self, settings: Settings) -> dict[str, Value]:
         schema = schema_of(settings.source, with_added=True)
         return {name: schema.value_of(settings, name) for name in self._names}
-
-    def _new_warnings(self) -> list[str]:
-        """Return the lines about parameters without effect that are new since the last call."""
-        settings, before = self.settings, self._logged
-        schema = schema_of(settings.source, with_added=True)
-        self._logged = list(_without_effect(settings, schema, [
-            name for name in self._names if name in self._set
-            and schema.value_of(settings, name) != schema.find(name).default]))
-        return [line for line in self._logged if line not in before]
 
     def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
         values = {each.name: _plain(each.value) for each in parameters
@@ -190,17 +179,18 @@ class NodeParameters:
             else self.settings
 
 
-def _without_effect(settings: Settings, schema: ParameterTable,
-                    changed: Sequence[str]) -> Iterator[str]:
-    unused = unused_parameters(
-        [name for name in changed if schema.find(name).rule.used_by != NODE],
-        settings.source, with_added=True)
+def without_effect(settings: Settings) -> Iterator[str]:
+    """Yield a line for each parameter that another one switches off."""
+    for name, is_on, switch, is_off in (
+            ('debug_drawing', settings.debug_drawing, 'include_obb', not settings.include_obb),
+            ('wheel_tf', settings.wheel_tf, 'tf', settings.tf == 'none')):
+        if is_on and is_off:
+            yield f'{name} has no effect: {switch} is {"none" if switch == "tf" else "false"}'
+    schema, used = schema_of(settings.source, with_added=True), perception_used(settings)
+    unused = [name for name in PERCEPTION if name not in used
+              and schema.value_of(settings, name) != schema.find(name).default]
     if unused:
-        yield f'source {settings.source} does not use the parameters {", ".join(unused)}'
-    used = perception_used(settings)
-    without_output = [name for name in changed if name in PERCEPTION and name not in used]
-    if without_output:
-        yield f'no output uses the parameters {", ".join(without_output)}'
+        yield f'no output uses the parameters {", ".join(unused)}'
 
 
 def _of_type(parameter: Parameter, code: int) -> Parameter:
@@ -236,7 +226,7 @@ def _plain(value: object) -> object:
 
 
 def _check_dynamic(now: Settings, new: Settings) -> None:
-    """Refuse a change of parameters that are fixed while configured, or that are not used."""
+    """Refuse a change of parameters that are fixed while configured."""
     schema = schema_of(now.source, with_added=True)
     changed = [name for name in schema.names
                if schema.value_of(now, name) != schema.value_of(new, name)]
@@ -244,8 +234,6 @@ def _check_dynamic(now: Settings, new: Settings) -> None:
         if not schema.find(name).rule.dynamic:
             raise ConfigError(name, 'a change while the node is configured',
                               'none: clean the node up first, or restart it with the new value')
-    for name in unused_parameters(changed, now.source, with_added=True):
-        raise ConfigError(name, 'a change', f'none: source {now.source} does not use it')
 
 
 def _descriptor(name: str, schema: ParameterTable) -> ParameterDescriptor:

@@ -8,8 +8,7 @@
 # language governing permissions and limitations under the License.
 """What stops the ego on each simulator: stopped processes, clocks, rivals, floods, resets."""
 
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import suppress
 import json
 import math
 import os
@@ -27,9 +26,7 @@ from commands_rig import (
     driven,
     FAST,
     is_brake,
-    message_of,
     obeyed,
-    Obeying,
     pedals,
     Stack,
     twist,
@@ -115,71 +112,6 @@ def follow_a_speed(driven):
     driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
                                and driven.stack.sent[-1].brake == 1.0, what='a stand')
     driven.drive()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize('fault', ['no pose', 'the same again'])
-def test_followed_speed_ends_without_new_frames_of_the_ego(domain, listener, fault):
-    """Frames go on, and commands."""
-    with obeyed('carla9 ackermann', domain, listener, stale_after=0.5) as driven:
-        follow_a_speed(driven)
-        scene = driven.obeying.server.world.scene
-        advance, seen = scene.advance, []
-
-        def spoiled(elapsed_s):
-            frame = advance(elapsed_s)
-            seen.append(frame)
-            if fault == 'the same again':
-                return seen[0]
-            numbers = frame.numbers.copy()
-            numbers[[body.name for body in frame.bodies].index(scene.ego)] = math.nan
-            return replace(frame, numbers=numbers)
-
-        scene.advance = spoiled
-        driven.stack.publish_until(driven.command, lambda: driven.stack.sent[-1].brake == 1.0
-                                   and driven.pedals[-1].brake == 1.0, what='the brake')
-        driven.stack.publish_until(
-            driven.command, lambda: driven.stack.status().get('state') == 'stale')
-        n_sent = len(driven.stack.sent)
-        driven.stack.publish_until(driven.command, lambda: len(driven.stack.sent) > n_sent + 2)
-        assert all(each.brake == 1.0 for each in driven.stack.sent[n_sent:])
-        scene.advance = advance
-        driven.drive()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize('name', ['ackermann', 'autoware'])
-def test_followed_speed_is_the_bound_of_any_acceleration(domain, listener, name):
-    def command(speed):
-        if name == 'ackermann':
-            return message_of('ackermann_msgs/AckermannDriveStamped', drive__speed=speed,
-                              drive__acceleration=1e30)
-        return message_of('autoware_control_msgs/Control', longitudinal__velocity=speed,
-                          longitudinal__acceleration=1e30,
-                          longitudinal__is_defined_acceleration=True)
-
-    # Steps of one length; the gear is drive, as no publisher says otherwise.
-    limits = {'control.max_speed': 6.0, 'carla9.tick': True, 'control.timeout': 20.0}
-    with ExitStack() as stack:
-        Obeying('carla9 ackermann', domain, stack, control_input=name, **limits)
-        odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
-        sender = Stack(listener, '/control/command/control_cmd' if name == 'autoware'
-                       else '/state_sensor/command_ackermann', command(0.0)).matched()
-        sent = sender.sent
-        listener.until(lambda: odometry, what='the ego')
-
-        def speeds(begin):
-            return [each.twist.twist.linear.x for each in odometry[begin:]]
-
-        sender.publish_until(command(0.0), lambda: speeds(-1)[0] < 0.05 and sent[-1:]
-                             and sent[-1].brake == 1.0, what='a stand')
-        # On a loaded machine the node sees the speed late; test_speed_controller.py has the exact
-        # excess. From 1 m/s above the largest speed on, the pedals brake.
-        for wanted, least in ((5.0, 4.5), (1e30, 5.5)):
-            n_frames = len(odometry)
-            sender.publish_until(command(wanted), lambda n=n_frames: len(odometry) > n + 150)
-            assert least < max(speeds(n_frames)) < 7.5
-        assert any(math.isnan(each.throttle) for each in sent)
 
 
 @pytest.mark.thorough

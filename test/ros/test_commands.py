@@ -115,20 +115,6 @@ def test_silence_brakes_to_a_stop_and_is_named(domain, listener):
         assert node.log.count('the ego brakes') == n_lines
 
 
-def test_time_out_is_a_parameter(domain, listener):
-    published_s = []
-
-    def drive():
-        published_s.append(time.monotonic())
-        return DRIVE
-
-    with driven(domain, **{'control.timeout': 3.0, **LATE}) as (peer, _):
-        stack = Stack(listener).matched()
-        stack.publish_until(drive, lambda: controls(peer) and not is_brake(controls(peer)[-1]))
-        listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
-        assert time.monotonic() - published_s[-1] > 3.0
-
-
 def test_wrong_command_is_refused_and_counted(domain, listener):
     with driven(domain) as (peer, node):
         stack = Stack(listener).matched()
@@ -156,25 +142,6 @@ def test_wrong_command_is_refused_and_counted(domain, listener):
         # Lines of one kind are throttled.
         line = 'a command on ~/command is refused: throttle: found nan; expected 0 to 1'
         listener.until(lambda: line in node.log, what='the line of the log')
-
-
-def test_numbers_of_a_twist(domain, listener):
-    with driven(domain, control_input='twist', **{'control.max_steering_angle': 0.5}) as (peer, _):
-        stack = Stack(listener, VELOCITY, twist(0)).matched()
-        n_refused = 0
-        for number in (math.nan, math.inf, -math.inf):
-            for wrong in (twist(number), twist(1.0, number)):
-                stack.publish_until(wrong, lambda n=n_refused: int(
-                    stack.status().get('commands refused', 0)) > n)
-                n_refused = int(stack.status()['commands refused'])
-        assert not controls(peer)
-        # Far beyond what the wheel may do: a part of the full lock. The wheel is straight until
-        # there is a speed.
-        stack.publish_until(twist(1.0, 1e6), lambda: stack.sent and controls(peer)
-                            and stack.sent[-1].steer and controls(peer)[-1]['right_amount'])
-        assert stack.sent[-1].steering_angle == 0.5
-        assert stack.sent[-1].steer == pytest.approx(0.5 / 1.2217)
-        assert controls(peer)[-1]['right_amount'] == pytest.approx(-0.5 / 1.2217)
 
 
 def test_node_ends_in_time_while_the_simulator_does_not_reply(domain, listener):

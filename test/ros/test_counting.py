@@ -11,16 +11,14 @@
 from contextlib import suppress
 import itertools
 import struct
-import threading
 
-from budgets import each_once, one_of, tries
+from budgets import each_once
 import pytest
 from rig import (
     arrayed,
     check_counters_never_decrease,
     frame,
     framed,
-    Managed,
     packet,
     ScriptedSimulator,
     state,
@@ -28,7 +26,6 @@ from rig import (
 )
 import scripted_simulator
 
-NAN = float('nan')
 MAX_FRAME_BYTES = 10_000
 
 
@@ -42,112 +39,10 @@ def counted(published=0, skipped=0, dropped=0):
     return {'published': published, 'skipped': skipped, 'dropped': dropped}
 
 
-def without(content, key):
-    return {name: value for name, value in content.items() if name != key}
-
-
-# One element of an array that is no frame; `None` stands for one that is.
-# One that is no object, or no JSON, costs its whole payload.
-BAD_ELEMENTS = {
-    'no frame': lambda _: b'{}', 'wrong type': lambda rig: rig.content(frame=3),
-    'wrong list': lambda rig: rig.content(frame={'vehicles': 7}),
-    'text with brackets': lambda _: b'{"frame": "]}, {[ \\" ]"}',
-    'no game_time': lambda rig: without(rig.content(), 'game_time'),
-    'late clock': lambda rig: rig.content(game_time=1e300)}
-
-
-def test_a_bad_frame_in_an_array_takes_no_other_with_it(bench):
-    rig = bench(overflow='block')
-    rig.connect()
-    before = rig.wait_until_counted()
-    expected = []
-
-    def good(number=10.0):
-        expected.append(rig.n_sent + 1)
-        return rig.content(state('ego_car', velocity=(number, 0.0, 0.0)))
-
-    n_bad = 0
-    # Without a bad element; with one at each place; with NaN beside it, which is not JSON.
-    for make_bad, i_bad, number in [
-            (None, 5, 1.0), (None, 5, NAN),
-            *((bad, i_bad, number) for bad in BAD_ELEMENTS.values()
-              for i_bad, number in ((2, 1.0), (0, NAN), (2, NAN), (4, NAN)))]:
-        elements = [make_bad(rig) if i == i_bad else good(number if i == 1 else 10.0)
-                    for i in range(5)]
-        n_bad += make_bad is not None
-        rig.send_packet(arrayed(*elements, game_time=NAN), len(elements))
-        rig.listener.spin(0.01)
-    values = rig.wait_until_counted()
-    assert difference(before, values) == counted(len(expected), n_bad), rig.node.log
-    assert (values['samples missed'], values['frames repeated']) == ('0', '0')
-    rig.listener.until(lambda: rig.frames[-1].sample_count == expected[-1])
-    assert set(expected) <= {each.sample_count for each in rig.frames}
-    rig.finish()
-
-
-def test_each_frame_of_an_array_is_one_of_the_counted(bench):
-    """Faults of single actors, repeated frames and gaps count for frames of arrays as well."""
-    rig = bench(overflow='block')
-    rig.connect()
-    before = rig.wait_until_counted()
-    frames = [rig.content(state('good'), state('bad')), rig.content(state('twin'), state('twin')),
-              rig.content(state('lost')), rig.content()]
-    frames[0]['frame']['vehicles'][1]['state']['odometry']['pose']['position']['x'] = 'far away'
-    frames[2]['frame']['vehicles'][0]['state']['odometry']['pose']['position']['z'] = None
-    repeated = {**frames[3], 'sample_count': frames[3]['sample_count'] + 1}
-    rig.n_sent += 3  # one of them was the repeated frame
-    frames += [repeated, rig.content(), rig.content(weather='rain')]
-    rig.send_packet(arrayed(*frames), len(frames))
-    values = rig.wait_until_counted()
-    assert difference(before, values) == counted(len(frames))
-    for key, n in (('actors dropped', 1), ('duplicate names', 1), ('unusable poses', 1),
-                   ('frames repeated', 1), ('samples missed', 2), ('simulator restarts', 0)):
-        assert values[key] == str(n), key
-    # A clock that goes back inside an array is one restart.
-    rig.send_packet(arrayed(rig.content(), frame(0), frame(1)), 3)
-    assert rig.wait_until_counted()['simulator restarts'] == '1'
-    rig.finish()
-
-
 def vehicles(content, change):
     """Change the first vehicle of a frame."""
     change(content['frame']['vehicles'][0]['state'])
     return content
-
-
-# By name: what makes a frame whose content is faulty, and whether it is published.
-CONTENTS = {
-    'not UTF-8': (lambda rig: b'{"frame": "\xff"}', False),
-    'wrong shape': (lambda rig: b'{"frame": 3}', False),
-    'wrong type': (lambda rig: rig.content(frame='late'), False),
-    'one bad actor': (lambda rig: vehicles(
-        rig.content(state('bad'), state('good')), lambda own: own.update(odometry=7)), True),
-    'unknown members': (lambda rig: rig.content(weather='rain'), True),
-    'duplicate names': (lambda rig: rig.content(state('twin'), state('twin')), True),
-    'null pose': (lambda rig: vehicles(
-        rig.content(), lambda own: own['odometry']['pose'].update(orientation=None)), True)}
-
-
-def test_sum_holds_in_every_fault_of_content(bench):
-    rig = bench(overflow='block')
-    rig.connect()
-    before = rig.wait_until_counted()
-    for name, (make, is_published) in CONTENTS.items():
-        rig.send_packet(packet(make(rig)))
-        rig.send_packet(arrayed(rig.content(), make(rig)), 2)
-        rig.send_packet(arrayed(rig.content(), make(rig), rig.content()), 3)
-        values = rig.wait_until_counted()
-        n_skipped = 0 if is_published else 3
-        assert difference(before, values) == counted(6 - n_skipped, n_skipped), name
-        before = values
-    assert before['samples missed'] == '0'
-    assert before['reconnects'] == '0'
-    # What is no JSON, and an array with it, is one payload.
-    for text in (b'', b'not json', arrayed(rig.content(), b'not json')[16:]):
-        rig.send_packet(packet(text))
-    assert difference(before, rig.wait_until_counted()) == counted(0, 3)
-    check_counters_never_decrease(rig.diagnostics)
-    rig.finish()
 
 
 def cut(data):
@@ -249,78 +144,6 @@ def test_what_the_queue_drops_is_not_missed_and_what_the_simulator_leaves_out_is
     rig.listener.until(lambda: rig.frames[-1].sample_count == rig.n_sent)
     order = [each.sample_count for each in rig.frames]
     assert order == sorted(order)
-    rig.finish()
-
-
-class Feed:
-    """
-    A simulator whose samples go on whether or not the node is connected.
-
-    :param n_each: frames of an array in each second packet.
-    """
-
-    def __init__(self, simulator, n_each=3):
-        self._simulator, self._n_each = simulator, n_each
-        self._numbers = itertools.count()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self):
-        server = self._simulator._server
-        server.settimeout(0.0)
-        for i in itertools.count():
-            n = self._n_each if i % 2 else 1
-            contents = [frame(next(self._numbers)) for _ in range(n)]
-            with suppress(BlockingIOError):
-                self._simulator.accept()
-            # Not connected yet, or not any more: these samples are not received.
-            if self._simulator.connection is not None:
-                with suppress(OSError):
-                    self._simulator.send(packet(contents[0]) if n == 1 else arrayed(*contents))
-            if self._ended.wait(0.005):
-                return
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._ended.set()
-        self._thread.join()
-
-
-@pytest.mark.parametrize('parameters', one_of([
-    {'queue_size': 1, 'debug_drawing': True}, {}, {'overflow': 'block', 'queue_size': 1}]))
-def test_counters_go_on_over_transitions_while_frames_flow(bench, simulator, parameters):
-    rig = bench(**parameters)
-    managed = Managed(rig.listener)
-    with Feed(simulator):
-        rig.listener.until(lambda: rig.frames, what='a first frame')
-        for _ in range(tries(2)):
-            n_reports = len(rig.diagnostics)
-            rig.listener.until(lambda n=n_reports: len(rig.diagnostics) >= n + 2)
-            assert managed.request('deactivate')
-            n_frames = len(rig.frames)
-            rig.listener.until(lambda: 'frames received' not in statuses(rig.diagnostics)[-1],
-                               what='a report while inactive')
-            n_frames = len(rig.frames)
-            assert managed.request('activate')
-            rig.listener.until(lambda n=n_frames: len(rig.frames) > n + 50,
-                               what='frames again')
-
-    def all_counted():
-        """Return the last report once no frame is in flight."""
-        values = statuses(rig.diagnostics)[-1]
-        n_counted = sum(int(values[f'frames {what}'])
-                        for what in ('published', 'skipped', 'dropped'))
-        return values if int(values['frames received']) == n_counted else None
-
-    n_reports = len(rig.diagnostics)
-    rig.listener.until(lambda: len(rig.diagnostics) >= n_reports + 2)
-    values = rig.listener.until(all_counted, what='a report that counts every frame')
-    assert int(values['frames published']) > 100
-    assert (values['samples missed'], values['reconnects']) == ('0', '0')
-    check_counters_never_decrease(rig.diagnostics)
     rig.finish()
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import threading
 
 import pytest
-from rig import arrayed, changed_program, check_counters_never_decrease, framed, state, statuses
+from rig import changed_program, check_counters_never_decrease, framed, state, statuses
 
 # By name: the function, and what replaces it; it fails for an actor of that name.
 DEFECTS = {
@@ -182,22 +182,6 @@ def test_an_exception_of_deferred_work_costs_no_frame(defective):
     assert 'RuntimeError: provoked' in values['last error']
     assert rig.node.end()[0] == 0
     assert 'Traceback' in rig.node.log
-
-
-def test_an_exception_of_splitting_costs_the_packet(defective):
-    rig = defective(('simulators.monodrive.decoder', 'Decoder', 'split', """
-    if args[0].startswith(b'['):
-        fail()
-    return original(self, *args, **options)
-"""))
-    rig.connect()
-    before = rig.wait_until_counted()
-    rig.send_packet(arrayed(rig.content(), rig.content()))
-    rig.send(3)
-    values = rig.wait_until_counted()
-    assert int(values['frames skipped']) == int(before['frames skipped']) + 1
-    assert int(values['internal errors']) == 1
-    assert rig.node.end()[0] == 0
 
 
 def test_an_exception_in_every_frame_stays_an_error(defective):

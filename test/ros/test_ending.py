@@ -13,15 +13,11 @@ import os
 import shutil
 import signal
 import socket
-import threading
-import time
 
 from budgets import AWAIT_S, one_of, tries
-from process_state import cpu_s
 import pytest
-from rig import arrayed, END_S, framed, NodeProcess, ScriptedSimulator, state, statuses
+from rig import END_S, framed, NodeProcess, ScriptedSimulator, state, statuses
 from slow_names import HOST, SlowNames
-from stopwatch import until
 from test_lifecycle import Managed, streaming  # noqa: F401
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -160,59 +156,3 @@ def test_ending_with_thousands_of_publishers(domain, listener, signum):
                        3 * AWAIT_S, 'two topics of each actor')
         check_end(node, signum)
         listener.until(lambda: emptied(markers), what='the array that empties displays')
-
-
-@pytest.fixture(scope='module')
-def frames_60000():
-    return arrayed(*({
-        'frame': [{'name': 'ego', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
-                   'tags': ['vehicle']}], 'game_time': 2.0 + i / 100, 'time': 1600000000,
-        'sample_count': i + 2} for i in range(60_000)))
-
-
-@pytest.mark.thorough
-@each_signal
-@pytest.mark.parametrize('work_s', [0.5, 0.0, 1.0])
-def test_ending_in_an_array_of_60000_frames(domain, frames_60000, signum, work_s):
-    """The node has worked on it for ``work_s``, or is done with it before that."""
-    with ScriptedSimulator() as simulator, NodeProcess(
-            domain, port=simulator.port, debug_drawing=True) as node:
-        simulator.accept()
-        simulator.send(framed(0))
-        with Sending(simulator, frames_60000) as sending:
-            sending.wait()
-            pid = node.process.pid
-            end_s = cpu_s(pid) + work_s
-            until(lambda: cpu_s(pid) >= end_s or is_idle(node), 'work on the packet')
-            check_end(node, signum)
-
-
-class Sending:
-    """Send a packet that is larger than all buffers, in a thread."""
-
-    def __init__(self, simulator, data):
-        self._thread = threading.Thread(target=self._send, args=(simulator, data), daemon=True)
-        self.is_sent = False
-
-    def _send(self, simulator, data):
-        simulator.send(data)
-        self.is_sent = True
-
-    def wait(self):
-        """Wait until the node has received nearly all of it."""
-        self._thread.join(AWAIT_S)
-        assert self.is_sent
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._thread.join(AWAIT_S)
-
-
-def is_idle(node):
-    """Return whether the node spends next to nothing for half a second."""
-    began_s = cpu_s(node.process.pid)
-    time.sleep(0.5)
-    return cpu_s(node.process.pid) - began_s < 0.05

@@ -9,16 +9,14 @@
 """The managed node: transitions in any order, many times, and the ends of the process."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
 
-from budgets import each_once, tries
+from budgets import tries
 from ports import free_port
-from process_state import handles
 import pytest
-from rig import END_S, framed, Managed, NodeProcess, ScriptedSimulator
+from rig import framed, Managed, NodeProcess, ScriptedSimulator
 
 N_ROUNDS = tries(8)
 
@@ -120,33 +118,6 @@ def test_lifecycle_while_the_simulator_is_away(domain, listener):
                         'cleanup'))
         code, _ = node.end()
         assert code == 0, node.log
-
-
-# The state of the node, and the transitions that it takes to it.
-STATES = {'unconfigured': (), 'inactive': ('configure',), 'active': ('configure', 'activate'),
-          'finalized': ('shutdown',)}
-
-
-@pytest.mark.parametrize(('signum', 'moment'), each_once(
-    (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), ('start', 'streaming', *STATES)))
-def test_lifecycle_signals_end_it(domain, listener, streaming, signum, moment):
-    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    port = streaming.port if moment == 'streaming' else free_port()
-    with NodeProcess(domain, is_new=moment == 'start', port=port,
-                     autostart=moment not in STATES) as node:
-        if moment == 'streaming':
-            listener.until(lambda: frames)
-        elif moment == 'start':
-            # The program first sets its handlers, that of SIGHUP last.
-            listener.until(lambda: handles(node.process.pid, signal.SIGHUP), what='a handler')
-        else:
-            managed = Managed(listener)
-            assert all(managed.request(step) for step in STATES[moment])
-            assert managed.state == moment
-        code, seconds = node.end(signum)
-        assert code == 0, node.log
-        assert seconds < END_S
-        assert 'Traceback' not in node.log
 
 
 THREADS_LEFT = """

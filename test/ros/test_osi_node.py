@@ -12,7 +12,7 @@ from budgets import one_of
 import osi_traces
 from ports import free_udp_port
 import pytest
-from rig import NodeProcess, Remote, statuses
+from rig import NodeProcess, statuses
 
 OWN = 'state_sensor_ros'
 
@@ -44,17 +44,13 @@ def test_osi_live_without_a_program_says_so(domain, listener):
 
 
 @pytest.mark.parametrize('name', one_of(['foreign.mcap', 'plain.osi']))
-def test_osi_trace_plays_and_is_steered(domain, listener, tmp_path, name):
+def test_osi_trace_plays(domain, listener, tmp_path, name):
     messages = osi_traces.drive(40)
     write = osi_traces.write_mcap if name.endswith('mcap') else osi_traces.write_plain
     path = write(tmp_path / name, messages)
     frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
     with NodeProcess(domain, source='file', trajectory_file=str(path), loop=True) as node:
-        remote = Remote(listener)
         listener.until(lambda: len(frames) > 3)
-        assert remote.set('playback.paused', True).successful
-        assert remote.set('playback.seek', 1.5).successful
-        listener.until(lambda: frames[-1].game_time == 1.5)
         assert node.end()[0] == 0
     # What only the first message has is there.
     assert [actor.name for actor in frames[-1].actors] == [

@@ -10,7 +10,6 @@
 """Parameters of the running node: described, refused with reasons, changed between two frames."""
 
 from array import array
-import json
 import math
 import re
 import shutil
@@ -24,7 +23,7 @@ from rcl_interfaces.msg import ParameterType, ParameterValue, SetParametersResul
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import get_parameter_value, Parameter, parameter_value_to_python
-from rig import frame, framed, Managed, NodeProcess, Remote, state
+from rig import framed, NodeProcess, Remote, state
 from wrong_values import other_value, SCHEMA, WRONG
 import yaml
 
@@ -67,10 +66,9 @@ def test_parameters_change_while_running_if_they_are_dynamic(remote):
     all_declared = [SCHEMA.find(name) for name in SCHEMA.names]
     results = remote.set_each([(each.name, other_value(each)) for each in all_declared])
     for declared, result in zip(all_declared, results, strict=True):
-        # The source uses no rate; other reasons come first where parameters depend on each other.
-        assert result.successful is (declared.rule.dynamic and declared.name != 'rate'), (
-            declared.name, result.reason)
-        assert result.successful or re.search('restart|does not use|; expected', result.reason)
+        # Other reasons come first where parameters depend on each other.
+        assert result.successful is declared.rule.dynamic, (declared.name, result.reason)
+        assert result.successful or re.search('restart|; expected', result.reason)
     assert 'restart' in remote.set('port', 9999).reason
 
 
@@ -148,8 +146,6 @@ def test_parameters_of_the_source_change_with_it(listener):
     ({'rate': 'fast'}, 'rate: found .fast.; expected a number'),
     ({'control_port': 8999}, 'desired_tags: found an empty list'),
     ({'config_file': '/nowhere/sensors.json'}, '/nowhere/sensors.json'),
-    ({'source': 'file', 'trajectory_file': str(SAMPLE), 'playback.seek': 5},
-     'playback.seek: found 5 at start; expected a change while it plays'),
     (['--params-file', str(SAMPLE)], 'found a file of 4.51 MB; expected parameters')]), ids=str)
 def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
     own = {'arguments': parameters} if isinstance(parameters, list) else parameters
@@ -310,31 +306,6 @@ def test_parameters_take_effect_while_the_simulator_is_silent(domain, listener, 
         drive.until(lambda: len(drive.drawn()) > 2, 'markers once more')
 
 
-@pytest.mark.parametrize('is_paused', one_of([True, False]))
-def test_parameters_take_effect_while_a_recording_is_held(domain, listener, tmp_path, is_paused):
-    path = tmp_path / 'drive.json'
-    path.write_text(json.dumps([frame(i) for i in range(40)]))
-    with NodeProcess(domain, source='file', trajectory_file=str(path), loop=is_paused,
-                     debug_drawing=True, autostart=False):
-        markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        remote, managed = Remote(listener), Managed(listener)
-        # Before the two seconds of the recording begin, both find each other: the node has found
-        # this reader, and the one before it.
-        listener.until(lambda: diagnostics, what='a report')
-        assert managed.request('configure')
-        listener.matched('/state_sensor/markers')
-        assert managed.request('activate')
-        listener.until(lambda: markers, what='markers')
-        if is_paused:
-            assert remote.set('playback.paused', True).successful
-        listener.until(lambda: diagnostics and diagnostics[-1].status[0].message
-                       == f'the recording is {"paused" if is_paused else "ended"}')
-        assert not deleted_all(markers)
-        assert remote.set('debug_drawing', False).successful
-        listener.until(lambda: deleted_all(markers), what='empty displays')
-
-
 def test_parameters_take_effect_only_where_every_callback_accepts_them(listener):
     node, refused, applied = listener.node, set(), []
     # rclpy calls the callback that was added last first: this one refuses after the node's own.
@@ -353,26 +324,14 @@ def test_parameters_take_effect_only_where_every_callback_accepts_them(listener)
 
 
 @pytest.mark.parametrize(('given', 'lines'), [
-    ({'source': 'file', 'trajectory_file': str(SAMPLE), 'overflow': 'block'}, [
-        'source file does not use the parameters overflow']),
+    ({'debug_drawing': True, 'include_obb': False}, [
+        'debug_drawing has no effect: include_obb is false']),
+    ({'wheel_tf': True, 'tf': 'none'}, ['wheel_tf has no effect: tf is none']),
     ({'outputs': ['vision'], 'perception.velocity_std': 0.5}, [
         'no output uses the parameters perception.velocity_std']),
     ({'outputs': ['vision'], 'perception.ghosts': 0.5, 'control.kp': 2.0}, [])])
-def test_parameters_that_are_not_used_are_named(listener, given, lines):
+def test_parameters_that_another_one_switches_off_are_named(listener, given, lines):
     node = Node('parameters', context=listener.node.context, parameter_overrides=[
         Parameter(name, value=value) for name, value in given.items()])
     assert NodeParameters(node, lambda settings: None).warnings == lines
     node.destroy_node()
-
-
-def test_parameters_that_another_source_does_not_use_are_logged_at_the_change(domain, listener):
-    with NodeProcess(domain, autostart=False, relay_port=3000, source='carla') as node:
-        remote = Remote(listener)
-        assert 'does not use' not in node.log
-        for source in ('osi', 'carla', 'monodrive'):
-            assert remote.set('source', source).successful
-        assert remote.set('rate', 2.0).successful
-        unused = [f'source {source} does not use the parameters {names}' for source, names in (
-            ('osi', 'relay_port'), ('monodrive', 'relay_port'), ('monodrive', 'rate, relay_port'))]
-        listener.until(lambda: node.log.count('does not use') >= len(unused), what='the lines')
-        assert re.findall('source .* does not use .*', node.log) == unused

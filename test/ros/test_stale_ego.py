@@ -8,39 +8,24 @@
 # language governing permissions and limitations under the License.
 """An ego that is not in new frames brakes, with each kind of input and each simulator."""
 
-from contextlib import contextmanager
 from itertools import count
 import math
-import os
-import signal
 
-from budgets import one_of
-from carla_server import town_server
-from carla_server.episode_settings import EpisodeSettings
-from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import (
     controls,
     driven,
     FAST,
     is_brake,
-    message_of,
     pedals,
-    RecordingWorld,
     Stack,
-    twist,
-    VELOCITY,
 )
-from paths import ROOT
-from process_state import children
-import pytest
-from rig import NodeProcess, Remote, statuses
+from rig import Remote, statuses
 from scripted_simulator import frame
 
 STALE_S = 0.5
 # One command counts for the whole test: what brakes is not its time-out.
 LONG = {'stale_after': STALE_S, 'control.timeout': 60.0, **FAST}
 OLD, ABSENT = 'its last new frame is', 'it is not in the frames'
-ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
 
 
 class Faults:
@@ -110,84 +95,3 @@ def test_pedals_of_monodrive(domain, listener):
         listener.until(lambda: controls(peer)[-1]['forward_amount'] == 0.25, what='commands')
         assert node.end()[0] == 0
         listener.until(lambda: is_brake(controls(peer)[-1]), what='the last brake')
-
-
-@pytest.mark.parametrize('is_synchronous', one_of([False, True]))
-def test_speeds_of_carla(domain, listener, monkeypatch, is_synchronous):
-    faults, original = Faults(), town_server.measurements_bytes
-    monkeypatch.setattr(town_server, 'measurements_bytes',
-                        lambda *args, **options: faults.spoiled(original(*args, **options)))
-    episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0, is_synchronous=is_synchronous)
-    with CarlaServer(CarlaOptions(rate=20.0, period_s=0.05, episode=episode)) as server, \
-            NodeProcess(domain, source='carla', port=server.port, control_input='twist',
-                        control_port=server.world_port, **LONG) as node:
-        stack = Stack(listener, VELOCITY, twist(0)).matched()
-        stack.publish_until(twist(12.0), lambda: stack.sent and stack.sent[-1].throttle)
-        for kind in ('damaged', 'repeated'):
-            faults.kind = kind
-            brakes_and_says(stack, node, OLD, lambda: server._control.brake == 1.0)
-            faults.kind = ''
-            listener.until(lambda: server._control.throttle > 0.0, what='the speed again')
-        assert 'Traceback' not in node.log
-
-
-@pytest.mark.thorough
-def test_speeds_of_carla9(domain, listener):
-    """Frames that repeat, and a process with the client library that is stopped."""
-    pytest.importorskip('carla')
-    with RecordingWorld(1) as server, NodeProcess(
-            domain, source='carla9', control_input='twist', **LONG,
-            **{'carla9.port': server.port}) as node:
-        stack = Stack(listener, VELOCITY, twist(0)).matched()
-        stack.publish_until(twist(12.0), lambda: stack.sent and stack.sent[-1].throttle)
-        step, server.world.step = server.world.step, lambda: None
-        brakes_and_says(stack, node, OLD, lambda: server.pedals[-1].brake == 1.0)
-        server.world.step = step
-        listener.until(lambda: server.pedals[-1].throttle > 0.0, what='the speed again')
-        [process] = children(node.process.pid, b'carla_process')
-        os.kill(process, signal.SIGSTOP)
-        try:
-            brakes_and_says(stack, node, OLD, lambda: stack.sent[-1].brake == 1.0)
-        finally:
-            os.kill(process, signal.SIGCONT)
-        listener.until(lambda: stack.sent[-1].throttle and server.pedals[-1].throttle > 0.0,
-                       what='the speed again')
-        assert node.end()[0] == 0
-        listener.until(lambda: server.pedals[-1].brake == 1.0, what='the last brake')
-        assert 'Traceback' not in node.log
-
-
-@contextmanager
-def sumo_node(domain, **parameters):
-    """Provide a node with a SUMO that it starts."""
-    pytest.importorskip('libsumo')
-    with NodeProcess(domain, source='sumo', control_input='ackermann', **LONG,
-                     **parameters) as node:
-        yield node
-        assert 'Traceback' not in node.log
-
-
-@pytest.mark.thorough
-def test_speeds_of_sumo(domain, listener):
-    config = str(ROOT / 'resource' / 'sumo' / 'grid.sumocfg')
-    with sumo_node(domain, **{'sumo.config': config, 'sumo.ego': 'ego'}) as node:
-        stack = Stack(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN)).matched()
-        stack.publish_until(message_of(ACKERMANN, drive__speed=8.0),
-                            lambda: stack.sent and stack.sent[-1].throttle)
-        # SUMO stands, which is no pause that the node knows of.
-        [sumo] = children(node.process.pid, b'sumo_process')
-        os.kill(sumo, signal.SIGSTOP)
-        try:
-            brakes_and_says(stack, node, OLD, lambda: stack.sent[-1].brake == 1.0)
-        finally:
-            os.kill(sumo, signal.SIGCONT)
-        listener.until(lambda: stack.sent[-1].throttle, what='the speed again')
-
-
-@pytest.mark.thorough
-def test_ego_that_does_not_exist_in_sumo(domain, listener):
-    with sumo_node(domain, **{'sumo.ego': 'nobody'}) as node:
-        stack = Stack(listener, '/state_sensor/command_ackermann', message_of(ACKERMANN)).matched()
-        stack.publish_until(message_of(ACKERMANN, drive__speed=8.0), lambda: stack.sent)
-        brakes_and_says(stack, node, ABSENT, lambda: stack.sent[-1].brake == 1.0)
-        assert all(each.throttle == 0.0 for each in stack.sent)
