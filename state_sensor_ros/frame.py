@@ -76,34 +76,6 @@ KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
 _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """
-    The optional parts of a frame that are used; decoding the others is skipped.
-
-    Names, kinds, tags, kinematics and the rows of lane states are always decoded.
-    """
-
-    boxes: bool = True
-    wheels: bool = True
-    inputs: bool = True
-    appearance: bool = True  # includes the names of boxes
-    lanes: bool = True
-
-    @classmethod
-    def of(cls, *, boxes: bool = False, wheels: bool = False, inputs: bool = False,
-           appearance: bool = False, lanes: bool = False) -> Needs:
-        """Return the need for these parts alone."""
-        return cls(boxes, wheels, inputs, appearance, lanes)
-
-    def __or__(self, other: Needs) -> Needs:
-        """Return the need for the parts of both."""
-        return Needs(self.boxes or other.boxes, self.wheels or other.wheels,
-                     self.inputs or other.inputs, self.appearance or other.appearance,
-                     self.lanes or other.lanes)
-
-
-EVERYTHING = Needs()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -281,6 +253,21 @@ def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int],
     return 'left' if (now[2] > last[2]) == is_along else 'right'
 
 
+@dataclass(slots=True, eq=False)
+class FutureFrame:
+    """The poses in a frame of a recording, and the next frame of the same run."""
+
+    game_time: float  # s
+    names: Texts  # N raw names
+    # (N, 7) float64, centers of the actors' boxes xyz (m) and orientations xyzw of the actors,
+    # global frame.
+    poses: Floats
+    are_usable: Bools  # (N,) bool
+    # None at the end of the run. It is set before the frames within a horizon before it are read,
+    # and does not change afterward.
+    following: FutureFrame | None = None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Frame(Columns):
     """
@@ -346,6 +333,10 @@ class Frame(Columns):
     indicators: npt.NDArray[np.int8] | None = actor(
         'i1', 'turn signals: INDICATORS_OFF, _LEFT, _RIGHT, _BOTH or _UNKNOWN', columns='',
         unknown=INDICATORS_UNKNOWN, part='turn signals')
+    # Whether a restart that was asked for precedes it.
+    is_behind_gap: bool = field(default=False, compare=False)
+    # Its poses and those that follow, of a recording that is read ahead.
+    upcoming: FutureFrame | None = field(default=None, compare=False)
     position_xyz = View[Floats]('kinematics', 0, 'x y z', 'position of the origin, global frame',
                                 'm')
     orientation_xyzw = View[Floats]('kinematics', 3, 'qx qy qz qw',

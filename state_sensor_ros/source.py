@@ -6,20 +6,83 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The interface of a source of packets, the times at which they are due, its health."""
+"""The interface of a reader of frames and of a live source, faults, due times, health."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 import threading
 import time
-from typing import Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable, TypeAlias
 
-from state_sensor_ros.errors import UnreachableError
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.errors import DecodeError, UnreachableError
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
+
+# Called with a kind, by which repetitions are throttled, and one line about what was found.
+Report: TypeAlias = Callable[[str, str], None]
+
+
+def ignore(*text: str) -> None:
+    """Report nowhere: a :data:`Report`, or another call with texts, without effect."""
+
+
+# Kinds of faults: an actor that is not in the frame, or has another id; a packet that is no frame;
+# a member that is not used, or that no format has; a person in a vehicle, who is not in the frame;
+# before the name of a type, actors whose class and size are assumed; a file that the recording
+# needs and does not contain; another actor that could be the ego.
+DROPPED, DUPLICATE, OTHER_ID, LOST = 'dropped', 'duplicate', 'other_id', 'payload'
+IGNORED, MEMBER = 'ignored', 'ignored_member'
+RIDER, UNDECLARED, MISSING, RIVAL = 'rider', 'undeclared_type_', 'missing_file', 'second_ego'
+_MAX_FAULTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One faulty actor, member or packet, ``error`` with its key path."""
+
+    kind: str
+    error: DecodeError
+    n: int = 1  # number of faults for which it stands
+    place: str = ''  # in the recording or stream, in words
+    index: int = 0  # number of its packet, from 0
+
+
+class Faults:
+    """
+    What was wrong with single actors and packets, in the order in which it was found.
+
+    The thread that reads frames adds; the one that uses them takes.
+
+    :ivar n_lost: number of packets that were no frames.
+    :ivar index: number of the packet that is read, from 0.
+    :ivar place: its place, in words.
+    :ivar on_lost: called after a packet that is no frame.
+    """
+
+    def __init__(self) -> None:
+        # Bounded: a program that never takes keeps the last ones.
+        self._new: deque[Fault] = deque(maxlen=_MAX_FAULTS)
+        self.n_lost = self.index = 0
+        self.place = ''
+        self.on_lost: Callable[[], None] = lambda: None
+
+    def add(self, kind: str, error: DecodeError, n: int = 1) -> None:
+        """Add a fault of the packet that is read; the arguments are those of :class:`Fault`."""
+        # A new error: the traceback of a raised one keeps the packet in memory.
+        self._new.append(Fault(kind, DecodeError(error.where, error.found, error.expected), n,
+                               self.place, self.index))
+        if kind == LOST:
+            self.n_lost += 1
+            self.index += 1
+            self.on_lost()
+
+    def take(self) -> tuple[Fault, ...]:
+        """Return the faults since the last call."""
+        return tuple(self._new.popleft() for _ in range(len(self._new)))
 
 # A longer time between two frames is a step of the clock and is not waited for.
 MAX_GAP_S = 10.0
@@ -126,6 +189,8 @@ class Health:
     state: SourceState = SourceState.CONNECTING
     n_bytes: int = 0  # n_bytes, n_packets: received
     n_packets: int = 0
+    # ``time.perf_counter_ns()`` at the receipt of the last packet, 0 if it is unknown.
+    arrived_ns: int = 0
     n_connects: int = 0  # successful ones
     n_protocol_errors: int = 0  # impossible lengths
     n_cut_packets: int = 0  # streams that ended within a packet
@@ -187,13 +252,31 @@ class Health:
         self.n_earlier_reconnects += earlier.n_reconnects
 
 
-class Source(Protocol):
-    """One stream of packets."""
+class FrameReader(Protocol):
+    """
+    Frames of a recording or a live stream.
+
+    ``faults`` what is wrong with single actors and packets; ``details`` whether boxes, wheels and
+    inputs are used, which may change between two frames.
+    """
+
+    details: bool
+
+    @property
+    def faults(self) -> Faults:
+        """Return what was found beside the frames."""
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the frames until the recording or the stream ends, or :meth:`close`."""
+
+    def close(self) -> None:
+        """Make :meth:`frames` end soon; may be called from any thread, and twice."""
+
+
+class Source(FrameReader, Protocol):
+    """A reader of a live stream: it ends only without a reconnect, or with :meth:`close`."""
 
     health: Health
-
-    def packets(self) -> Iterator[Packet]:
-        """Yield packets until the stream ends without a reconnect, or :meth:`close`."""
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -201,9 +284,6 @@ class Source(Protocol):
 
         :param settings: all parameters; those that are not dynamic are as before.
         """
-
-    def close(self) -> None:
-        """Make :meth:`packets` end soon; may be called from any thread, and twice."""
 
 
 @runtime_checkable

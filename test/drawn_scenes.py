@@ -67,10 +67,8 @@ def scene_of_file(path):
     """Return the scene of a recording."""
     builder = SceneBuilder('ego')
     with closing(open_any(str(path), ReadOptions())) as recording:
-        for recorded in recording.frames():
-            for decoded in recording.decoder.decode(
-                    recorded.packet.payload, game_time=recorded.packet.game_time):
-                builder.add(decoded.frame)
+        for each in recording.frames():
+            builder.add(each)
     return builder.finish()
 
 

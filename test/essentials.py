@@ -8,6 +8,6 @@
 # language governing permissions and limitations under the License.
 """The needs of a reader that uses no optional part of a frame."""
 
-from state_sensor_ros.frame import Needs
+from state_sensor_ros.payloads import Needs
 
 ESSENTIALS = Needs(boxes=False, wheels=False, inputs=False, appearance=False, lanes=False)

@@ -38,7 +38,7 @@ class Node:
         self.thread = threading.Thread(target=self._read, daemon=True)
 
     def _read(self):
-        for packet in self.relay.packets():
+        for packet in self.relay.frames():
             self.payloads.append(bytes(packet.payload))
             time.sleep(self.pause_s)
 

@@ -47,8 +47,7 @@ MAY_IMPORT = {
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi',
                  'simulators', 'simulators/monodrive', 'library', 'drawing', 'viewing', 'ros',
-                 'evaluation', 'emulator'},
-    'testing': {'control', 'pipeline', 'files', 'simulators', 'library', 'commands'}}
+                 'evaluation', 'emulator'}}
 # The package exports the names of the library; a frame is shown as a table by it.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},
                   'frame.py': {'library'}}

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import re
 import time
 
@@ -19,18 +18,19 @@ from state_sensor_ros.commands.reading import Warnings
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_writer import BagSink
 from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import Packet, PayloadDecoder
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.simulators.opening import with_map
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.state_frame import carried
 from state_sensor_ros.topics.transforms import encode_static_frames
 
 _TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 
 
-class BagOutput(BagSink):
+class BagOutput(BagSink, FrameWriter):
     """
     A bag with the topics that the node would publish.
 
@@ -38,17 +38,18 @@ class BagOutput(BagSink):
     :param storage: ``mcap`` or ``sqlite3``.
     :param simulator: simulator of the frames, a value of the parameter ``source``.
     :param options: options of the conversion or recording.
-    :ivar warnings: about the frames.
     :raises StateSensorError: if it cannot be written, or an option is out of its range.
     """
+
+    checks = True
 
     def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions) -> None:
         values = options.values
         settings = options.settings
         definitions = load_definitions()
-        self.warnings = Warnings(options.source)
-        self._settings = settings
-        self._pipeline: Pipeline | None = None
+        self._warnings = Warnings(options.source)
+        self._reader, self.n_frames = options.recording, 0
+        self.name_losses('a bag', carried())
         super().__init__(
             path, storage=storage, compression=values.get('compression') or 'zstd',
             overwrite=options.force, node_name=_node_name(
@@ -56,55 +57,36 @@ class BagOutput(BagSink):
         try:
             specific = with_map(find_simulator(simulator).topics(
                 settings, recording=options.recording), settings)
-            self._encoder = Encoder(settings, definitions, self.warnings.add, specific.encoders)
-            self.open(self._encoder.topics)
+            encoder = Encoder(settings, definitions, self._warnings.add, specific.encoders)
+            self.open(encoder.topics)
             static_frames = encode_static_frames(settings, definitions, specific.transforms)
             if static_frames is not None:
                 self.latch(*static_frames)
+            self._pipeline = Pipeline(settings, lambda settings: encoder, self,
+                                      report=self._warnings.add)
         except BaseException:
             self.abort()
             raise
 
-    def begin(self, decoder: PayloadDecoder) -> None:
-        """
-        Begin the pipeline into this bag.
+    @property
+    def remarks(self) -> list[str]:
+        """Return a line for each kind of warning about the frames."""
+        return self._warnings.lines()
 
-        :param decoder: decoder of the packets that are written.
+    def write(self, frame: Frame) -> None:
         """
-        self._pipeline = Pipeline(
-            self._settings, lambda settings: Codec(decoder, self._encoder), self,
-            report=self.warnings.add)
+        Process a frame.
 
-    def split(self, packet: Packet) -> Sequence[Packet]:
-        """Return a packet for each frame of ``packet``."""
-        assert self._pipeline is not None
-        return self._pipeline.split(packet)
-
-    def write(self, packet: Packet, place: str) -> Frame | None:
+        :param frame: SI, REP-103 axes.
         """
-        Process a packet.
-
-        :param packet: packet with one frame.
-        :param place: place of the packet, in words.
-        :returns: the last frame whose clock advanced; None if the packet was dropped.
-        """
-        pipeline = self._pipeline
-        assert pipeline is not None
-        self.warnings.place, counters = place, pipeline.counters
-        n_published, n_repeated = counters.n_published, counters.n_repeated
-        pipeline.process(packet, time.perf_counter_ns())
-        if counters.n_published == n_published or pipeline.snapshot is None:
-            return None
-        if counters.n_repeated > n_repeated:
-            self.warnings.add_repeated(counters.game_time)
-        frame = pipeline.snapshot.frame
-        self.warnings.losses.add(frame)
-        return frame
+        place = '' if self._reader is None else self._reader.faults.place
+        self._warnings.place = place or f'frame {self.n_frames}'
+        self._pipeline.process(frame, time.perf_counter_ns())
+        self.n_frames += 1
 
     def complete(self) -> None:
         """Write the messages that are held back, and complete the files."""
-        if self._pipeline is not None:
-            self._pipeline.finish()
+        self._pipeline.finish()
         super().complete()
 
 

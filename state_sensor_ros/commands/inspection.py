@@ -31,19 +31,21 @@ from state_sensor_ros.commands.reading import again
 from state_sensor_ros.errors import DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.jumps import UNITS
-from state_sensor_ros.library.frame_recording import MEMBER, PAYLOAD, Recording
-from state_sensor_ros.payloads import (
+from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.pipeline.checks import Checks
+from state_sensor_ros.pipeline.stamps import Stamper, Step
+from state_sensor_ros.source import (
     DROPPED,
     DUPLICATE,
     IGNORED,
+    LOST,
+    MEMBER,
     MISSING,
     OTHER_ID,
     RIDER,
     RIVAL,
     UNDECLARED,
 )
-from state_sensor_ros.pipeline.checks import Checks
-from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.texts import counted, figure, shortened
 
 # Bounds the memory if each frame has new names: actors that are described, and those counted.
@@ -54,7 +56,7 @@ _CHECK_PERIOD = 20
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are not frames'
 _FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
-           OTHER_ID: 'ids that are not kept', PAYLOAD: NO_FRAME, IGNORED: 'members ignored',
+           OTHER_ID: 'ids that are not kept', LOST: NO_FRAME, IGNORED: 'members ignored',
            RIDER: 'people in vehicles dropped',
            RIVAL: 'more vehicles with the role of the ego', MISSING: 'files not found',
            MEMBER: 'unknown members'}
@@ -331,7 +333,7 @@ class Inspector:
     def _no_frame(self) -> TrajectoryFormatError | None:
         """Return the error of the first payload that is not a frame, None without one."""
         for fault in self._recording.faults:
-            if fault.kind == PAYLOAD and fault.error is not None:
+            if fault.kind == LOST and fault.error is not None:
                 return TrajectoryFormatError(
                     f'{self._recording.name}: {_numbered(fault.place, fault.index)}: '
                     f'{fault.error.where}', fault.error.found, fault.error.expected)

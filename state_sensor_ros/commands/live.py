@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import replace
 import math
 import threading
 import time
@@ -21,17 +20,19 @@ from state_sensor_ros.commands.format_options import open_input, refuse_unused
 from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.parameter_values import settings_of
 from state_sensor_ros.commands.printing import waiting_named
-from state_sensor_ros.errors import failed_stream, TruncatedError
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
-from state_sensor_ros.payloads import Packet, PayloadDecoder
+from state_sensor_ros.errors import failed_stream, TransportError, TruncatedError
+from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator
-from state_sensor_ros.source import Source
+from state_sensor_ros.source import Faults, Source
 
 # Options of every run that reads a live stream.
 LIVE_OPTIONS = frozenset(('source', 'host', 'port', 'frames', 'seconds'))
 # Failures of one reason, without a new frame between them, that end a command.
 _MAX_FAILURES = 3
+# Pause between two attempts at the only connection, s.
+_RETRY_S = 0.1
 
 
 def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
@@ -40,114 +41,116 @@ def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
     refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses)
 
 
-class LiveStream:
-    """A source and the decoder of its packets."""
+class LiveRecording:
+    """
+    The next frames of a live stream, with the interface of a recording; read once.
 
-    # until_s: steady time at which the stream is to end, inf for never; the first packet sets it
-    # anew.
-    # missing: description of a stream without a frame.
+    :param ends: whether they end with the connection; otherwise it is made again.
+    :param own: parameters that an option sets.
+    :ivar notes: lines about what was found beside the frames, by kind.
+    """
 
-    def __init__(self, args: argparse.Namespace, *, ends: bool,
-                 own: Mapping[str, object] | None = None) -> None:
+    format_name, unit = 'stream', 'frame'
+
+    def __init__(self, args: argparse.Namespace, interruption: Interruption, *,
+                 ends: bool = False, own: Mapping[str, object] | None = None) -> None:
         # A simulator may send the selected actors only.
         others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
                   if (value := getattr(args, name, None)) not in (None, [])}
         self.settings = settings = settings_of(args, is_live=True, own={
             **(own or {}), **others})
-        self.simulator = find_simulator(settings.source)
-        self.where = self.simulator.address(settings)
+        simulator = find_simulator(settings.source)
+        self.name, self.simulator = simulator.address(settings), simulator.name
         self.notes: dict[str, str] = {}
-        self.source: Source = self.simulator.open_source(
+        self.source: Source = simulator.open_source(
             settings, self.notes.__setitem__, reconnect=not ends)
         self.source.health.failures.limit = _MAX_FAILURES
-        self.decoder: PayloadDecoder = self.simulator.new_decoder(settings)
-        is_unpaced = not settings.rate and 'rate' in self.simulator.uses
+        is_unpaced = not settings.rate and 'rate' in simulator.uses
         self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
         self._seconds = math.inf if args.seconds is None or is_unpaced else args.seconds
-        self.until_s = time.monotonic() + self._seconds
-        self.missing = 'no frame received' + (
-            '' if self._seconds == math.inf else f' in {self._seconds:g} s')
-        self._has_begun = False
-
-    def continue_from(self, before: LiveStream) -> None:
-        """End when an earlier stream would have ended."""
-        self.until_s, self._has_begun = before.until_s, before._has_begun
-
-    def packets(self) -> Iterator[Packet]:
-        """Yield the packets; those of an unpaced simulator up to the simulated end."""
-        begin_s = math.nan
-        for packet in self.source.packets():
-            if not self._has_begun:
-                self._has_begun = True
-                self.until_s = time.monotonic() + self._seconds
-            if packet.decoded is not None:
-                time_s = packet.game_time
-                begin_s = time_s if math.isnan(begin_s) else begin_s
-                # Tolerance of half a nanosecond: multiples of a step are rounded.
-                if time_s >= begin_s + self._simulated_s - 5e-10:
-                    self.source.close()
-                    return
-            yield packet
-
-
-class LiveRecording:
-    """The next frames of a live stream, with the interface of a recording; read once."""
-
-    format_name = 'stream'
-    unit = 'frame'
-
-    def __init__(self, args: argparse.Namespace, interruption: Interruption) -> None:
-        self._stream = LiveStream(args, ends=False)
-        self.settings = self._stream.settings
-        self.name = self._stream.where
-        self.simulator = self._stream.simulator.name
-        self.decoder = self._stream.decoder
+        # Steady time at which the stream is to end; the first frame sets it anew.
+        self._until_s = time.monotonic() + self._seconds
         self.cut: TruncatedError | None = None
         self.total: int | None = args.frames
-        self._n_frames = 0
+        self.position, self.is_timed = 0, False
         self._is_quiet: bool = args.quiet
+        self._is_over = threading.Event()
         self._interruption = interruption
         interruption.unblock_errors()
         interruption.is_endless = args.frames is None and args.seconds is None
         interruption.describe(lambda: '', self.close)
 
-    def new_decoder(self) -> PayloadDecoder:
-        return self.decoder
+    @property
+    def faults(self) -> Faults:
+        """Return those of the source."""
+        return self.source.faults
 
-    def frames(self) -> Iterator[RecordedFrame]:
+    @property
+    def details(self) -> bool:
+        """Return whether boxes, wheels and inputs are used."""
+        return self.source.details
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self.source.details = details
+
+    def mark(self) -> None:
+        """Return None: it is read once."""
+
+    def frames(self, mark: None = None) -> Iterator[Frame]:
         """Yield frames until the end that the options set."""
-        is_over = threading.Event()
-        if self._stream.until_s < math.inf:
-            threading.Thread(target=self._close_in_time, args=(is_over,), daemon=True).start()
-        health = self._stream.source.health
+        if self._until_s < math.inf:
+            threading.Thread(target=self._close_in_time, daemon=True).start()
+        health, begin_s = self.source.health, math.nan
         try:
-            with waiting_named(self.name, lambda: self._n_frames > 0, lambda: health.reason,
+            with waiting_named(self.name, lambda: self.position > 0, lambda: health.reason,
                                is_quiet=self._is_quiet):
-                for packet in self._stream.packets():
-                    for payload in self.decoder.split(packet.payload):
-                        number = self._n_frames
-                        self._n_frames += 1
-                        yield RecordedFrame(replace(packet, payload=payload), math.nan, number,
-                                            f'packet {health.n_packets}', self._n_frames)
-                        if self._n_frames == self.total \
-                                or time.monotonic() >= self._stream.until_s:
-                            return
+                for frame in self._received():
+                    if math.isnan(begin_s):
+                        begin_s = frame.game_time
+                    # Tolerance of half a nanosecond: multiples of a step are rounded.
+                    if frame.game_time >= begin_s + self._simulated_s - 5e-10:
+                        return
+                    if not self.position:
+                        self._until_s = time.monotonic() + self._seconds
+                    self.position += 1
+                    yield frame
+                    if self.position == self.total or time.monotonic() >= self._until_s:
+                        return
         finally:
-            is_over.set()
             self.close()
-        if not self._n_frames:
+        if not self.position:
             self._interruption.end_without_frame()
-            raise failed_stream(self.name, health.reason, self._stream.missing)
+            raise failed_stream(self.name, health.reason, 'no frame received' + (
+                '' if self._seconds == math.inf else f' in {self._seconds:g} s'))
 
-    def _close_in_time(self, is_over: threading.Event) -> None:
-        while (left_s := self._stream.until_s - time.monotonic()) > 0.0:
-            if is_over.wait(left_s):
+    def _received(self) -> Iterator[Frame]:
+        """
+        Yield what arrives; of a stream that ends, what the first connection brings.
+
+        :raises TransportError: if the failures are final.
+        """
+        health = self.source.health
+        while True:
+            try:
+                yield from self.source.frames()
+            except TransportError:
+                # Otherwise the health has the reason.
+                if health.failures.are_final:
+                    raise
+            if health.n_connects or self._is_over.wait(_RETRY_S):
+                return
+
+    def _close_in_time(self) -> None:
+        while (left_s := self._until_s - time.monotonic()) > 0.0:
+            if self._is_over.wait(left_s):
                 return
         self.close()
 
     def close(self) -> None:
         """End the stream, from any thread."""
-        self._stream.source.close()
+        self._is_over.set()
+        self.source.close()
 
 
 def open_frames(args: argparse.Namespace, path: str | None,

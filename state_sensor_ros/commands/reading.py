@@ -10,37 +10,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 import gc
 import math
 from typing import TypeVar
 
 from state_sensor_ros.commands.printing import print_line, progress_bar
-from state_sensor_ros.files.recording import Losses, RecordedFrame, RecordingReader
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, PAYLOAD, Recording
-from state_sensor_ros.payloads import UNDECLARED
-from state_sensor_ros.topics.state_frame import carried
+from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, Recording
+from state_sensor_ros.source import LOST, UNDECLARED
 
 Item = TypeVar('Item')
 _REPEATED = 'repeated_frame'
 
 
 def reading(recording: RecordingReader, what: str, *,
-            is_quiet: bool = False) -> closing[Generator[RecordedFrame, None, None]]:
+            is_quiet: bool = False) -> closing[Generator[Frame, None, None]]:
     """
     Read the frames of a recording with progress, until the end of a block.
 
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
     """
-    return closing(_with_progress(recording, recording.frames(), what,
-                                  lambda recorded: recorded.position, is_quiet=is_quiet))
+    return closing(_with_progress(recording, recording.frames(), what, is_quiet=is_quiet))
 
 
-def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item], what: str,
-                   position_of: Callable[[Item], int], *,
+def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item], what: str, *,
                    is_quiet: bool) -> Generator[Item, None, None]:
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
@@ -49,7 +46,7 @@ def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item]
             for item in items:
                 yield item
                 if bar is not None:
-                    bar.update(position_of(item) - bar.n)
+                    bar.update(recording.position - bar.n)
         finally:
             gc.unfreeze()
     if recording.cut is not None:
@@ -64,8 +61,7 @@ def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
     A cut is always reported, whatever ``warns``.
     """
     has_frames, faults, last_s = False, FaultList(), math.nan
-    for frame in _with_progress(recording, recording, what, lambda _: recording.position,
-                                is_quiet=is_quiet):
+    for frame in _with_progress(recording, recording, what, is_quiet=is_quiet):
         has_frames = True
         if frame.game_time == last_s:
             faults.add(FrameFault(_REPEATED, recording.place, again(last_s)))
@@ -94,7 +90,6 @@ class Warnings:
 
     def __init__(self, name: str) -> None:
         self.place = ''
-        self.losses = Losses('a bag', carried())
         self._name = name
         self.faults = FaultList()
 
@@ -103,13 +98,9 @@ class Warnings:
         # kind: kind of the fault, with ``_`` for spaces.
         self.faults.add(FrameFault(kind, self.place, text))
 
-    def add_repeated(self, game_time: float) -> None:
-        """Count a frame with the ``game_time`` of the frame before, s."""
-        self.add(_REPEATED, f'{again(game_time)}, so ~/frame alone has it')
-
     def lines(self) -> list[str]:
         """Return one line for each kind, without the name of the recording."""
-        return [*_lines(self.faults), *self.losses.lines]
+        return [*_lines(self.faults)]
 
     def show(self) -> None:
         """Print one line for each kind."""
@@ -123,7 +114,7 @@ def _lines(faults: FaultList) -> Iterator[str]:
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
             words = kind.replace('_', ' ', 2 if kind.startswith(UNDECLARED) else -1)
-            what = 'payload dropped' if kind == PAYLOAD else \
+            what = 'payload dropped' if kind == LOST else \
                 'consistency' if kind.startswith('consistency ') else words
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             yield f'{what}: {first.place}: {first.text}{more}'

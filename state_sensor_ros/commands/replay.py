@@ -20,16 +20,17 @@ import sys
 import termios
 import threading
 import tty
+from typing import Any
 
 from state_sensor_ros.commands.format_options import read_options_of
 from state_sensor_ros.commands.interruption import call_in_daemon, Interruption
 from state_sensor_ros.commands.printing import bar_type
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
-from state_sensor_ros.payloads import ignore
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
+from state_sensor_ros.source import ignore
 from state_sensor_ros.texts import one_line
 
 _REFRESH_S = 0.1
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     args.read_options = read_options_of(args)
     args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
 
-    def read(recording: RecordingReader) -> AbstractContextManager[Iterator[RecordedFrame]]:
+    def read(recording: RecordingReader) -> AbstractContextManager[Iterator[Any]]:
         return reading(recording, 'read', is_quiet=args.quiet)
 
     replay = default_simulator().open_replay(args, read, _warn)

@@ -29,7 +29,6 @@ from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportEr
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Needs
 from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings
@@ -46,7 +45,6 @@ _N_TOGETHER = 64
 _LIVE_FLUSH_S = 1.0
 _FLUSH_LIMIT_S = 60.0
 _PROBE = bytes(4096)
-_NEEDS = Needs.of(boxes=True, inputs=True, lanes=True)
 
 
 class ViewerClosedError(Exception):
@@ -179,7 +177,6 @@ class SceneShow:
         source = None if self._is_live else self._reader
         sensor_data = simulator.sensor_reader(
             self._settings, lambda kind, text: log.note(text), source)
-        recording.needs = _NEEDS
         finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
         frames = read_frames(recording, 'view', is_quiet=self._args.quiet)
         for frame in on_map(frames, self._args.map, map_lines):

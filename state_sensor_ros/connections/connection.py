@@ -28,7 +28,7 @@ import time
 from typing import Any, TypeAlias, TypeVar
 
 from state_sensor_ros.errors import cannot_connect, reason_of, TransportError
-from state_sensor_ros.payloads import ignore
+from state_sensor_ros.source import ignore
 
 # Longer than a connect to a reachable host takes, short enough not to delay the next attempt.
 CONNECT_TIMEOUT_S = 5.0

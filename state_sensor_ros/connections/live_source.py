@@ -17,17 +17,20 @@ State of the source (``health.state``)::
                 receive() ends or raises                WAITING
     CONNECTED   receive() ends or raises                WAITING
     WAITING     the wait is over                        CONNECTING
-    WAITING     the failures are final                  WAITING: packets() raises the last one
+    WAITING     the failures are final                  WAITING: frames() raises the last one
     any         close()                                 CLOSED
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 import math
 import threading
+import time
+
+import numpy as np
 
 from state_sensor_ros.errors import (
     DecodeError,
@@ -36,9 +39,9 @@ from state_sensor_ros.errors import (
     StateSensorError,
     TransportError,
 )
-from state_sensor_ros.payloads import FrameLike, Packet, packet_of
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.source import Health, MAX_GAP_S, Schedule, SourceState
+from state_sensor_ros.source import Faults, Health, LOST, MAX_GAP_S, Schedule, SourceState
 
 # A change of the rate takes effect within this time.
 _PACE_PERIOD_S = 0.1
@@ -46,9 +49,9 @@ _PACE_PERIOD_S = 0.1
 
 class LiveSource(ABC):
     """
-    Frames or packets of a running simulator, until :meth:`close`.
+    Frames of a running simulator, until :meth:`close`.
 
-    One thread iterates over :meth:`packets`; any thread may close or reconfigure.
+    One thread iterates over :meth:`frames`; any thread may close or reconfigure.
 
     :param settings: ``reconnect_min`` is the first wait before connecting again, doubled up to
         ``reconnect_max``; ``rate`` is the pace of :meth:`pace`.
@@ -64,7 +67,7 @@ class LiveSource(ABC):
 
     def __init__(self, settings: Settings = DEFAULTS, address: str = 'source', *,
                  reconnect: bool = True) -> None:
-        self.health = Health()
+        self.health, self.faults, self.details = Health(), Faults(), True
         self._address = address
         self.settings = settings
         self._reconnect = reconnect
@@ -74,9 +77,9 @@ class LiveSource(ABC):
         self._last_game_time = math.nan
 
     @abstractmethod
-    def receive(self) -> Iterator[FrameLike | Packet]:
+    def receive(self) -> Iterator[Frame]:
         """
-        Connect, call :meth:`connected`, and yield until the connection ends.
+        Connect, call :meth:`connected`, and yield the frames until the connection ends.
 
         It is called again for each further connection.
 
@@ -84,6 +87,25 @@ class LiveSource(ABC):
             UnreachableError if the simulator does not run yet. Three equal failures in a row end
             a command.
         """
+
+    def decoded(self, decode: Callable[[], Iterable[Frame]]) -> list[Frame]:
+        """
+        Return the frames of a packet, none if it cannot be used, which is a fault.
+
+        :param decode: returns them, or raises DecodeError.
+        """
+        self.health.arrived_ns = time.perf_counter_ns()
+        self.faults.place = f'packet {self.health.n_packets + 1}'
+        frames: list[Frame] = []
+        try:
+            # Warnings of numpy about unusual numbers, which are NaN afterward, are for no user.
+            with np.errstate(all='ignore'):
+                frames += decode()
+        except DecodeError as error:
+            self.faults.add(LOST, error)
+        # Each of the frames is counted when it is yielded.
+        self.health.n_packets += 1 - len(frames)
+        return frames
 
     def disconnect(self) -> None:  # noqa: B027
         """Release what :meth:`receive` has opened; called after its end, also after a failure."""
@@ -145,7 +167,7 @@ class LiveSource(ABC):
             self._closing.wait(min(left_s, _PACE_PERIOD_S))
         return not self.is_closing
 
-    def packets(self) -> Iterator[Packet]:
+    def frames(self) -> Iterator[Frame]:
         """
         Yield what arrives; connect, wait and connect again until closed.
 
@@ -153,27 +175,26 @@ class LiveSource(ABC):
             failures are final.
         """
         delay_s = self.settings.reconnect_min
-        packet: Packet | None = None
+        frame: Frame | None = None
         while not self.is_closing:
             try:
                 self.health.state = SourceState.CONNECTING
                 n_before = self.health.n_packets
-                for item in self.receive():
+                for frame in self.receive():
                     if self.is_closing:
                         break
                     self.health.n_packets += 1
-                    packet = packet_of(item)
-                    yield packet
+                    yield frame
                 if not self.is_over:
-                    self._failed(self.end_reason(), None, packet)
+                    self._failed(self.end_reason(), None, frame)
             except FramingError as error:
                 self.health.n_protocol_errors += 1
-                self._failed(str(error), error, packet)
+                self._failed(str(error), error, frame)
             except StateSensorError as error:
-                self._failed(str(error), error, packet)
+                self._failed(str(error), error, frame)
             except OSError as error:
                 failure = TransportError(self._address, reason_of(error))
-                self._failed(str(failure), failure, packet)
+                self._failed(str(failure), failure, frame)
             finally:
                 self.disconnect()
             if self.is_over or not self._reconnect:
@@ -184,14 +205,12 @@ class LiveSource(ABC):
             delay_s = min(2 * delay_s, self.settings.reconnect_max)
         self.health.state = SourceState.ENDED if self.is_over else SourceState.CLOSED
 
-    def _failed(self, why: str, error: Exception | None, last: Packet | None) -> None:
+    def _failed(self, why: str, error: Exception | None, last: Frame | None) -> None:
         """Note the end of a connection; raise its error if no further connection is made."""
         if self.is_closing:
             return
         # A simulator that fails again at the same time of its run has made no progress.
-        is_frame = last is not None and not isinstance(last.decoded, DecodeError | None)
-        self.health.failures.add(
-            error, last.game_time if last and is_frame else self.health.n_packets)
+        self.health.failures.add(error, self.health.n_packets if last is None else last.game_time)
         self.health.fail(why)
         if error is not None and (self.health.failures.are_final or not self._reconnect):
             raise error
@@ -206,7 +225,7 @@ class LiveSource(ABC):
         self._schedule.rate = settings.rate
 
     def close(self) -> None:
-        """End :meth:`packets` soon; may be called from any thread, and twice."""
+        """End :meth:`frames` soon; may be called from any thread, and twice."""
         self._closing.set()
         with suppress(OSError):
             self.interrupt()

@@ -22,10 +22,10 @@ State (``health.state``)::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import errno
+from functools import partial
 import json
-import math
 import os
 from pathlib import Path
 import socket
@@ -38,9 +38,9 @@ from state_sensor_ros.connections.connection import addresses_of
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.relay_copies import FRAME, HEAD, MESSAGE
 from state_sensor_ros.errors import reason_of, TransportError
-from state_sensor_ros.payloads import Packet, Report
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.source import Health, SourceState
+from state_sensor_ros.source import Health, Report, SourceState
 from state_sensor_ros.texts import counted
 
 _BACKLOG = 16
@@ -178,6 +178,7 @@ class Relay(LiveSource):
     :param described: number of the port whose messages describe the frames.
     :param description_of: returns what is appended to the frames after such a message, None for
         a message that changes nothing.
+    :param decode: returns the frames of such a packet, or raises DecodeError.
     :param reconnect: whether to relay further clients when the first one has left; otherwise the
         packets end then, and a port that cannot be opened is an error, as is the end of the
         process.
@@ -186,7 +187,8 @@ class Relay(LiveSource):
 
     def __init__(self, settings: Settings, first_port: int, bind: str, relay_port: int,
                  report: Report, *, n_ports: int, copied: int, described: int,
-                 description_of: Callable[[bytes], bytes | None], silence: str,
+                 description_of: Callable[[bytes], bytes | None],
+                 decode: Callable[[bytes], Iterable[Frame]], silence: str,
                  reconnect: bool = True) -> None:
         super().__init__(settings, 'relay', reconnect=reconnect)
         self.health.state = SourceState.WAITING
@@ -198,22 +200,23 @@ class Relay(LiveSource):
             max_frame_bytes=settings.max_frame_bytes, silence=silence)
         self._copied, self._described = copied, described
         self._description_of, self._description = description_of, b''
+        self._decode = decode
         self._listeners: list[socket.socket] = []
         self._process: subprocess.Popen[bytes] | None = None
         # Guards the link, which another thread shuts down.
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
 
-    def packets(self) -> Iterator[Packet]:
-        """Yield packets; open the ports and the process again until closed."""
+    def frames(self) -> Iterator[Frame]:
+        """Yield frames; open the ports and the process again until closed."""
         try:
-            yield from super().packets()
+            yield from super().frames()
         finally:
             self._close_ports()
 
-    def receive(self) -> Iterator[Packet]:
+    def receive(self) -> Iterator[Frame]:
         """
-        Open the ports, start the process and yield packets until it ends.
+        Open the ports, start the process and yield frames until it ends.
 
         :raises TransportError: if a port cannot be opened or the process cannot be started; if
             the process ends, unless it is to be started again.
@@ -233,7 +236,7 @@ class Relay(LiveSource):
             if kind == FRAME:
                 self._clients.note_frame(len(body))
                 body += self._description
-                yield Packet(body, math.nan, 0, 0)
+                yield from self.decoded(partial(self._decode, bytes(body)))
             elif kind == MESSAGE:
                 self._describe(bytes(body))
             else:

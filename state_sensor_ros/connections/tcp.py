@@ -6,21 +6,21 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Packets of one TCP port, with reconnects and keep-alive (doc/protocol/sensor.md)."""
+"""Frames of one TCP port, with reconnects and keep-alive (doc/protocol/sensor.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 import math
 import socket
 import time
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 # The kernel buffers this much while a frame is decoded: a few frames of a thousand actors.
@@ -29,13 +29,14 @@ _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
 # then needs one system call and one wake-up of the thread.
 _AHEAD_BYTES = 64 * 1024
 _HEADER_BYTES = 16
+Packet = TypeVar('Packet', covariant=True)
 # Keep-alive probes begin after a silence of stale_after; the connection fails when none of them
 # is acknowledged.
 _KEEPALIVE_PROBES = 2
 _KEEPALIVE_INTERVAL_S = 1
 
 
-class Framer(Protocol):
+class Framer(Protocol[Packet]):
     """Divides the bytes of one connection into packets."""
 
     def buffer(self) -> memoryview:
@@ -60,12 +61,13 @@ class Framer(Protocol):
 
 class TcpSource(LiveSource):
     """
-    Packets of one TCP port, until :meth:`close`.
+    Frames of one TCP port, until :meth:`close`.
 
     :param host: host of the simulator.
     :param port: its sensor port.
     :param new_framer: makes the framer of a new connection from ``host:port``, which its errors
         name.
+    :param decode: returns the frames of a packet, or raises DecodeError.
     :param settings: ``reconnect_min`` and ``reconnect_max`` are used, and ``stale_after``: after
         that silence the peer is probed by TCP keep-alive.
     :param reconnect: as in :class:`LiveSource`.
@@ -77,22 +79,23 @@ class TcpSource(LiveSource):
         ``before_connect``.
     """
 
-    def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer],
-                 settings: Settings = DEFAULTS, *, reconnect: bool = True,
+    def __init__(self, host: str, port: int, new_framer: Callable[[str], Framer[Any]],
+                 decode: Callable[[Any], Iterable[Frame]], settings: Settings = DEFAULTS, *,
+                 reconnect: bool = True,
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None,
                  patience_s: float = 0.0) -> None:
         self._where = f'{host}:{port}'
         super().__init__(settings, self._where, reconnect=reconnect)
-        self._new_framer = new_framer
+        self._new_framer, self._decode = new_framer, decode
         self._before_connect, self._after_connect = before_connect, after_connect
         self._patience_s = patience_s
         self._connection = Connection(host, port)
         self._drop_reason = ''
 
-    def receive(self) -> Iterator[Packet]:
+    def receive(self) -> Iterator[Frame]:
         """
-        Connect, and yield the packets of the connection.
+        Connect, and yield the frames of the connection.
 
         :raises StateSensorError: if it fails.
         """
@@ -142,8 +145,8 @@ class TcpSource(LiveSource):
             if hasattr(socket, option):  # not on every operating system
                 unconnected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
-    def _receive_late(self) -> Iterator[Packet]:
-        """Yield the packets of a connection; connect again if it is closed at its start."""
+    def _receive_late(self) -> Iterator[Frame]:
+        """Yield the frames of a connection; connect again if it is closed at its start."""
         until_s = time.monotonic() + self._patience_s
         n_bytes = self.health.n_bytes
         while True:
@@ -162,8 +165,8 @@ class TcpSource(LiveSource):
         return (self.health.n_bytes == n_bytes and time.monotonic() < until_s
                 and not self._drop_reason and not self.is_closing)
 
-    def _receive(self) -> Iterator[Packet]:
-        """Yield the packets of one connection until the peer closes it between two."""
+    def _receive(self) -> Iterator[Frame]:
+        """Yield the frames of one connection until the peer closes it between two packets."""
         connected, framer = self._connection.open_socket, self._new_framer(self._where)
         receive_into, acknowledge = connected.recv_into, _acknowledgment(connected)
         ahead = memoryview(bytearray(_AHEAD_BYTES))
@@ -187,9 +190,9 @@ class TcpSource(LiveSource):
             for packet in _packets_of(framer, ahead[:n_bytes]) if reads_ahead \
                     else (framer.advance(n_bytes),):
                 if packet is not None and not self.is_closing:
-                    yield packet
+                    yield from self.decoded(partial(self._decode, packet))
 
-    def _end(self, framer: Framer) -> None:
+    def _end(self, framer: Framer[Any]) -> None:
         if self.is_closing:
             return
         try:
@@ -199,7 +202,7 @@ class TcpSource(LiveSource):
             raise
 
 
-def _packets_of(framer: Framer, data: memoryview) -> Iterator[Packet | None]:
+def _packets_of(framer: Framer[Packet], data: memoryview) -> Iterator[Packet | None]:
     """Pass bytes to ``framer``; yield what each part of them completes."""
     while len(data):
         room = framer.buffer()

@@ -30,7 +30,7 @@ from state_sensor_ros.control.late_calls import LateCalls
 from state_sensor_ros.control.speed_controller import Setpoint, SpeedController, SpeedLimiter
 from state_sensor_ros.control.witness import Witness
 from state_sensor_ros.errors import StateSensorError
-from state_sensor_ros.payloads import Report
+from state_sensor_ros.source import Report
 
 # Period of a repeated brake: the simulator may have been restarted since.
 _BRAKE_PERIOD_S = 0.5

@@ -26,8 +26,7 @@ from state_sensor_ros.settings import DEFAULTS, Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from state_sensor_ros.files.frame_selection import FrameSelector
-    from state_sensor_ros.files.recording import FrameWriter, PayloadWriter, RecordingReader
+    from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 
 CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 
@@ -96,10 +95,9 @@ class Format:
     the suffix may not.
 
     ``reader`` is called with a path and :class:`ReadOptions`, and returns a RecordingReader;
-    ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. For a format that
-    holds packets as received, ``payloads`` is called with an open file and a FrameSelector, and
-    returns a PayloadWriter; ``repair`` with a truncated file, an open file to copy its whole
-    frames to, and its name, and returns their number and a description of the loss.
+    ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. ``repair`` is
+    called with a truncated file, an open file to copy its whole frames to, and its name, and
+    returns their number and a description of the loss.
     """
 
     name: str
@@ -109,7 +107,6 @@ class Format:
     any_name: bool = False
     reader: str = ''
     writer: str = ''
-    payloads: str = ''
     repair: str = ''
     storage: str = ''
     generations: tuple[str, ...] = ()
@@ -153,15 +150,6 @@ class Format:
         writer = cast('FrameWriter', imported(self.writer)(path, options))
         writer.name_losses(self.noun, self.carries)
         return writer
-
-    def keep(self, file: BinaryIO, selector: FrameSelector) -> PayloadWriter:
-        """
-        Begin a recording of packets as received; the format must have ``payloads``.
-
-        :param file: file, open for writing.
-        :param selector: selector of the frames that are written.
-        """
-        return cast('PayloadWriter', imported(self.payloads)(file, selector))
 
     def copy_whole(self, cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
         """

@@ -11,25 +11,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 import math
 import re
+from typing import Any
 
 import numpy as np
 
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.recording import (
-    RecordedFrame,
-    RecordingReader,
-    ResumableRecording,
-    SeekableRecording,
-)
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.payloads import FrameLike, PayloadDecoder, SelectingDecoder
 from state_sensor_ros.pipeline.published_actors import TagRule
+from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import shortened
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
@@ -259,40 +256,79 @@ class FrameSelector:
         return frame
 
 
-class SelectedRecording:
+class SelectedReader:
+    """The selected frames of a reader, itself a reader; times count from its first frame."""
+
+    def __init__(self, reader: FrameReader, selection: RecordingSelection) -> None:
+        self.reader, self.selector = reader, FrameSelector(selection)
+        self._times = FrameSelector(selection)
+
+    @property
+    def faults(self) -> Faults:
+        """Return those of the reader."""
+        return self.reader.faults
+
+    @property
+    def details(self) -> bool:
+        """Return whether boxes, wheels or inputs are used."""
+        return self.reader.details
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self.reader.details = details
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the selected frames with their selected actors."""
+        return self._selected(self.reader.frames(), FrameSelector(self.selector.selection))
+
+    def _selected(self, frames: Iterator[Frame], times: FrameSelector) -> Iterator[Frame]:
+        self._times = times
+        for frame in frames:
+            is_kept = times.keeps(frame.game_time)
+            self.selector.n_frames, self.selector.elapsed_s = times.n_frames, times.elapsed_s
+            if is_kept:
+                yield self.selector.actors_of(frame)
+
+    def close(self) -> None:
+        self.reader.close()
+
+
+class SelectedRecording(SelectedReader):
     """The selected part of a recording, itself a recording."""
 
+    reader: RecordingReader
+
     def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
-        self._recording, self._selection = recording, selection
+        super().__init__(recording, selection)
         self.name, self.format_name = recording.name, recording.format_name
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
-        self.selector = FrameSelector(selection)
-        self.decoder: PayloadDecoder = SelectingDecoder(recording.decoder, self.selector)
+
+    @property
+    def is_timed(self) -> bool:
+        """Return whether a frame without time gets one."""
+        return self.reader.is_timed
+
+    @is_timed.setter
+    def is_timed(self, is_timed: bool) -> None:
+        self.reader.is_timed = is_timed
 
     @property
     def cut(self) -> TruncatedError | None:
         """Return what is missing at the end, after the last frame."""
-        return self._recording.cut
+        return self.reader.cut
 
-    def new_decoder(self) -> PayloadDecoder:
-        return SelectingDecoder(self._recording.new_decoder(), FrameSelector(self._selection))
+    @property
+    def position(self) -> int:
+        """Return the amount of the recording before the end of the last frame."""
+        return self.reader.position
 
-    def frames(self) -> Iterator[RecordedFrame]:
-        times = FrameSelector(self._selection)
-        for recorded in self._recording.frames():
-            is_kept = times.keeps(recorded.packet.game_time)
-            self.selector.n_frames, self.selector.elapsed_s = times.n_frames, times.elapsed_s
-            if is_kept:
-                yield recorded
+    def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
+        """Yield the selected frames with their selected actors, from a mark on."""
+        inner, times = mark or (None, FrameSelector(self.selector.selection))
+        return self._selected(self.reader.frames(inner), copy(times))
 
-    def keep_checkpoints(self) -> None:
-        if isinstance(self._recording, ResumableRecording):
-            self._recording.keep_checkpoints()
-
-    def payload_at(self, byte_range: tuple[int, int]) -> bytes | FrameLike:
-        assert isinstance(self._recording, SeekableRecording)
-        return self._recording.payload_at(byte_range)
-
-    def close(self) -> None:
-        self._recording.close()
+    def mark(self) -> Any:  # noqa: ANN401
+        """Return where the next frame of the last loop begins, None if it is unknown."""
+        inner = self.reader.mark()
+        return inner and (inner, copy(self._times))

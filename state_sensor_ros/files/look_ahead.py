@@ -23,13 +23,12 @@ from itertools import tee
 import numpy as np
 
 from state_sensor_ros.classes import class_of
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
-from state_sensor_ros.frame import Frame, Kinds, Needs
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.frame import Frame, FutureFrame, Kinds
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
-from state_sensor_ros.payloads import decode_packet, FutureFrame, PayloadDecoder
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import FrameReader
 
 
 def is_needed(settings: Settings) -> bool:
@@ -38,53 +37,46 @@ def is_needed(settings: Settings) -> bool:
 
 
 class LookAhead:
-    """Give packets of a recording the frames that follow."""
+    """Give frames of a recording the frames that follow."""
 
-    # recording: another reader of the same recording, closed by :meth:`close`; None if it can be
-    # read once only: its packets are then kept until their turn.
-    # decoder: decoder of its payloads, used for nothing else.
+    # reader: another reader of the same recording, closed by :meth:`close`; None if it can be
+    # read once only: its frames are then kept until their turn.
 
-    def __init__(self, recording: RecordingReader | None, decoder: PayloadDecoder,
-                 settings: Settings) -> None:
-        self._recording, self._decoder = recording, decoder
+    def __init__(self, reader: FrameReader | None, settings: Settings) -> None:
+        self._reader = reader
+        if reader is not None:
+            reader.details = settings.include_obb
         self._default_sizes = default_sizes(settings)
-        decoder.needs = Needs(boxes=settings.include_obb, wheels=False, inputs=False,
-                              appearance=False, lanes=False)
         self._frame: Frame | None = None
         self._classes: Kinds = np.zeros(0, np.uint8)
 
-    def follow(self, frames: Iterator[RecordedFrame]) -> Iterator[RecordedFrame]:
-        """Yield the same frames, each packet with ``upcoming``."""
-        if self._recording is None:
+    def follow(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """Yield the same frames, each with ``upcoming``."""
+        if self._reader is None:
             frames, ahead = tee(frames)
         else:
-            ahead = self._recording.frames()
+            ahead = self._reader.frames()
         links = self._links(ahead)
-        # Number of the run and frame of each recorded frame that has not been yielded.
+        # Number of the run and link of each frame that has not been yielded.
         waiting: deque[tuple[int, FutureFrame | None]] = deque()
-        for recorded in frames:
+        for frame in frames:
             while not waiting or not _is_whole(waiting):
                 link = next(links, None)
                 if link is None:
                     break
                 waiting.append(link)
-            upcoming = waiting.popleft()[1] if waiting else None
-            yield replace(recorded, packet=replace(recorded.packet, upcoming=upcoming))
+            yield replace(frame, upcoming=waiting.popleft()[1] if waiting else None)
 
     def close(self) -> None:
-        """Close the recording; closing twice is quiet."""
-        if self._recording is not None:
-            self._recording.close()
+        """Close the reader; closing twice is quiet."""
+        if self._reader is not None:
+            self._reader.close()
 
-    def _links(self, ahead: Iterator[RecordedFrame]) -> Iterator[tuple[int, FutureFrame | None]]:
+    def _links(self, ahead: Iterator[Frame]) -> Iterator[tuple[int, FutureFrame | None]]:
         i_run, last, sample_count = 0, None, 0
         identity: int | None = None
         try:
-            for recorded in ahead:
-                frame = self._decoded(recorded)
-                if frame is None:
-                    yield i_run, None
-                    continue
+            for frame in ahead:
                 # As the stamps: a clock or a count that goes back begins a new run.
                 if last is not None and (frame.begins_run(last.game_time, identity)
                                          or 0 < frame.sample_count < sample_count):
@@ -99,13 +91,6 @@ class LookAhead:
         except TrajectoryFormatError:
             # The reader of the played frames reports it.
             return
-
-    def _decoded(self, recorded: RecordedFrame) -> Frame | None:
-        try:
-            decoded = decode_packet(self._decoder, recorded.packet)
-        except DecodeError:
-            return None
-        return decoded[0].frame if decoded else None
 
     def _link(self, frame: Frame) -> FutureFrame:
         before, names = self._frame, frame.names

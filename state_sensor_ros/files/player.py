@@ -19,7 +19,7 @@ PLAYING   pause(), step()                                PAUSED
 PAUSED    resume()                                       PLAYING
 PLAYING   the last frame, without loop and seek          ENDED
 PAUSED    step(), seek(): a frame, even after the last   PAUSED
-ENDED     packets() is called again                      PLAYING
+ENDED     frames() is called again                       PLAYING
 any       close()                                        CLOSED
 ========  =============================================  ========
 """
@@ -34,10 +34,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
-from state_sensor_ros.files.recording import PERIOD_S, RecordedFrame, RecordingReader
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import rule_of, Settings
-from state_sensor_ros.source import Health, MAX_GAP_S, Schedule, SourceState
+from state_sensor_ros.source import Faults, Health, MAX_GAP_S, Schedule, SourceState
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.look_ahead import LookAhead
@@ -60,9 +60,9 @@ class _Turn(Enum):
 
 class FileSource:
     """
-    Packets of a recording at its own pace; each loop appears as a restart of the simulator.
+    Frames of a recording at its own pace; each loop appears as a restart of the simulator.
 
-    One thread iterates over :meth:`packets`; the other methods may be called from any.
+    One thread iterates over :meth:`frames`; the other methods may be called from any.
 
     :param rate: pace against real time; 0 for no pace.
     :param follower: follower that links its frames, closed with the recording; None for none.
@@ -82,6 +82,20 @@ class FileSource:
         self._sought: float | None = None
         # Time from the beginning to the last frame that was played or skipped, s; -1 for none.
         self._position = -1.0
+
+    @property
+    def faults(self) -> Faults:
+        """Return those of the recording."""
+        return self._recording.faults
+
+    @property
+    def details(self) -> bool:
+        """Return whether boxes, wheels or inputs are used."""
+        return self._recording.details
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self._recording.details = details
 
     @property
     def position(self) -> float:
@@ -141,7 +155,7 @@ class FileSource:
         self.set_rate(settings.rate)
 
     def close(self) -> None:
-        """End :meth:`packets` at once, from any thread; closing twice is quiet."""
+        """End :meth:`frames` at once, from any thread; closing twice is quiet."""
         with self._changed:
             self._submit(_Request.CLOSE)
             if not self._is_iterating:
@@ -156,8 +170,8 @@ class FileSource:
     def _is_closed(self) -> bool:
         return self._request is _Request.CLOSE
 
-    def packets(self) -> Iterator[Packet]:
-        """Yield packets until the end of the recording; a further call plays it again."""
+    def frames(self) -> Iterator[Frame]:
+        """Yield the frames until the end of the recording; a further call plays it again."""
         with self._changed:
             if self._is_closed():
                 return
@@ -176,16 +190,16 @@ class FileSource:
                 if self._is_closed():
                     self._close_files()
 
-    def _pass(self, is_again: bool) -> Generator[Packet, None, _Turn]:
+    def _pass(self, is_again: bool) -> Generator[Frame, None, _Turn]:
         """Play from the beginning; return what to do afterward."""
-        self._position, clock_s, is_behind_gap = -1.0, math.nan, is_again
+        self._position, last_s, is_behind_gap = -1.0, math.nan, is_again
         frames = self._frames()
-        for recorded in frames if self._follower is None else self._follower.follow(frames):
-            gap = recorded.clock_s - clock_s
-            clock_s = recorded.clock_s
+        for frame in frames if self._follower is None else self._follower.follow(frames):
+            gap = frame.game_time - last_s
             # NaN compares false with everything.
             gap = gap if 0.0 < gap <= MAX_GAP_S else PERIOD_S
-            position = self._position + gap if recorded.index else 0.0
+            position = 0.0 if math.isnan(last_s) else self._position + gap
+            last_s = frame.game_time
             turn = self._turn(position, gap)
             if turn in (_Turn.REWIND, _Turn.END):
                 return turn
@@ -194,9 +208,7 @@ class FileSource:
                 is_behind_gap = True
                 continue
             self.health.n_packets += 1
-            self.health.n_bytes += len(recorded.packet.payload)
-            yield replace(recorded.packet, is_behind_gap=True) if is_behind_gap \
-                else recorded.packet
+            yield replace(frame, is_behind_gap=True) if is_behind_gap else frame
             is_behind_gap = False
         if self._recording.cut is not None:
             # It appears in the log; all frames have been played.
@@ -205,12 +217,12 @@ class FileSource:
             raise no_frames(self._recording.name)
         return self._turn_at_end()
 
-    def _frames(self) -> Iterator[RecordedFrame]:
+    def _frames(self) -> Iterator[Frame]:
         """Yield the frames of the recording; a follower may read many of them at once."""
-        for recorded in self._recording.frames():
+        for frame in self._recording.frames():
             if self._is_closed():
                 return
-            yield recorded
+            yield frame
 
     def _close_files(self) -> None:
         self._recording.close()

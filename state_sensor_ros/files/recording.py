@@ -11,91 +11,61 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 import math
-import pickle
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from state_sensor_ros.errors import reading, TrajectoryFormatError, TruncatedError
+import numpy as np
+
+from state_sensor_ros.errors import reading, TruncatedError
 from state_sensor_ros.fields import parts_of
 from state_sensor_ros.files.whole.output import Output
-from state_sensor_ros.frame import EVERYTHING, Frame, Needs
-from state_sensor_ros.payloads import FrameDecoder, FrameLike, Packet, packet_of, PayloadDecoder
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import counted
 
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
-# Frames between two checkpoints at first, and the size of all of them above which it doubles.
-_CHECKPOINT_PERIOD, _MAX_CHECKPOINT_BYTES = 16, 1 << 26
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedFrame:
-    """One frame of a recording."""
-
-    # Its payload, with a ``game_time`` that continues at 20 Hz if the payload has none.
-    packet: Packet
-    clock_s: float  # the time in the payload, s, NaN for none
-    index: int  # from 0
-    place: str  # in the file, in words
-    position: int  # amount of the recording before the end of the frame
-    # By which a :class:`SeekableRecording` returns the payload again.
-    byte_range: tuple[int, int] | None = None
-
-
-class RecordingReader(Protocol):
+class RecordingReader(FrameReader, Protocol):
     """
     Frames that can be read from the beginning any number of times, except from standard input.
 
     ``name`` of the file; ``format_name`` its format; ``simulator`` that of its topics, a value
-    of the parameter ``source``, empty for topics of every simulator; ``decoder`` of its payloads;
-    ``total`` :attr:`RecordedFrame.position` at the end, None if it is unknown, and ``unit`` of
-    both (``B`` or ``frame``).
+    of the parameter ``source``, empty for topics of every simulator; ``total`` the
+    :attr:`position` at the end, None if it is unknown, and ``unit`` of both (``B`` or ``frame``);
+    ``is_timed`` whether a frame without time gets one that continues at 20 Hz.
     """
 
     name: str
     format_name: str
     simulator: str
-    decoder: PayloadDecoder
     total: int | None
     unit: str
+    is_timed: bool
 
     @property
     def cut(self) -> TruncatedError | None:
         """Return the error for a missing end, after the last frame; None if there is no fault."""
 
-    def new_decoder(self) -> PayloadDecoder:
-        """Make another decoder of its payloads, in its initial state."""
+    @property
+    def position(self) -> int:
+        """Return the amount of the recording before the end of the last frame."""
 
-    def frames(self) -> Iterator[RecordedFrame]:
+    def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
         """
         Yield all frames, from the first one on; of a truncated trajectory, the whole ones.
 
+        :param mark: what :meth:`mark` has returned, to begin there.
         :raises TrajectoryFormatError: if the recording is damaged, or cut in its first frame.
         """
 
-    def close(self) -> None:
-        """Close what is open; closing twice is quiet."""
-
-
-@runtime_checkable
-class SeekableRecording(Protocol):
-    """A recording that can return any payload again without reading those before it."""
-
-    def payload_at(self, place: tuple[int, int], /) -> bytes | FrameLike:
-        """Return the payload of a frame, or it; this does not affect a loop over the frames."""
-
-
-@runtime_checkable
-class ResumableRecording(Protocol):
-    """A seekable recording that reads on from checkpoints."""
-
-    def keep_checkpoints(self) -> None:
-        """Keep checkpoints in the loops that begin afterward."""
+    def mark(self) -> Any:  # noqa: ANN401
+        """Return where the next frame of the last loop begins, None if it is unknown."""
 
 
 @runtime_checkable
@@ -107,9 +77,11 @@ class SensorRecording(Protocol):
     ignored: Sequence[str]  # names of the files that are not read
 
 
-class TimedRecording(ABC):
+class FrameFile(ABC):
     """
-    Base of recordings: times of frames that have none, and what is read of a file that was cut.
+    Base of recordings: all of ``RecordingReader`` but :meth:`read`.
+
+    It numbers the frames, times those that have no time, and ends at a cut.
 
     :param name: path of the file.
     :param format_name: its format, such as ``FCD output``.
@@ -118,41 +90,46 @@ class TimedRecording(ABC):
     """
 
     unit = 'frame'
+    details = is_timed = True
 
     def __init__(self, name: str, format_name: str, simulator: str,
                  total: int | None = None) -> None:
         self.name, self.format_name = name, format_name
         self.simulator, self.total = simulator, total
         self.cut: TruncatedError | None = None
-        self.decoder: PayloadDecoder = self.new_decoder()
+        self.faults = Faults()
+        self.position = 0
 
     @abstractmethod
-    def new_decoder(self) -> PayloadDecoder:
-        """Make another decoder of its payloads, in its initial state."""
-
-    @abstractmethod
-    def entries(self) -> Iterator[RecordedFrame]:
+    def read(self, mark: Any) -> Iterator[Frame]:  # noqa: ANN401
         """
-        Yield the frames from the first one on; the packet of one without time has NaN.
+        Yield the frames from the first one on; what cannot be read is added to :attr:`faults`.
 
         It may be called again, also before the end.
 
+        :param mark: what :meth:`mark` has returned, to begin there; None for the first frame.
         :raises TruncatedError: after the whole frames, if the end is missing.
         :raises TrajectoryFormatError: where the rest cannot be read; OSError means the same.
         """
 
-    def frames(self) -> Iterator[RecordedFrame]:
+    def mark(self) -> Any:  # noqa: ANN401, B027
+        """Return where the next frame of the last loop begins, None if it is unknown."""
+
+    def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
         """Yield the frames, the whole ones of a file that was cut; times continue at 20 Hz."""
-        self.cut, game_time = None, -PERIOD_S
+        self.cut, self.position, game_time = None, 0, -PERIOD_S
+        self.faults.index, self.faults.place = 0, ''
         try:
             with reading(self.name):
-                for entry in self.entries():
-                    if math.isnan(entry.clock_s):
+                for frame in _quiet(self.read(mark)):
+                    if not math.isnan(frame.game_time):
+                        game_time = frame.game_time
+                    elif self.is_timed:
                         game_time += PERIOD_S
-                        entry = replace(entry, packet=replace(entry.packet, game_time=game_time))
-                    else:
-                        game_time = entry.clock_s
-                    yield entry
+                        frame = replace(frame, game_time=game_time)
+                    self.position += self.unit == 'frame'
+                    yield frame
+                    self.faults.index += 1
         except TruncatedError as error:
             if not error.n_frames:
                 raise
@@ -162,118 +139,14 @@ class TimedRecording(ABC):
         """Close what is open; closing twice is quiet."""
 
 
-class FrameFile(TimedRecording):
-    """
-    Base of recordings whose frames are read as such: all of ``RecordingReader`` but :meth:`read`.
-
-    Its parameters are those of :class:`TimedRecording`.
-    """
-
-    @abstractmethod
-    def read(self) -> Iterator[FrameLike]:
-        """
-        Yield the frames from the first one on; in place of one that cannot be read, its error.
-
-        It may be called again, also before the end.
-
-        :raises TruncatedError: after the whole frames, if the end is missing.
-        :raises TrajectoryFormatError: where the rest cannot be read.
-        """
-
-    def new_decoder(self) -> PayloadDecoder:
-        """Return what stands for a decoder: frames are not decoded."""
-        return FrameDecoder()
-
-    def entries(self) -> Iterator[RecordedFrame]:
-        """Yield the frames."""
-        for index, item in enumerate(self.read()):
-            packet = packet_of(item)
-            yield RecordedFrame(packet, packet.game_time, index, f'frame {index}', index + 1)
-
-
-class Checkpoints:
-    """The states of a reader before some of the frames of a recording, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._numbers: list[int] = []  # of the frames, ascending
-        self._states: list[bytes] = []
-        self._period = _CHECKPOINT_PERIOD
-
-    def add(self, number: int, state: object) -> None:
-        """Keep the state before a frame if its turn has come."""
-        if number < (self._numbers[-1] if self._numbers else 0) + self._period:
+def _quiet(frames: Iterator[Frame]) -> Iterator[Frame]:
+    """Yield frames; warnings of numpy about unusual numbers, NaN afterward, are for no user."""
+    while True:
+        with np.errstate(all='ignore'):
+            frame = next(frames, None)
+        if frame is None:
             return
-        self._numbers.append(number)
-        self._states.append(pickle.dumps(state, pickle.HIGHEST_PROTOCOL))
-        while len(self._states) > 1 and sum(map(len, self._states)) > _MAX_CHECKPOINT_BYTES:
-            del self._numbers[::2], self._states[::2]
-            self._period *= 2
-
-    def before(self, number: int) -> tuple[int, Any]:
-        """Return the last checkpoint before a frame, 0 and None for the first frame."""
-        i = bisect_left(self._numbers, number) - 1
-        return (self._numbers[i], pickle.loads(self._states[i])) if i >= 0 else (0, None)
-
-
-class ResumableFile(FrameFile):
-    """
-    Base of recordings whose frames depend on those before them.
-
-    :meth:`read_on` takes a state that it has given to :meth:`checkpoint` before a frame.
-    """
-
-    _checkpoints: Checkpoints | None = None
-    # For :meth:`payload_at`: a loop, and the number of its next frame.
-    _loop: Iterator[FrameLike] = iter(())
-    _next = math.inf
-
-    @abstractmethod
-    def read_on(self, begin: int, state: Any) -> Iterator[FrameLike]:  # noqa: ANN401
-        """
-        Yield the frames from one on; only the first of them may lack what is before it.
-
-        :param begin: number of the frame.
-        :param state: state before it, None for the first frame of the recording.
-        """
-
-    def read(self) -> Iterator[FrameLike]:
-        """Yield the frames from the first one on."""
-        return self.read_on(0, None)
-
-    def entries(self) -> Iterator[RecordedFrame]:
-        """Yield the frames."""
-        return (replace(entry, byte_range=(entry.index, 0)) for entry in super().entries())
-
-    def keep_checkpoints(self) -> None:
-        """Keep checkpoints in the loops that begin afterward."""
-        self._checkpoints = Checkpoints()
-
-    def checkpoint(self, number: int, state: object) -> None:
-        """
-        Keep a checkpoint before a frame if its turn has come.
-
-        :param number: number of the frame.
-        :param state: state that can be pickled.
-        """
-        if self._checkpoints is not None:
-            self._checkpoints.add(number, state)
-
-    def payload_at(self, place: tuple[int, int]) -> FrameLike:
-        """Return a frame again, read from the last checkpoint before it."""
-        number, _ = place
-        begin, state = (0, None) if self._checkpoints is None else self._checkpoints.before(number)
-        if not begin <= self._next <= number:
-            self._loop, self._next = self.read_on(begin, state), begin
-        loop, next_number, self._next = self._loop, int(self._next), math.inf
-        for i, item in enumerate(loop, next_number):
-            if i == number:
-                self._next = i + 1
-                return item
-        raise TrajectoryFormatError(self.name, 'a shorter file than before', 'the same file')
-
-    def close(self) -> None:
-        """Close what is open; closing twice is quiet."""
-        self._loop, self._next = iter(()), math.inf
+        yield frame
 
 
 class Losses:
@@ -303,7 +176,8 @@ class FrameWriter(Output):
     losses: Losses  # what the format does not carry of its frames
     n_dropped = 0  # number of sensor messages that it cannot hold
     last_dropped = ''  # description of the last of them
-    needs: Needs = EVERYTHING  # parts of a frame that it writes
+    details = True  # whether it writes boxes, wheels or inputs
+    checks = False  # whether it checks that the frames are consistent
     # Whether a frame without a ``game_time`` is written with one that continues at 20 Hz.
     is_timed = True
 
@@ -318,6 +192,11 @@ class FrameWriter(Output):
         return [f'dropped {n_dropped} of sensors; the last: {self.last_dropped}'] \
             if self.n_dropped else []
 
+    @property
+    def remarks(self) -> list[str]:
+        """Return lines about the frames, after the last one."""
+        return []
+
     @abstractmethod
     def write(self, frame: Frame) -> None:
         """
@@ -327,17 +206,3 @@ class FrameWriter(Output):
         :raises SinkError: if that fails.
         :raises StateError: if the format cannot hold the frame.
         """
-
-
-class PayloadWriter(Protocol):
-    """Writer of packets to an open file, as they were received."""
-
-    def write(self, packet: Packet) -> Iterator[tuple[Frame, int]]:
-        """Write the selected frames of a packet."""
-        # Returns each frame after it was written, and its size, bytes.
-
-    def close(self) -> None:
-        """Write the end; the file stays open."""
-
-    def complete(self, file: BinaryIO) -> int:
-        """Cut a file in which writing failed after its last whole frame, and write the end."""

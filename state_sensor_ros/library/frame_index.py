@@ -11,18 +11,17 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from dataclasses import dataclass
 import math
+from typing import Any
 
 import numpy as np
 
 from state_sensor_ros.classes import class_of, CLASSES, Kind
-from state_sensor_ros.files.recording import RecordedFrame
-from state_sensor_ros.frame import direction_of_change, Floats, Frame, Needs
+from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.frame import direction_of_change, Floats, Frame
 from state_sensor_ros.library.notebook import RecordedActors
-
-# The parts of a frame that the index needs.
-INDEX_NEEDS = Needs(boxes=False, wheels=False, inputs=False, appearance=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,37 +94,40 @@ class RecordedActor:
     last: float
 
 
+# Frames, selected or not, between two marks.
+_PERIOD = 64
+
+
 class FrameIndex:
-    """The places of the frames of a recording, 42 bytes each."""
+    """Times and actors of a recording, and where every 64th of its frames begins."""
 
     # duration: sum of all steps of the clock forward, s; steps back do not count.
     # generation: generation of the first frame, empty without frames.
 
-    def __init__(self) -> None:
+    def __init__(self, recording: RecordingReader) -> None:
         self.duration = 0.0
         self.generation = ''
-        # For each frame: its time, that of its packet, the number of the packet, the begin and end
-        # of the packet (-1: unknown), and the number of the frame in it.
-        self._times, self._packet_times = array('d'), array('d')
-        self._payloads, self._begins, self._ends = array('q'), array('q'), array('q')
-        self._parts = array('H')
+        self._times = array('d')
+        # Numbers of frames, ascending, and where they begin.
+        self._begins, self._marks = [0], list[Any]((None,))
         self._actors: dict[str, tuple[int, tuple[str, ...], float, float]] = {}
         self._changes = LaneChangeFinder()
         self._newest_s = math.nan
+        n_marked = 0
+        for frame in recording.frames():
+            self._add(frame)
+            if recording.faults.index >= n_marked + _PERIOD and (mark := recording.mark()):
+                n_marked = recording.faults.index
+                self._begins.append(len(self))
+                self._marks.append(mark)
 
     def __len__(self) -> int:
         return len(self._times)
 
-    def add(self, recorded: RecordedFrame, frame: Frame, part: int) -> None:
+    def _add(self, frame: Frame) -> None:
         time_s = frame.game_time
         self.generation = self.generation or frame.generation
-        begin, end = (-1, -1) if recorded.byte_range is None else recorded.byte_range
         self._times.append(time_s)
-        self._packet_times.append(recorded.packet.game_time)
-        self._payloads.append(recorded.index)
-        self._begins.append(begin)
-        self._ends.append(end)
-        self._parts.append(part)
         if time_s > self._newest_s:
             self.duration += time_s - self._newest_s
         if not math.isnan(time_s):
@@ -152,10 +154,7 @@ class FrameIndex:
     def lane_changes(self) -> list[LaneChange]:
         return list(self._changes.changes)
 
-    def place(self, i: int) -> tuple[int, int, tuple[int, int] | None, float]:
-        """Return the place of a frame."""
-        # Returns number of the payload; number of the frame in it; byte range of the payload, None
-        # if the recording has none; game time of its packet.
-        begin = self._begins[i]
-        return (self._payloads[i], self._parts[i],
-                None if begin < 0 else (begin, self._ends[i]), self._packet_times[i])
+    def before(self, i: int) -> tuple[int, Any]:
+        """Return the number of the last frame up to ``i`` that has a mark, and the mark."""
+        k = bisect_right(self._begins, i) - 1
+        return self._begins[k], self._marks[k]

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from io import BytesIO
+from itertools import islice
 import math
 import os
+import threading
 from types import TracebackType
 from typing import overload, TYPE_CHECKING
 
@@ -46,19 +48,17 @@ from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.frame_selection import (
     EVERYTHING,
     RecordingSelection,
+    SelectedReader,
     SelectedRecording,
 )
 from state_sensor_ros.files.recording import (
-    RecordedFrame,
     RecordingReader,
-    ResumableRecording,
-    SeekableRecording,
     SensorRecording,
     STANDARD_INPUT,
 )
 from state_sensor_ros.files.storage.input_file import closed_on_failure
-from state_sensor_ros.frame import Floats, Frame, Needs
-from state_sensor_ros.library.frame_index import FrameIndex, INDEX_NEEDS, LaneChange
+from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.library.frame_index import FrameIndex, LaneChange
 from state_sensor_ros.library.notebook import (
     Animation,
     RecordedActors,
@@ -67,12 +67,11 @@ from state_sensor_ros.library.notebook import (
 )
 from state_sensor_ros.library.safety import check_horizon, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
-from state_sensor_ros.objects.criticality import SAFETY_NEEDS
-from state_sensor_ros.payloads import decode_packet, Packet, packet_of, PayloadDecoder
 from state_sensor_ros.perception.frame_perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings, unread_parameters
+from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.safety import Safety
 # A faulty recording may have one fault for each actor of each frame.
 MAX_KEPT = 1000
-# Kinds of faults, besides those of single actors.
-PAYLOAD, CUT, CONNECTION, MEMBER = 'payload', 'cut', 'connection', 'ignored_member'
+# Kinds of faults, besides those of readers.
+CUT, CONNECTION = 'cut', 'connection'
 
 
 class Recording:
@@ -111,12 +110,9 @@ class Recording:
     :ivar format_name: description of the format.
     :ivar faults: faults of the last loop, a list of :class:`FrameFault`. It has the first
         thousand; ``faults.counts`` counts all of them by kind.
-    :ivar index: index of the payload of the last frame, from 0.
-    :ivar place: description of the place of that payload in the recording.
-    :ivar payload: bytes of that payload, for data that a :class:`Frame` does not have: JSON of a
-        trajectory, a serialized message of a bag, a format of this package for others.
-    :ivar n_bytes: size of all payloads so far in the last loop, including those without a frame.
-    :ivar position: part of ``total`` before the end of the last frame.
+    :ivar index: number of the last frame in the recording, from 0; frames that cannot be read
+        count.
+    :ivar place: description of its place in the recording.
     :ivar total: size of the whole recording, None if it is unknown; ``unit`` (``B`` or
         ``frame``) is that of both.
     :ivar sensor_counts: for a dataset, or a bag with sensors, the number of images or point
@@ -131,9 +127,7 @@ class Recording:
         self.simulator = recording.simulator
         self.total, self.unit = recording.total, recording.unit
         self.faults = FaultList()
-        self.index, self.place, self.position = -1, '', 0
-        self.payload: bytes | bytearray = b''
-        self.n_bytes = 0
+        self.index, self.place = -1, ''
         self.sensor_counts: Mapping[tuple[str, str], int] | None = None
         self.ignored: Sequence[str] = ()
         if isinstance(recording, SensorRecording):
@@ -141,11 +135,15 @@ class Recording:
         self._selection = selection
         self._recording: RecordingReader = recording if selection.has_all \
             else SelectedRecording(recording, selection)
-        self._is_timed, self._reopen = is_timed, reopen
-        # An index, and the reader that it was made with, for reading it apart from a loop.
+        self._recording.is_timed = self._is_timed = is_timed
+        self._reopen = reopen
+        # An index, and the reader that it was made with, for reading it apart from a loop; the
+        # last loop over that one, and the number of its next frame.
         self._index: FrameIndex | None = None
         self._reader: RecordingReader | None = None
-        self._decoder: PayloadDecoder | None = None
+        self._loop: Iterator[Frame] = iter(())
+        self._next = -1
+        self._lock = threading.RLock()
         self._n_loops = 0
         self._is_closed = False
 
@@ -173,13 +171,34 @@ class Recording:
             self._recording.selector.check_actors(self.name)
 
     @property
-    def needs(self) -> Needs:
-        """Return the parts of a frame that are decoded."""
-        return self._recording.decoder.needs
+    def details(self) -> bool:
+        """Return whether boxes, wheels and inputs are used; without, they may be None."""
+        return self._recording.details
 
-    @needs.setter
-    def needs(self, needs: Needs) -> None:
-        self._recording.decoder.needs = needs
+    @details.setter
+    def details(self, details: bool) -> None:
+        self._recording.details = details
+
+    @property
+    def payload(self) -> bytes:
+        """Return the text of the last frame of a trajectory, empty for other recordings."""
+        return getattr(self._source(), 'payload', b'')
+
+    @property
+    def n_bytes(self) -> int:
+        """Return the size of the frames of the last loop, 0 where it is unknown."""
+        return getattr(self._source(), 'n_bytes', 0)
+
+    def _source(self) -> FrameReader:
+        reader: FrameReader = self._recording
+        while isinstance(reader, SelectedReader):
+            reader = reader.reader
+        return reader
+
+    @property
+    def position(self) -> int:
+        """Return the part of ``total`` before the end of the last frame."""
+        return self._recording.position
 
     @property
     def cut(self) -> TruncatedError | None:
@@ -196,19 +215,17 @@ class Recording:
         self._n_loops += 1
         number = self._n_loops
         self.faults.clear()
-        self.n_bytes = 0
         self._check_open()
-        for recorded in self._recording.frames():
-            self.index, self.place = recorded.index, recorded.place
-            self.position, self.payload = recorded.position, recorded.packet.payload
-            self.n_bytes += len(self.payload)
-            for frame in self.faults.frames_of(
-                    self._recording.decoder, recorded.packet, recorded.place,
-                    index=recorded.index, is_timed=self._is_timed):
-                yield frame
-                if self._is_closed or self._n_loops != number:
-                    raise StateError(
-                        self.name, 'a second loop was begun, or the recording closed, in a loop')
+        found = self._recording.faults
+        found.take()
+        for frame in self._recording.frames():
+            self.index, self.place = found.index, found.place or f'frame {found.index}'
+            self.faults.take(found)
+            yield frame
+            if self._is_closed or self._n_loops != number:
+                raise StateError(
+                    self.name, 'a second loop was begun, or the recording closed, in a loop')
+        self.faults.take(found)
         if self.cut is not None:
             self.faults.add(FrameFault(CUT, 'end', self.cut.warning))
 
@@ -316,7 +333,7 @@ class Recording:
         """
         check_horizon(horizon)
         collector = SafetyCollector(actor, horizon)
-        for frame in self._read_apart(SAFETY_NEEDS):
+        for frame in self._read_apart(details=True):
             collector.add(frame)
         return collector.safety()
 
@@ -447,7 +464,7 @@ class Recording:
     def _scene_to_draw(self, at: float | None, color: str) -> Scene:
         if color not in COLORINGS:
             raise ConfigError('color', color, ' or '.join(COLORINGS))
-        scene = scene_of(self._read_apart(Needs()))
+        scene = scene_of(self._read_apart(details=True))
         if not len(scene.time_s):
             raise StateError(self.name, 'no frame with a time', 'a recording with frames')
         scene.check_time(at, 'at', self.name)
@@ -465,38 +482,28 @@ class Recording:
         if self._reopen is None:
             raise StateError(self.name, 'can be read only once; write the stream to a file first')
         recording = self._reopen()
+        recording.is_timed = self._is_timed
         return recording if self._selection.has_all \
             else SelectedRecording(recording, self._selection)
 
     def _indexed(self) -> FrameIndex:
         """Return the index of the frames; the first call reads the recording."""
-        if self._index is None:
-            self._check_open()
-            index, reader = FrameIndex(), self._reopened()
-            with closed_on_failure(reader):
-                if isinstance(reader, ResumableRecording):
-                    reader.keep_checkpoints()
-                for recorded, part, frame in self._read(reader, INDEX_NEEDS):
-                    index.add(recorded, frame, part)
-                self._decoder = reader.new_decoder()
-            self._index, self._reader = index, reader
-        return self._index
+        with self._lock:
+            if self._index is None:
+                self._check_open()
+                reader = self._reopened()
+                reader.details = False
+                with closed_on_failure(reader):
+                    self._index = FrameIndex(reader)
+                reader.details, self._reader = True, reader
+            return self._index
 
-    def _read_apart(self, needs: Needs = INDEX_NEEDS) -> Iterator[Frame]:
+    def _read_apart(self, *, details: bool = False) -> Iterator[Frame]:
         """Yield the frames, apart from any loop."""
         self._check_open()
         with closing(self._reopened()) as reader:
-            for _, _, frame in self._read(reader, needs):
-                yield frame
-
-    def _read(self, reader: RecordingReader, needs: Needs,
-              ) -> Iterator[tuple[RecordedFrame, int, Frame]]:
-        """Yield each payload, the number of the frame in it and the frame."""
-        faults, reader.decoder.needs = FaultList(), needs
-        for recorded in reader.frames():
-            for part, frame in enumerate(faults.frames_of(
-                    reader.decoder, recorded.packet, recorded.place, is_timed=self._is_timed)):
-                yield recorded, part, frame
+            reader.details = details
+            yield from reader.frames()
 
     def _times(self) -> Floats:
         """Return the game times of the frames; raise StateError if none is known."""
@@ -506,23 +513,20 @@ class Recording:
         return times
 
     def _frame(self, i: int) -> Frame:
-        """Return the frame number ``i``, decoded as in a loop; the loop goes on."""
-        self._check_open()
-        number, part, byte_range, game_time = self._indexed().place(i)
-        reader, decoder = self._reader, self._decoder
-        assert reader is not None
-        assert decoder is not None
-        if byte_range is not None:
-            assert isinstance(reader, SeekableRecording)
-            found = reader.payload_at(byte_range)
-            packet = Packet(found, game_time, 0, 0) if isinstance(found, bytes) \
-                else replace(packet_of(found), game_time=game_time)
-        else:
-            packet = next(recorded.packet for recorded in reader.frames()
-                          if recorded.index == number)
-        frames = list(FaultList().frames_of(decoder, packet, '', index=number,
-                                            is_timed=self._is_timed))
-        return frames[part]
+        """Return the frame number ``i`` as in a loop; the loop goes on."""
+        index = self._indexed()
+        with self._lock:
+            self._check_open()
+            assert self._reader is not None
+            begin, mark = index.before(i)
+            if not begin <= self._next <= i:
+                self._loop, self._next = self._reader.frames(mark), begin
+            n_skipped, self._next = i - self._next, -1
+            frame = next(islice(self._loop, n_skipped, None))
+            self._next = i + 1
+        time_s = float(index.times[i])
+        return frame if frame.game_time == time_s or math.isnan(time_s) \
+            else replace(frame, game_time=time_s)
 
     def _track(self, collector: TrackCollector) -> Track:
         for frame in self._read_apart():
@@ -636,14 +640,14 @@ class FrameFault:
     :ivar text: description of what was found and what was expected.
     :ivar error: the error with ``where``, ``found`` and ``expected``; None for ``cut`` and
         ``connection``.
-    :ivar index: index of the payload in a recording, from 0; None for a stream.
+    :ivar index: number of the frame in a recording, from 0.
     """
 
     kind: str
     place: str
     text: str
     error: DecodeError | None = None
-    index: int | None = None
+    index: int = 0
 
     def __str__(self) -> str:
         return f'{self.place}: {self.kind.replace("_", " ")}: {self.text}'
@@ -655,7 +659,6 @@ class FaultList(list[FrameFault]):
     def __init__(self) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
-        self._members: frozenset[str] = frozenset()
 
     def add(self, fault: FrameFault, n: int = 1) -> None:
         """
@@ -670,27 +673,9 @@ class FaultList(list[FrameFault]):
     def clear(self) -> None:
         super().clear()
         self.counts.clear()
-        self._members = frozenset()
 
-    def frames_of(self, decoder: PayloadDecoder, packet: Packet, place: str, *,
-                  index: int | None = None, is_timed: bool = True) -> Iterator[Frame]:
-        try:
-            decoded = decode_packet(decoder, packet, is_timed=is_timed)
-        except DecodeError as error:
-            self.add(_fault_of(PAYLOAD, place, error, index))
-            return
-        new = decoder.unknown_members - self._members
-        self._members |= new
-        for member in sorted(new):
-            self.add(_fault_of(MEMBER, place, DecodeError(
-                member, 'an unknown member, which is ignored', 'none'), index))
-        for item in decoded:
-            for fault in item.faults:
-                self.add(_fault_of(fault.kind, place, fault.error, index), fault.n)
-            yield item.frame
-
-
-def _fault_of(kind: str, place: str, error: DecodeError, index: int | None) -> FrameFault:
-    # A new error: the traceback of a raised one keeps the payload in memory.
-    return FrameFault(kind, place, str(error), DecodeError(
-        error.where, error.found, error.expected), index)
+    def take(self, faults: Faults) -> None:
+        """Add the new faults of a reader."""
+        for fault in faults.take():
+            self.add(FrameFault(fault.kind, fault.place or f'frame {fault.index}',
+                                str(fault.error), fault.error, fault.index), fault.n)

@@ -52,7 +52,6 @@ class Stream:
         self.name, self.n_frames = simulator.address(settings), 0
         self._source = simulator.open_source(
             settings, lambda kind, text: self._note_connection(text), reconnect=reconnect)
-        self._decoder = simulator.new_decoder(settings)
         self._is_begun = False
 
     def __iter__(self) -> Iterator[Frame]:
@@ -68,14 +67,14 @@ class Stream:
         self._is_begun = True
         health, n_reconnects = self._source.health, 0
         try:
-            for packet in self._source.packets():
+            for frame in self._source.frames():
                 if health.n_reconnects > n_reconnects:
                     n_reconnects = health.n_reconnects
                     self._note_connection(health.last_error)
-                for frame in self.faults.frames_of(self._decoder, packet,
-                                                   f'packet {health.n_packets}'):
-                    self.n_frames += 1
-                    yield frame
+                self.faults.take(self._source.faults)
+                self.n_frames += 1
+                yield frame
+            self.faults.take(self._source.faults)
         except TransportError as error:
             if not health.n_connects:
                 raise

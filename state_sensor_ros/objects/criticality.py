@@ -26,7 +26,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.classes import cached_class_of, PERSON, UNKNOWN
-from state_sensor_ros.frame import Bools, Floats, Frame, Needs, Rows
+from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.objects.object_maker import (
     center_twists,
     Centers,
@@ -36,8 +36,6 @@ from state_sensor_ros.objects.object_maker import (
 from state_sensor_ros.settings import DEFAULTS
 
 _SIGNS: Floats = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-# What the measures need of a frame.
-SAFETY_NEEDS = Needs.of(boxes=True, lanes=True)
 # Below this speed, m/s, an actor is stationary: it has no time headway, and its path is straight.
 _STATIONARY, _TURNS_ABOVE = 0.1, 1.0
 # A vehicle whose heading differs by more from that of the path, rad, crosses it and does not lead.

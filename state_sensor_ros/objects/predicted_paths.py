@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.frame import Bools, Floats, Kinds, Rows
+from state_sensor_ros.frame import Bools, Floats, FutureFrame, Kinds, Rows
 from state_sensor_ros.objects.object_maker import Objects
-from state_sensor_ros.payloads import FutureFrame
 from state_sensor_ros.rotations import slerp
 
 _Complex = npt.NDArray[np.complex128]

@@ -25,9 +25,9 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.objects.object_maker import ObjectMaker, Objects, origin_twist, transported
-from state_sensor_ros.payloads import ignore
 from state_sensor_ros.perception.perceiver import Perceived, Perceiver
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import ignore
 
 _FALSE_TAGS = ('vehicle', 'car')
 _BOX_NAME = 'perceived'

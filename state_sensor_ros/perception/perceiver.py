@@ -33,9 +33,9 @@ from state_sensor_ros.frame import Bools, Floats, Frame, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import as_slice, default_sizes, ObjectMaker, Objects
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES_S
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.perception.occlusion import visible_shares
 from state_sensor_ros.settings import Perception, Settings
+from state_sensor_ros.source import Report
 
 Words = npt.NDArray[np.uint64]
 

@@ -27,7 +27,7 @@ class Counters:
     Counts from the configuration of the node to its clean-up.
 
     While no frame is in flight, ``n_received == n_published + n_skipped + n_dropped``: each frame
-    of a packet is counted once. :class:`PacketQueue` writes ``n_received`` and ``n_dropped`` under
+    of a packet is counted once. :class:`FrameQueue` writes ``n_received`` and ``n_dropped`` under
     ``lock``, any thread notes ``last_error``, and the thread of the pipeline writes all others.
 
     ``n_dropped`` frames that were received and not processed: the queue was full, or the stream

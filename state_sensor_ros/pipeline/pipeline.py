@@ -6,14 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The loop from packets to messages, and what it is given: codec, sink."""
+"""Frames to messages."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 import math
 import threading
@@ -22,24 +21,16 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from state_sensor_ros.errors import DecodeError, StateSensorError
-from state_sensor_ros.frame import EVERYTHING, Frame, Needs, NO_BOXES, NS_PER_S
+from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.frame import Frame, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.payloads import (
-    decode_packet,
-    Decoded,
-    DROPPED,
-    DUPLICATE,
-    Packet,
-    PayloadDecoder,
-    Report,
-)
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
-from state_sensor_ros.pipeline.stamps import float32_step, Stamper, Step
+from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LOST, MEMBER, Report
 from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Subscriptions, Topic
@@ -60,21 +51,12 @@ class Sink(TopicSwitch, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
-    """The decoder and the encoder of one stream; both keep state of the last frames."""
-
-    decoder: PayloadDecoder  # of the source's payloads
-    encoder: Encoder
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The last frame whose clock advanced, its actors and its stamp."""
 
     frame: Frame
     actor_list: ActorList
     stamp_ns: int
-    packet: Packet  # the frame's packet, which also has the parts that were not decoded
     received_ns: int  # ``time.perf_counter_ns()`` at its receipt
     before: Frame | None  # the frame before it in the same run, None for none
 
@@ -85,18 +67,21 @@ class _Canceled(Exception):  # noqa: N818
 
 class Pipeline:
     """
-    Turn packets into messages; used by one thread at a time.
+    Turn frames into messages; used by one thread at a time.
 
-    :param codec: returns a new codec for settings; called once, and again after an unexpected
-        exception, which leaves the state of the old codec undefined.
+    :param new_encoder: returns a new encoder for settings; called once, and again after an
+        unexpected exception, which leaves the state of the old one undefined.
     :param on_defect: called with an unexpected exception, whose frame counts as skipped; None
         raises the exception.
     :param counters: counters to update; None makes new ones.
     :param ros_now_ns: returns the time for ``stamp_source: ros``, ns.
     :ivar snapshot: the last frame whose clock advanced, None before the first.
+    :ivar details: whether boxes, wheels or inputs of the next frames are used.
+    :ivar needs_boxes: whether they are used whatever topics have subscribers; may be set.
     """
 
-    def __init__(self, settings: Settings, codec: Callable[[Settings], Codec], sink: Sink, *,
+    def __init__(self, settings: Settings, new_encoder: Callable[[Settings], Encoder],
+                 sink: Sink, *,
                  report: Report, on_defect: Callable[[Exception], None] | None = None,
                  counters: Counters | None = None,
                  ros_now_ns: Callable[[], int] = time.time_ns) -> None:
@@ -107,13 +92,13 @@ class Pipeline:
         self._settings = settings
         # Appended by any thread, removed by the one that processes frames.
         self._pending: deque[Settings] = deque(maxlen=1)
-        self._new_codec, self._codec = codec, codec(settings)
+        self._new_encoder, self._encoder = new_encoder, new_encoder(settings)
         self._sink = sink
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
         self._registry = registry_of(settings)
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._lane_rows = b''
-        self._actor_topics = ActorTopics(self._codec.encoder, sink, self._registry,
+        self._actor_topics = ActorTopics(self._encoder, sink, self._registry,
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._delay_s = settings.perception.delay
@@ -121,14 +106,14 @@ class Pipeline:
         # they came, also if the delay becomes shorter.
         self._held: deque[tuple[int, Messages]] = deque()
         self._subscriptions: Subscriptions | None = None
-        self._needs = Needs()
+        self.details = self._needs = True
+        self.needs_boxes = False
         # Number of the last frame with a stamp, -1 if the next one is the first of a stream.
         self._last_number = -1
         # Held while messages are sent, so that cancel() does not separate those of one frame.
         self._sending = threading.Lock()
         self._is_canceled = False
-        self._unknown_members: frozenset[str] = frozenset()
-        self._are_clocks_reported = self._are_tags_checked = False
+        self._are_tags_checked = False
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -142,23 +127,13 @@ class Pipeline:
         """Apply changed settings; called by the thread that processes frames."""
         self.contain(self._apply_settings, recover=self._recover)
 
-    def split(self, packet: Packet) -> Sequence[Packet]:
-        """Return a packet for each frame of ``packet``; may be called from any thread."""
-        payloads = self.contain(partial(self._codec.decoder.split, packet.payload))
-        # After a defect of the decoder the packet counts as one frame.
-        if payloads is None or len(payloads) == 1:
-            return (packet,)
-        # The constructor takes a tenth of the time of replace().
-        return [Packet(payload, packet.game_time, packet.time, packet.sample_count, False)
-                for payload in payloads]
-
     def begin(self) -> None:
         """Start a new stream: samples before its first frame do not count as missed."""
         self._is_canceled = False
         self._last_number = -1
         self.stamper.resume()
         # cancel() has deleted the markers of displays.
-        self._codec.encoder.restart()
+        self._encoder.restart()
 
     def cancel(self) -> None:
         """
@@ -176,16 +151,13 @@ class Pipeline:
         with self._sending:
             self._publish_due(math.inf)
 
-    def process(self, packet: Packet, received_ns: int, number: int = 0) -> bool:
+    def process(self, frame: Frame, received_ns: int, number: int = 0) -> bool:
         """Process one frame."""
         # received_ns: ``time.perf_counter_ns()`` at the receipt of its last byte.
         # Returns False if :meth:`cancel` prevented its publication; then it is not counted.
         n_published = self.counters.n_published
         try:
-            self._process(packet, received_ns, number)
-        except DecodeError as error:
-            self.counters.n_skipped += 1
-            self._report_error('payload', error)
+            self._process(frame, received_ns, number)
         except _Canceled:
             return False
         except Exception as error:  # noqa: BLE001
@@ -194,6 +166,22 @@ class Pipeline:
             self.counters.n_skipped += self.counters.n_published == n_published
             self._recover()
         return True
+
+    def note(self, faults: Sequence[Fault]) -> None:
+        """Count and report what was wrong with actors and packets."""
+        counters = self.counters
+        for fault in faults:
+            if fault.kind == LOST:
+                with counters.lock:
+                    counters.n_received += fault.n
+                counters.n_skipped += fault.n
+            elif fault.kind == DUPLICATE:
+                counters.n_duplicates += fault.n
+            elif fault.kind == DROPPED:
+                counters.n_dropped_actors += fault.n
+            # Each unknown member is named, once.
+            kind = f'{MEMBER} {fault.error.where}' if fault.kind == MEMBER else fault.kind
+            self._report_error(kind, fault.error)
 
     def contain(self, work: Callable[[], Result],
                 recover: Callable[[], None] = lambda: None) -> Result | None:
@@ -216,77 +204,36 @@ class Pipeline:
         self.counters.n_defects += 1
         self._on_defect(error)
 
-    def _process(self, packet: Packet, received_ns: int, number: int) -> None:
+    def _process(self, frame: Frame, received_ns: int, number: int) -> None:
         if self._pending:
             self._apply_settings()
         subscriptions = self._sink.subscriptions()
         if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
             self._subscriptions = subscriptions
-            self._needs = self._codec.encoder.needs(subscriptions)
-        decoded = self._decode(packet)
-        if decoded is None:
-            return
-        if packet.is_alone and not self._are_clocks_reported:
-            self._compare_clocks(packet, decoded.frame)
-        self._publish(packet, decoded, subscriptions, received_ns, number)
-        new = self._codec.decoder.unknown_members - self._unknown_members
-        if new:
-            self._unknown_members |= new
-            self._report(f'unknown {len(self._unknown_members)}', 'ignored members that no known '
-                         'generation has: ' + ', '.join(sorted(new)))
+            self._needs = self._encoder.needs(subscriptions)
+        self._publish(frame, subscriptions, received_ns, number)
+        self.details = self._needs or self.needs_boxes \
+            or self.counters.game_time >= self.checks.next_details_s
 
     def _recover(self) -> None:
         """Replace all state after an unexpected exception, which left it undefined."""
         try:
-            self._codec = self._new_codec(self._settings)
+            self._encoder = self._new_encoder(self._settings)
         except StateSensorError as error:
             # For example, the recording that plays was removed.
-            self._report_error('decoder', error)
-        self._actor_topics.encoder = self._codec.encoder
+            self._report_error('encoder', error)
+        self._actor_topics.encoder = self._encoder
         self._subscriptions = None
         self._restart_actors()
 
-    def _decode(self, packet: Packet) -> Decoded | None:
-        """Return the frame of a packet, None if the decoder leaves it out."""
-        if not packet.payload and packet.decoded is None:
-            raise DecodeError('payload', 'nothing', 'a frame')
-        decoder, needs = self._codec.decoder, self._needs
-        if self.counters.game_time >= self.checks.next_details_s:
-            # Unknown members of the other parts are found then, too.
-            needs = EVERYTHING
-        decoder.needs = needs
-        decoded = decode_packet(decoder, packet)
-        if len(decoded) > 1:
-            raise DecodeError('payload', 'an array inside an array', 'a frame')
-        return decoded[0] if decoded else None
-
-    def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
-        """Report once if header and JSON of a packet have different times; the JSON is used."""
-        if (packet.game_time, packet.time) == (frame.game_time, frame.time):
-            return
-        # In the header game_time is a float32; NaN if the source has no header.
-        if abs(packet.game_time - frame.game_time) > float32_step(frame.game_time) or (
-                packet.time and frame.time and abs(packet.time - frame.time) > 1):
-            self._are_clocks_reported = True
-            self._report('clocks', 'the header of a packet has game_time '
-                         f'{packet.game_time:.9g}, time {packet.time}, its JSON has '
-                         f'{frame.game_time:.9g}, {frame.time}: the values in the JSON '
-                         'are used (reported once)')
-
-    def _publish(self, packet: Packet, decoded: Decoded, subscriptions: Subscriptions,
-                 received_ns: int, number: int) -> None:
-        """Publish the frame of a packet and count its faults."""
-        for fault in decoded.faults:
-            if fault.kind == DUPLICATE:
-                self.counters.n_duplicates += fault.n
-            elif fault.kind == DROPPED:
-                self.counters.n_dropped_actors += fault.n
-            self._report_error(fault.kind, fault.error)
-        frame = self._tag_rule.select(decoded.frame)
-        if not self._are_tags_checked and decoded.frame.n_actors:
+    def _publish(self, whole: Frame, subscriptions: Subscriptions, received_ns: int,
+                 number: int) -> None:
+        """Publish a frame."""
+        frame = self._tag_rule.select(whole)
+        if not self._are_tags_checked and whole.n_actors:
             self._are_tags_checked = True
             if not frame.n_actors:
-                tags = sorted(set(chain.from_iterable(decoded.frame.tags)))
+                tags = sorted(set(chain.from_iterable(whole.tags)))
                 selection = (f'{name} {shortened(", ".join(getattr(self._settings, name)))!r}'
                              for name in ('desired_tags', 'undesired_tags'))
                 unknown = set(self._settings.desired_tags).difference(tags)
@@ -294,30 +241,30 @@ class Pipeline:
                              f'frame{near_names(unknown, tags)}')
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
-        if packet.is_behind_gap:
+        if whole.is_behind_gap:
             self.stamper.resume()
         n_lost = max(number - self._last_number - 1, 0) if self._last_number >= 0 else 0
         step = self.stamper.step(
             frame, self._ros_now_ns() if self._settings.stamp_source == 'ros' else 0, n_lost)
         self._last_number = number
         if step is Step.RESTARTED:
-            self._restart(is_intended=packet.is_behind_gap)
+            self._restart(is_intended=whole.is_behind_gap)
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
         actor_list = self._update_actors(frame, stamp_ns) if advanced \
             else self._registry.name_repeated(frame)
-        new_topics = self._codec.encoder.new_topics(frame)
+        new_topics = self._encoder.new_topics(frame)
         if new_topics:
             self._sink.open(new_topics)
-        self._send(self._codec.encoder.encode(
+        self._send(self._encoder.encode(
             frame, actor_list, stamp_ns, subscriptions, advanced=advanced,
-            upcoming=packet.upcoming))
+            upcoming=whole.upcoming))
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
             last = None if step is Step.RESTARTED else self.snapshot
-            self.snapshot = Snapshot(frame, actor_list, stamp_ns, packet, received_ns,
+            self.snapshot = Snapshot(frame, actor_list, stamp_ns, received_ns,
                                      None if last is None else last.frame)
             if frame.game_time >= min(self.checks.next_s, self.checks.next_details_s):
                 self._check(frame)
@@ -355,7 +302,7 @@ class Pipeline:
         if not is_intended:
             self._report('restart', 'the simulator was restarted, or its clock was set: '
                          + self.stamper.restart_cause)
-        self._codec.encoder.restart()
+        self._encoder.restart()
         self._restart_actors()
 
     def _restart_actors(self) -> None:
@@ -373,7 +320,7 @@ class Pipeline:
             if not self._is_canceled:
                 self._close_topics(settings)
             self._settings, self._delay_s = settings, settings.perception.delay
-            self._codec.encoder.reconfigure(settings)
+            self._encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._are_tags_checked = False
         self._subscriptions = None
@@ -382,7 +329,7 @@ class Pipeline:
     def _close_topics(self, settings: Settings | None = None) -> None:
         """Publish the last messages of topics that ``settings`` switch off, None for all."""
         stamp_ns = max(self.stamper.stamp_ns, 0)
-        messages = self._codec.encoder.closing(stamp_ns, settings)
+        messages = self._encoder.closing(stamp_ns, settings)
         if messages:
             self._sink.publish(messages, stamp_ns)
 

@@ -7,21 +7,21 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Two threads and the queue between them: one receives packets, one processes their frames.
+Two threads and the queue between them: one receives frames, one processes them.
 
 The receiving thread waits for the processing thread only if the queue blocks. The processing
-thread owns the pipeline with its encoder: it also applies settings while no packet arrives.
+thread owns the pipeline with its encoder: it also applies settings while no frame arrives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 import threading
 import time
 
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.source import Source
@@ -37,27 +37,23 @@ _PREDECESSOR_PERIOD_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """
-    The frames of one packet, several if its payload is an array.
+class Received:
+    """A frame, or a wake-up without one, see :meth:`FrameQueue.wake`."""
 
-    Without frames it is a wake-up, see :meth:`PacketQueue.wake`.
-    """
-
-    frames: Sequence[Packet]
-    received_ns: int  # ``time.perf_counter_ns()`` of the receipt
-    number: int  # of frames received before the first one
+    frame: Frame | None = None
+    received_ns: int = 0  # ``time.perf_counter_ns()`` of the receipt
+    number: int = 0  # of frames and lost packets of the stream before it
 
 
-class PacketQueue:
-    """Packets that wait to be processed: two ``SimpleQueue``, at half the cost of a condition."""
+class FrameQueue:
+    """Frames that wait to be processed: two ``SimpleQueue``, at half the cost of a condition."""
 
     def __init__(self, size: int, overflow: str, counters: Counters) -> None:
         self._size = size
         self._blocks = overflow == 'block'
         self._counters = counters
-        # None follows the last packet of a closed queue; get() puts it back.
-        self._waiting: SimpleQueue[Batch | None] = SimpleQueue()
+        # None follows the last frame of a closed queue; get() puts it back.
+        self._waiting: SimpleQueue[Received | None] = SimpleQueue()
         # A token for each free place; used only if a full queue blocks.
         self._places: SimpleQueue[None] = SimpleQueue()
         for _ in range(size):
@@ -66,37 +62,35 @@ class PacketQueue:
         self._lock = counters.lock
         self._is_closed = False
 
-    def put(self, frames: Sequence[Packet], received_ns: int) -> None:
-        """Add the frames of a packet; a full queue blocks or drops its oldest packet."""
-        # received_ns: ``time.perf_counter_ns()`` of the receipt.
+    def put(self, frame: Frame, received_ns: int, number: int) -> None:
+        """Add a frame; a full queue blocks or drops its oldest one."""
         if self._blocks:
             self._places.get()
         with self._lock:
             if not self._blocks and self._waiting.qsize() >= self._size:
                 self._drop_oldest()
-            batch = Batch(frames, received_ns, self._counters.n_received)
-            self._counters.n_received += len(frames)
+            self._counters.n_received += 1
             if self._is_closed:
-                self._counters.n_dropped += len(frames)
+                self._counters.n_dropped += 1
                 # Release the next put(): the consumer has stopped.
                 self._places.put(None)
             else:
-                self._waiting.put(batch)
+                self._waiting.put(Received(frame, received_ns, number))
 
-    def get(self) -> Batch | None:
-        """Wait for the oldest packet and return it; None when closed and empty."""
+    def get(self) -> Received | None:
+        """Wait for the oldest frame and return it; None when closed and empty."""
         oldest = self._waiting.get()
         if oldest is None:
             self._waiting.put(None)
-        elif self._blocks and oldest.frames:
+        elif self._blocks and oldest.frame is not None:
             self._places.put(None)
         return oldest
 
     def wake(self) -> None:
-        """Make :meth:`get` return a batch without frames if no packet waits."""
+        """Make :meth:`get` return without a frame if none waits."""
         with self._lock:
             if not self._waiting.qsize():
-                self._waiting.put(Batch((), 0, 0))
+                self._waiting.put(Received())
 
     def __len__(self) -> int:
         return self._waiting.qsize()
@@ -110,13 +104,13 @@ class PacketQueue:
         self._waiting.put(None)
         self._places.put(None)
 
-    def count_dropped(self, n_frames: int) -> None:
-        """Count ``n_frames`` that were removed from the queue and not processed."""
+    def count_dropped(self) -> None:
+        """Count a frame that was removed from the queue and not processed."""
         with self._lock:
-            self._counters.n_dropped += n_frames
+            self._counters.n_dropped += 1
 
     def _drop_oldest(self) -> bool:
-        """Remove and count the oldest packet; return False if there is none."""
+        """Remove and count the oldest frame; return False if there is none."""
         try:
             oldest = self._waiting.get_nowait()
         except Empty:
@@ -124,7 +118,7 @@ class PacketQueue:
         if oldest is None:
             self._waiting.put(None)
             return False
-        self._counters.n_dropped += len(oldest.frames)
+        self._counters.n_dropped += oldest.frame is not None
         return True
 
 
@@ -132,13 +126,13 @@ class StreamThreads:
     """Run ``source`` in one thread and ``processor`` in another, until :meth:`stop`."""
 
     # catch_up: does a piece of deferred work; returns whether there is more. Called after each
-    # frame for up to a millisecond, and longer while no packet waits.
+    # frame for up to a millisecond, and longer while no frame waits.
     # predecessor: stopped stream that may still be processing its last frame with the same
     # processor; this stream begins after that frame.
-    # last_receipt_ns: ``time.perf_counter_ns()`` at the receipt of the last packet, at first that
+    # last_receipt_ns: ``time.perf_counter_ns()`` at the receipt of the last frame, at first that
     # of the start.
 
-    def __init__(self, source: Source, processor: Pipeline, *, queue: PacketQueue,
+    def __init__(self, source: Source, processor: Pipeline, *, queue: FrameQueue,
                  on_failure: Callable[[BaseException], None],
                  catch_up: Callable[[], bool] = lambda: False,
                  predecessor: StreamThreads | None = None) -> None:
@@ -164,12 +158,12 @@ class StreamThreads:
         self._worker.start()
 
     def wake(self) -> None:
-        """Make the processing thread apply changed settings even while no packet arrives."""
+        """Make the processing thread apply changed settings even while no frame arrives."""
         self.queue.wake()
 
     def stop(self) -> None:
         """
-        End both threads; waiting packets are discarded and nothing more is published.
+        End both threads; waiting frames are discarded and nothing more is published.
 
         If a frame takes longer than half a second, its thread ends later: :attr:`is_running`.
         """
@@ -182,25 +176,28 @@ class StreamThreads:
             thread.join(max(until_s - time.monotonic(), 0.0))
 
     def _receive(self) -> None:
-        for packet in self.source.packets():
-            self.last_receipt_ns = time.perf_counter_ns()
-            self.queue.put(self._processor.split(packet), self.last_receipt_ns)
+        faults = self.source.faults
+        faults.on_lost = self.queue.wake
+        health = self.source.health
+        for n_frames, frame in enumerate(self.source.frames()):
+            # Of the last byte of a packet, before it was decoded.
+            self.last_receipt_ns = health.arrived_ns or time.perf_counter_ns()
+            self.queue.put(frame, self.last_receipt_ns, n_frames + faults.n_lost)
+            self.source.details = self._processor.details
 
     def _work(self) -> None:
         if not self._wait_for_predecessor():
             return
         self._processor.begin()
-        while (batch := self.queue.get()) is not None:
-            if not batch.frames:
+        while (received := self.queue.get()) is not None:
+            self._processor.note(self.source.faults.take())
+            if received.frame is None:
                 self._processor.apply_settings()
-                self._do_deferred_work()
-            for i, packet in enumerate(batch.frames):
-                if self._stopping.is_set():
-                    self.queue.count_dropped(len(batch.frames) - i)
-                    break
-                if not self._processor.process(packet, batch.received_ns, batch.number + i):
-                    self.queue.count_dropped(1)
-                self._do_deferred_work()
+            elif self._stopping.is_set() or not self._processor.process(
+                    received.frame, received.received_ns, received.number):
+                self.queue.count_dropped()
+            self._do_deferred_work()
+        self._processor.note(self.source.faults.take())
 
     def _wait_for_predecessor(self) -> bool:
         """Return True once the predecessor has ended, False if this stream is stopped first."""

@@ -48,7 +48,6 @@ from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.errors import reason_of, StateError
 from state_sensor_ros.frame import climb_of, Frame, speed_along, speed_by_positions
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
 from state_sensor_ros.ros.indicator_topics import IndicatorTopics
@@ -57,7 +56,7 @@ from state_sensor_ros.ros.report import Level, NodeLog, percentile, shown, Statu
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator
-from state_sensor_ros.source import Health, SourceState
+from state_sensor_ros.source import Health, Report, SourceState
 from state_sensor_ros.topics.topic_encoder import LastCommand
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'

@@ -23,8 +23,8 @@ from state_sensor_ros.frame import (
     INDICATORS_OFF,
     INDICATORS_RIGHT,
 )
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.source import Report
 
 _PLACE, _TYPES = '/control/command/', 'autoware_vehicle_msgs/msg/'
 # Constants of the messages; 0 is no command.

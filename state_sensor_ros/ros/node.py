@@ -29,12 +29,10 @@ from rclpy.serialization import deserialize_message
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import importing, StateSensorError
-from state_sensor_ros.frame import Frame
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.payloads import decode_packet
 from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline, Snapshot
-from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
+from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
+from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
 from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.graph_checks import (
     check_packages,
@@ -68,6 +66,8 @@ NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
 # Diagnostics in a row without the selected ego: it may arrive late.
 _MANY_WITHOUT_EGO = 3
+# Longest wait for a frame with boxes.
+_BOXES_S = 0.5
 # Period of the log of a stream until its rate is known, and while it is not connected.
 _STREAM_LOG_PERIOD_S = 0.2
 # Kinds of reports that are not errors.
@@ -190,16 +190,16 @@ class StateSensorNode(ManagedNode):
         """Return the last frame whose clock advanced, None before the first."""
         return None if self._pipeline is None else self._pipeline.snapshot
 
-    def with_boxes(self, snapshot: Snapshot) -> Frame:
-        """
-        Return the frame of a snapshot with boxes, which are decoded here if no topic needs them.
-
-        It may have more actors than the snapshot, whose actors are selected by tags.
-        """
-        if snapshot.frame.boxes is not None or self._input is None:
-            return snapshot.frame
-        # A new decoder: the one of the stream is used by another thread.
-        return decode_packet(self._input.new_decoder(), snapshot.packet)[0].frame
+    def with_boxes(self) -> Snapshot | None:
+        """Return the last frame with boxes, which are decoded from the first call on."""
+        pipeline, until_s = self._pipeline, time.monotonic() + _BOXES_S
+        if pipeline is None:
+            return None
+        pipeline.needs_boxes = True
+        while (found := pipeline.snapshot) is not None and found.frame.boxes is None \
+                and time.monotonic() < until_s:
+            time.sleep(_BOXES_S / 100)
+        return found
 
     @noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -222,10 +222,9 @@ class StateSensorNode(ManagedNode):
             self, encoder.topics, self.get_logger().warning)
         self._stopped = None
         self._pipeline = Pipeline(
-            settings, lambda settings: Codec(
-                received.new_decoder(),
-                Encoder(settings, definitions, report, received.topics.encoders,
-                        last_command=self._last_command)),
+            settings, lambda settings: Encoder(
+                settings, definitions, report, received.topics.encoders,
+                last_command=self._last_command),
             self._sink, report=report,
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
@@ -258,7 +257,7 @@ class StateSensorNode(ManagedNode):
         self._stream = StreamThreads(
             source, self._pipeline, on_failure=self._fail,
             catch_up=partial(self._catch_up, self._pipeline, self._sink),
-            queue=PacketQueue(settings.queue_size, overflow, self._pipeline.counters),
+            queue=FrameQueue(settings.queue_size, overflow, self._pipeline.counters),
             predecessor=self._stopped)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()

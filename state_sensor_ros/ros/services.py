@@ -50,7 +50,7 @@ from simulation_interfaces.msg import (
 
 from state_sensor_ros.classes import class_of, PERSON
 from state_sensor_ros.errors import StateSensorError
-from state_sensor_ros.frame import Floats, Frame, KIND_VEHICLE, NS_PER_S
+from state_sensor_ros.frame import Floats, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
@@ -78,12 +78,12 @@ class Services:
 
     :param snapshot: returns the last frame, None before the first.
     :param steerable: returns the source, None if it cannot be held or is not active.
-    :param with_boxes: returns the frame of a snapshot with boxes.
+    :param with_boxes: returns the last frame, with boxes, None before the first.
     """
 
     def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
                  steerable: Callable[[], SteerableSource | None],
-                 with_boxes: Callable[[Snapshot], Frame], global_frame: str) -> None:
+                 with_boxes: Callable[[], Snapshot | None], global_frame: str) -> None:
         self._node, self._snapshot, self._steerable = node, snapshot, steerable
         self._with_boxes, self._global_frame = with_boxes, global_frame
         for name, type_, callback in (
@@ -130,8 +130,9 @@ class Services:
         response.info.description = snapshot.actor_list.actors[row].frame_id
 
     def _get_bounds(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        frame = self._with_boxes(self._find(request.entity)[0])
-        box = box_of(frame, frame.names.index(request.entity))
+        self._with_boxes()
+        snapshot, row = self._find(request.entity)
+        box = box_of(snapshot.frame, row)
         if box is None:
             raise _RefusedError(_FAILED, f'found no box of {request.entity!r}')
         corners = box.corners()
@@ -203,11 +204,11 @@ class Services:
         """Yield the last frame with row and name of each entity that passes filters."""
         if filters.filter:
             raise _unsupported('a filter of names by a regular expression')
-        overlaps, snapshot = _overlap_test(filters.bounds), self._snapshot()
+        overlaps = _overlap_test(filters.bounds)
+        snapshot = self._snapshot() if overlaps is None else self._with_boxes()
         if snapshot is None:
             return
-        frame = snapshot.frame if overlaps is None else self._with_boxes(snapshot)
-        at = {name: row for row, name in enumerate(frame.names)}
+        frame = snapshot.frame
         categories = {each.category for each in filters.categories}
         tags = {tag.lower() for tag in filters.tags.tags}
         for row, name in enumerate(snapshot.frame.names):
@@ -215,8 +216,8 @@ class Services:
             has_tags = tags <= own if filters.tags.filter_mode == msg.TagsFilter.FILTER_MODE_ALL \
                 else not tags or bool(tags & own)
             if has_tags and (not categories or self._category(snapshot, row) in categories) and (
-                    overlaps is None or (frame.has_pose()[at[name]] and overlaps(
-                        box_of(frame, at[name]) or point_of(frame, at[name])))):
+                    overlaps is None or (frame.has_pose()[row] and overlaps(
+                        box_of(frame, row) or point_of(frame, row)))):
                 yield snapshot, row, name
 
     def _category(self, snapshot: Snapshot, row: int) -> int:

@@ -44,11 +44,10 @@ from state_sensor_ros.files.frame_builder import (
     FrameBuilder,
     lane_states,
 )
-from state_sensor_ros.files.recording import FrameFile, FrameWriter, RecordedFrame, RecordingReader
+from state_sensor_ros.files.recording import FrameFile, FrameWriter, RecordingReader
 from state_sensor_ros.frame import (
     Boxes,
     EVERY_PART,
-    EVERYTHING,
     Frame,
     FRONT_LEFT,
     FRONT_RIGHT,
@@ -64,7 +63,6 @@ from state_sensor_ros.frame import (
     LIGHT_RED,
     LIGHT_YELLOW,
     MapLine,
-    Needs,
     REAR_LEFT,
     REAR_RIGHT,
     TrafficLights,
@@ -75,27 +73,6 @@ from state_sensor_ros.parameters import (
     parameter,
     RECORDED,
     refuse_unused,
-)
-from state_sensor_ros.payloads import (
-    decode_packet,
-    Decoded,
-    DROPPED,
-    DUPLICATE,
-    Fault,
-    FrameDecoder,
-    FrameLike,
-    ignore,
-    IGNORED,
-    LateFrame,
-    MISSING,
-    OTHER_ID,
-    Packet,
-    PayloadDecoder,
-    Report,
-    RIDER,
-    RIVAL,
-    SingleFrameDecoder,
-    UNDECLARED,
 )
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import parse_settings, Settings
@@ -110,26 +87,44 @@ from state_sensor_ros.simulators.simulator import (
     SOURCE_PARAMETERS,
 )
 from state_sensor_ros.small_files import read_limited
-from state_sensor_ros.source import Health, Source, SourceState
+from state_sensor_ros.source import (
+    DROPPED,
+    DUPLICATE,
+    Fault,
+    Faults,
+    FrameReader,
+    Health,
+    ignore,
+    IGNORED,
+    LOST,
+    MEMBER,
+    MISSING,
+    OTHER_ID,
+    Report,
+    RIDER,
+    RIVAL,
+    Source,
+    SourceState,
+    UNDECLARED,
+)
 from state_sensor_ros.texts import counted, one_line
 
 __all__ = [
-    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERYTHING', 'EVERY_PART',
+    'DROPPED', 'DUPLICATE', 'EGO_TAG', 'EVERY_PART',
     'FRONT_LEFT', 'FRONT_RIGHT', 'FULL_LOCK_DEG', 'IGNORED', 'INDICATORS_BOTH',
     'INDICATORS_LEFT', 'INDICATORS_OFF', 'INDICATORS_RIGHT', 'INDICATORS_UNKNOWN',
     'LIGHT_CIRCLE', 'LIGHT_GREEN', 'LIGHT_PEDESTRIAN', 'LIGHT_RED', 'LIGHT_YELLOW', 'LIVE',
-    'MISSING', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
+    'LOST', 'MEMBER', 'MISSING', 'OTHER_ID', 'REAR_LEFT', 'REAR_RIGHT', 'RECORDED', 'RIDER',
     'RIVAL', 'SOURCE_PARAMETERS', 'UNDECLARED', 'ActorLane', 'ActorWheel', 'Bicycle', 'Boxes',
-    'ConfigError', 'DecodeError', 'Decoded', 'EgoCommand', 'EgoCommands', 'Fault', 'Format',
-    'Frame', 'FrameBuilder', 'FrameDecoder', 'FrameFile', 'FrameLike', 'FrameWriter',
-    'FramingError', 'Health', 'Lanes', 'LateFrame', 'LiveSource', 'MapLine',
-    'Needs', 'Packet', 'PayloadDecoder', 'Pedals',
-    'ReadOptions', 'Reading', 'RecordedFrame', 'RecordingReader', 'RefusalError', 'Replay',
+    'ConfigError', 'DecodeError', 'EgoCommand', 'EgoCommands', 'Fault', 'Faults', 'Format',
+    'Frame', 'FrameBuilder', 'FrameFile', 'FrameReader', 'FrameWriter',
+    'FramingError', 'Health', 'Lanes', 'LiveSource', 'MapLine', 'Pedals',
+    'ReadOptions', 'Reading', 'RecordingReader', 'RefusalError', 'Replay',
     'Report', 'SensorImage', 'SensorPoints', 'SensorReader', 'Settings', 'Simulator',
-    'SimulatorTopics', 'SingleFrameDecoder', 'Source', 'SourceState', 'StateError',
+    'SimulatorTopics', 'Source', 'SourceState', 'StateError',
     'StateSensorError', 'TrafficLights', 'TrajectoryFormatError', 'TransportError',
     'TruncatedError', 'Units', 'UnreachableError', 'Wheels', 'WriteOptions', 'bad_length',
-    'build_frame', 'counted', 'decode_packet', 'failed_stream', 'has_ego_tag', 'ignore',
+    'build_frame', 'counted', 'failed_stream', 'has_ego_tag', 'ignore',
     'importing', 'lane_states', 'no_frames', 'one_line', 'parameter', 'parse_settings',
     'read_limited', 'reading', 'reason_of', 'refuse_unused', 'restated',
 ]

@@ -16,7 +16,6 @@ from state_sensor_ros.files.bags.bag_recording import (
     StateFrameDecoder,
 )
 from state_sensor_ros.files.bags.bag_topics import typestore
-from state_sensor_ros.files.bags.open_bag import MessagePlace
 
-__all__ = ['NOT_SUCH', 'Bag', 'BagRecording', 'MessagePlace', 'StateFrameDecoder', 'stamp_s',
+__all__ = ['NOT_SUCH', 'Bag', 'BagRecording', 'StateFrameDecoder', 'stamp_s',
            'typestore']

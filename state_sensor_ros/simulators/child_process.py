@@ -23,7 +23,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import fcntl
 import math
 from multiprocessing.connection import Connection, Pipe
@@ -39,7 +39,6 @@ from typing import ClassVar, IO
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import Decoded, FrameLike, Packet
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import SourceState
 
@@ -186,14 +185,14 @@ class ChildSource(LiveSource):
         """
 
     @abstractmethod
-    def take(self, message: object) -> FrameLike | Packet | None:
+    def take(self, message: object) -> Frame | None:
         """Take a message of the child other than :class:`ProcessEnd`; return its frame, if any."""
 
     def printed(self, line: str) -> None:
         """Take a line that the child has printed; called by another thread."""
         self._lines.append(line)
 
-    def receive(self) -> Iterator[FrameLike | Packet]:
+    def receive(self) -> Iterator[Frame]:
         """
         Start the child and yield its frames until it ends.
 
@@ -349,15 +348,14 @@ class ChildSource(LiveSource):
         """Whether the child has sent a step of this run."""
         return not math.isnan(self._begin_s)
 
-    def stepped(self, frame: Frame, *, is_first: bool) -> FrameLike | Packet:
+    def stepped(self, frame: Frame, *, is_first: bool) -> Frame:
         """Note a step; ``is_first`` after the run was begun again. Return what is yielded."""
         if not self.is_paused:
             self.health.silence = ''
         if not self.has_frame:
             self._begin_s = frame.game_time
         self.position = frame.game_time - self._begin_s
-        return Packet(b'', frame.game_time, frame.time, frame.sample_count, is_behind_gap=True,
-                      decoded=Decoded(frame, ())) if is_first else frame
+        return replace(frame, is_behind_gap=True) if is_first else frame
 
     def step_rate(self, settings: Settings) -> float:
         """Return the pace of the steps, 0 for as fast as possible, or as others make them."""

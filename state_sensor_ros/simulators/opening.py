@@ -32,7 +32,6 @@ from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
 from state_sensor_ros.files.storage.input_file import check_regular, decompressed
 from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
 from state_sensor_ros.frame import MapLine
-from state_sensor_ros.payloads import PayloadDecoder, Report
 from state_sensor_ros.settings import FILE, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import SimulatorTopics
 from state_sensor_ros.simulators.simulator_list import (
@@ -40,6 +39,7 @@ from state_sensor_ros.simulators.simulator_list import (
     find_simulator,
     simulators,
 )
+from state_sensor_ros.source import Report
 from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.map_topics import topics_of_map
 
@@ -225,7 +225,7 @@ def _bag_of_simulator(recording: RecordingReader) -> RecordingReader:
 
 class Input:
     """
-    What a node receives: the source, the decoder of its payloads, and the topics only it has.
+    What a node receives: the source, and the topics only it has.
 
     A recording is opened once and belongs to the first source; :meth:`open_source` opens it again
     for a later one.
@@ -235,7 +235,6 @@ class Input:
         self._settings, self._report = settings, report
         self._simulator = find_simulator(settings.source)
         self._recording = self._opened() if settings.source == FILE else None
-        self._new_decoder = None if self._recording is None else self._recording.new_decoder
         if self._recording is not None:
             self._simulator = find_simulator(self._recording.simulator)
         self.topics: SimulatorTopics = with_map(self._simulator.topics(
@@ -248,26 +247,17 @@ class Input:
         return open_any(settings.trajectory_file, ReadOptions(
             settings, max_bag_bytes=settings.max_bag_bytes))
 
-    def new_decoder(self) -> PayloadDecoder:
-        if self._new_decoder is not None:
-            return self._new_decoder()
-        return self._simulator.new_decoder(self._settings)
-
     def open_source(self) -> Source:
         settings = self._settings
         if settings.source != FILE:
             return self._simulator.open_source(settings, self._report)
         recording, self._recording = self._recording or self._opened(), None
         return FileSource(recording, rate=settings.rate, loop=settings.loop,
-                          follower=self._follower(recording) if settings.outputs else None)
+                          follower=LookAhead(self._opened(), settings)
+                          if settings.outputs and is_needed(settings) else None)
 
     def open_commands(self, source: Source) -> EgoCommands:
         return self._simulator.open_commands(self._settings, source, self._report)
-
-    def _follower(self, recording: RecordingReader) -> LookAhead | None:
-        if not is_needed(self._settings):
-            return None
-        return LookAhead(self._opened(), recording.new_decoder(), self._settings)
 
     def close(self) -> None:
         """Close a recording that no source has taken; doing so twice is harmless."""

@@ -13,9 +13,7 @@ from state_sensor_ros.files.bags.bag_repair import can_repair
 from state_sensor_ros.files.frame_selection import FrameSelector
 from state_sensor_ros.files.recording import (
     PERIOD_S,
-    ResumableFile,
     STANDARD_INPUT,
-    TimedRecording,
 )
 from state_sensor_ros.files.storage.input_file import (
     check_regular,
@@ -47,8 +45,8 @@ from state_sensor_ros.source import MAX_GAP_S
 __all__ = [
     'DEFAULT_LIMITS', 'MAX_GAP_S',
     'PERIOD_S', 'PROFILE', 'READ_DEFAULTS', 'STANDARD_INPUT', 'BagError', 'BagLimits',
-    'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'ResumableFile', 'TagRule',
-    'TimedRecording', 'WholeFile', 'WholeFolder', 'can_repair', 'check_regular',
+    'DecompressedFile', 'FrameSelector', 'McapReader', 'Own', 'TagRule',
+    'WholeFile', 'WholeFolder', 'can_repair', 'check_regular',
     'closed_on_failure', 'compression_of', 'copy_beginning', 'decompressed', 'format_of',
     'format_of_name', 'open_any', 'open_positioned', 'opened_beside', 'parts_of', 'profile_of',
     'read_range', 'reopened', 'share_file', 'sink_error',

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Protocol, TYPE_CHECKING, TypeAlias
+from typing import Any, ClassVar, Protocol, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,10 @@ import numpy.typing as npt
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
 from state_sensor_ros.files.formats import Format
-from state_sensor_ros.files.recording import RecordedFrame, RecordingReader
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import decode_packet, FrameDecoder, PayloadDecoder, Report
 from state_sensor_ros.settings import NAMES, rule_of, Settings
+from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
     import argparse
@@ -78,7 +78,7 @@ SensorReader: TypeAlias = Callable[[Frame], Iterable[SensorImage | SensorPoints]
 
 
 # Shows the progress of a recording while its frames are read.
-Reading: TypeAlias = Callable[[RecordingReader], AbstractContextManager[Iterator[RecordedFrame]]]
+Reading: TypeAlias = Callable[[Any], AbstractContextManager[Iterator[Any]]]
 
 
 class Replay(Protocol):
@@ -177,18 +177,10 @@ class Simulator:
         """
         return {}
 
-    def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """
-        Make a decoder of the packets of :meth:`open_source`; a source of frames needs none.
-
-        :param settings: of the node; dynamic ones may change without a new decoder.
-        """
-        return FrameDecoder()
-
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """
-        Make the live source; it connects when its packets are iterated over.
+        Make the live source; it connects when its frames are iterated over.
 
         :param settings: of the node; :meth:`Source.reconfigure` replaces the dynamic ones.
         :param report: called with a kind and a line about what was found beside the frames.
@@ -245,17 +237,6 @@ class Simulator:
         """
         return BagRecording(bag)
 
-    def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
-        """
-        Yield the frames of a recording of this simulator for a folder of its own.
-
-        :param recording: open; its frames are read from the first one on.
-        :returns: SI, REP-103 axes.
-        :raises StateSensorError: if a frame cannot be decoded.
-        """
-        for recorded in recording.frames():
-            for decoded in decode_packet(recording.decoder, recorded.packet, is_timed=False):
-                yield decoded.frame
 
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:

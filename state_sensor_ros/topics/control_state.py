@@ -15,7 +15,7 @@ from itertools import compress
 import numpy as np
 
 from state_sensor_ros.cdr.templates import Given, MessageInstance
-from state_sensor_ros.frame import Bools, Needs
+from state_sensor_ros.frame import Bools
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import PerActor, PerActorTopic
@@ -54,9 +54,6 @@ class ControlStateEncoder(TopicEncoder):
         """Return ``has_lanes``."""
         return has_lanes
 
-    def needs(self, settings: Settings) -> Needs:
-        return Needs.of(lanes=True)
-
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages of the vehicles in one block."""
         return self._actor_topic.blocks(now, actors_with_lanes(now), LANE_TABLES,
@@ -87,9 +84,6 @@ class ControlStatesEncoder(TopicEncoder):
         self._array = self.array({'header': header(settings.global_frame)})
         self._elements = PerActor(lambda actor, *_: MessageInstance(
             self._element, names_in_lane(actor)))
-
-    def needs(self, settings: Settings) -> Needs:
-        return Needs.of(lanes=True)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the array; there is none without lane states."""

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import reduce
-from operator import or_
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,12 @@ import numpy.typing as npt
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Table
 from state_sensor_ros.errors import EncodeError
-from state_sensor_ros.frame import Floats, Frame, Needs
+from state_sensor_ros.frame import Floats, Frame, FutureFrame
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.objects.object_maker import ObjectMaker
-from state_sensor_ros.payloads import FutureFrame, ignore, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import ignore, Report
 from state_sensor_ros.topics.base_link import BaseLink, move_to
 from state_sensor_ros.topics.per_actor import own_topic
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
@@ -44,7 +42,6 @@ from state_sensor_ros.topics.topic_encoder import (
     Messages,
     NewTopicEncoder,
     no_command,
-    NO_PARTS,
     Numbers,
     TopicEncoder,
 )
@@ -121,10 +118,10 @@ class Encoder:
             encoder.type_name, *[topic.type_name for topic in encoder.topics])]
         return set(filter(None, names))
 
-    def needs(self, subscriptions: Subscriptions) -> Needs:
-        """Return which parts of a frame have to be decoded for the topics of ``subscriptions``."""
-        return reduce(or_, [encoder.needs(self._settings) for encoder in self._encoders
-                            if encoder.is_wanted(self._settings, subscriptions)], NO_PARTS)
+    def needs(self, subscriptions: Subscriptions) -> bool:
+        """Return whether the topics of ``subscriptions`` use boxes, wheels or inputs."""
+        return any(encoder.needs(self._settings) for encoder in self._encoders
+                   if encoder.is_wanted(self._settings, subscriptions))
 
     def new_topics(self, frame: Frame) -> list[Topic]:
         opened = [encoder for encoder in self._unopened

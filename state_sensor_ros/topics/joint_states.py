@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
-from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, wheel_frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActorTopic
@@ -48,8 +47,8 @@ class JointStateEncoder(TopicEncoder):
         """Return ``has_wheels``."""
         return has_wheels
 
-    def needs(self, settings: Settings) -> Needs:
-        return Needs.of(wheels=True)
+    def needs(self, settings: Settings) -> bool:
+        return True
 
     def key(self, now: FrameToSend) -> object:
         """Return the wheels of each actor."""

@@ -20,8 +20,8 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, GivenRows, MESSAGE_PHASE
 from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
-from state_sensor_ros.payloads import Report
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import Report
 from state_sensor_ros.topics.tables import given_header, given_stamp
 from state_sensor_ros.topics.topic import LATCHED, Topic
 from state_sensor_ros.topics.topic_encoder import (

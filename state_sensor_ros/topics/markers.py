@@ -19,7 +19,7 @@ import numpy as np
 
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
 from state_sensor_ros.common_ends import common_ends
-from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Needs, NS_PER_S, Rows
+from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
@@ -206,9 +206,9 @@ class MarkerEncoder(TopicEncoder):
         """Return whether ``debug_drawing`` and ``include_obb`` are true."""
         return settings.debug_drawing and settings.include_obb
 
-    def needs(self, settings: Settings) -> Needs:
+    def needs(self, settings: Settings) -> bool:
         """Return the boxes."""
-        return Needs.of(boxes=True)
+        return True
 
     def key(self, now: FrameToSend) -> object:
         """Return the boxes of each actor that can be drawn, and the lights."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
-from state_sensor_ros.frame import Floats, Needs
+from state_sensor_ros.frame import Floats
 from state_sensor_ros.rotations import body_from_unit, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
@@ -57,9 +57,9 @@ class OdometryEncoder(TopicEncoder):
         """Return ``odometry``."""
         return settings.odometry
 
-    def needs(self, settings: Settings) -> Needs:
+    def needs(self, settings: Settings) -> bool:
         """Return the wheels if the place of base_link follows from them."""
-        return Needs.of(wheels=is_on_wheels(settings))
+        return is_on_wheels(settings)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         """Lay out the messages of all actors in one block."""

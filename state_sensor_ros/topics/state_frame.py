@@ -28,12 +28,10 @@ from state_sensor_ros.fields import Field, rows_of, TEXT
 from state_sensor_ros.frame import (
     Boxes,
     EVERY_PART,
-    EVERYTHING,
     Floats,
     Frame,
     Lanes,
     MapLine,
-    Needs,
     NO_ROADS,
     Rows,
     TrafficLights,
@@ -111,8 +109,8 @@ class StateFrameEncoder(TopicEncoder):
         """Return ``frame``."""
         return settings.frame
 
-    def needs(self, settings: Settings) -> Needs:
-        return EVERYTHING
+    def needs(self, settings: Settings) -> bool:
+        return True
 
     def key(self, now: FrameToSend) -> object:
         """Return what the bytes depend on: boxes, wheels and texts without their numbers."""

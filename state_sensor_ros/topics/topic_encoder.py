@@ -21,20 +21,18 @@ import numpy.typing as npt
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Table, Template
-from state_sensor_ros.frame import Bools, Floats, Frame, Needs, Rows
+from state_sensor_ros.frame import Bools, Floats, Frame, FutureFrame, Rows
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker
-from state_sensor_ros.payloads import FutureFrame, Report
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import Report
 from state_sensor_ros.topics.tables import Fields
 from state_sensor_ros.topics.topic import NO_ACTORS, Subscriptions, Topic
 
 Messages = list[tuple[Topic, bytes]]
 # The numbers of tables, (rows, table.width) each.
 Numbers = dict[Table, npt.NDArray[Any]]
-
-NO_PARTS = Needs.of()
 
 
 class MessageBlock:
@@ -226,9 +224,9 @@ class TopicEncoder:
             self.kind and self.is_on_for_actors(settings)
             and subscriptions.actors_of(self.kind) != NO_ACTORS)
 
-    def needs(self, settings: Settings) -> Needs:
-        """Return the parts of a frame that have to be decoded for these topics."""
-        return NO_PARTS
+    def needs(self, settings: Settings) -> bool:
+        """Return whether these topics use boxes, wheels or inputs of a frame."""
+        return False
 
     def message(self, type_name: str, prototype: Fields) -> Template:
         """

@@ -26,7 +26,7 @@ from state_sensor_ros.cdr.templates import (
     Table,
     Template,
 )
-from state_sensor_ros.frame import Bools, Floats, Needs, Wheels
+from state_sensor_ros.frame import Bools, Floats, Wheels
 from state_sensor_ros.naming import ActorList, wheel_frame
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
@@ -103,9 +103,9 @@ class TransformEncoder(TopicEncoder):
         """Return whether ``tf`` is not ``none``."""
         return settings.tf != 'none'
 
-    def needs(self, settings: Settings) -> Needs:
+    def needs(self, settings: Settings) -> bool:
         """Return the wheels if they have frames or the place of base_link follows from them."""
-        return Needs.of(wheels=settings.wheel_tf or is_on_wheels(settings))
+        return settings.wheel_tf or is_on_wheels(settings)
 
     def key(self, now: FrameToSend) -> object:
         """Return the wheels that have a position, None if wheels have no frames."""

@@ -151,13 +151,13 @@ def test_record_counts_seconds_from_the_first_packet():
         vars(each).update(_seconds=5.0, _simulated_s=math.inf, until_s=0.0, _has_begun=False)
         each.source = Mock(packets=lambda: iter([Packet(b'{}', 0.0, 0, 0)] * 2))
     start_s = time.monotonic()
-    packets = stream.packets()
+    packets = stream.frames()
     next(packets)
     end_s = stream.until_s
     assert end_s >= start_s + 5.0
     next(packets)
     again.continue_from(stream)
-    next(again.packets())
+    next(again.frames())
     assert again.until_s == stream.until_s == end_s
 
 

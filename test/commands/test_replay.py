@@ -324,7 +324,7 @@ def test_replay_plays_recordings_in_the_mock_server(path, monkeypatch):
 
 def _reading_into(seen):
     def read(self):
-        for packet in self._source.packets():
+        for packet in self._source.frames():
             seen.append(bytes(packet.payload))
             with self._changed:
                 self._n_packets += 1

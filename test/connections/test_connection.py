@@ -135,7 +135,7 @@ def test_source_closed_releases_a_blocked_simulator():
         simulator = threading.Thread(target=flood, daemon=True)
         simulator.start()
         source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(len(PACKET), where))
-        packets = source.packets()
+        packets = source.frames()
         next(packets)
         assert is_held.wait(AWAIT_S)
         source.close()
@@ -151,7 +151,7 @@ def test_source_yields_each_packet_of_one_segment():
     with socket.create_server(('127.0.0.1', 0)) as listener:
         source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1 << 20, where),
                            reconnect=False)
-        packets = source.packets()
+        packets = source.frames()
         simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(data))
         simulator.start()
         found = [next(packets) for _ in payloads]
@@ -167,7 +167,7 @@ def test_source_that_is_closed_yields_nothing_that_was_read_ahead():
     packet = struct.pack('>IIfI', 18, 0, 0.0, 1) + b'{}'
     with socket.create_server(('127.0.0.1', 0)) as listener:
         source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(100, where))
-        packets = source.packets()
+        packets = source.frames()
         simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(9 * packet))
         simulator.start()
         next(packets)
@@ -193,7 +193,7 @@ class Broken(LiveSource):
 def test_error_of_the_system_names_the_address():
     source = Broken(address='10.0.0.1:8790', reconnect=False)
     with pytest.raises(TransportError, match=r'10\.0\.0\.1:8790: connection reset by peer$'):
-        list(source.packets())
+        list(source.frames())
     assert (source.health.n_connects, source.health.n_losses) == (1, 1)
 
 
@@ -201,7 +201,7 @@ def test_source_whose_connection_has_ended_closes_quietly():
     source = Broken()
     source.close()
     source.close()
-    assert list(source.packets()) == []
+    assert list(source.frames()) == []
 
 
 class Failing(LiveSource):
@@ -235,10 +235,10 @@ def frames_until(game_time):
 def test_source_that_fails_for_good_ends_a_command_and_no_node(script, n_connects):
     source = Failing(script)
     with pytest.raises(TransportError):
-        list(source.packets())
+        list(source.frames())
     assert source.health.n_connects == n_connects
     node = Failing(([], TransportError('a', 'b')) for _ in count())
     node.health.failures.limit = None
     node.health.on_error = lambda: node.health.n_connects == 9 and node.close()
-    assert list(node.packets()) == []
+    assert list(node.frames()) == []
     assert node.health.n_connects == 9

@@ -53,11 +53,11 @@ def test_lookup_finds_what_the_resolver_finds(host):
                                       reconnect_min=0.01))])
 def test_lookup_of_an_invalid_name_fails_the_connect(host, make):
     source = make(host)
-    assert ': not a valid host name: ' in error_of(source, source.packets())
+    assert ': not a valid host name: ' in error_of(source, source.frames())
 
 
 @pytest.mark.parametrize('connect', [
-    lambda session: session.connect(), lambda source: list(source.packets())])
+    lambda session: session.connect(), lambda source: list(source.frames())])
 def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
     released, began = threading.Event(), threading.Event()
 

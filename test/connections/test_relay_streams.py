@@ -277,7 +277,7 @@ def test_relay_of_one_client_ends_with_its_process():
         relay = open_relay(schema_of().parse({'source': 'carla', 'port': first + 1,
                                               'relay_port': port}), lambda kind, text: None,
                            reconnect=False)
-        packets, answered = relay.packets(), threading.Event()
+        packets, answered = relay.frames(), threading.Event()
 
         def talk():
             until(lambda: relay.health.last_error.startswith('no client'), 'a relay that listens')

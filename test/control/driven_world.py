@@ -13,6 +13,7 @@ All that is between the callback of a command and the bytes that the simulator r
 the package; the simulators are models of what reads those bytes, with a vehicle on a slope.
 """
 
+
 from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace

@@ -221,7 +221,7 @@ def test_carla_server_keeps_running_after_invalid_bytes(garbage):
 def source_of(settings):
     source = CarlaSource(settings)
     try:
-        yield source, source.packets()
+        yield source, source.frames()
     finally:
         source.close()
 

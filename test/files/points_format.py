@@ -18,14 +18,14 @@ from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import FrameBuilder
 from state_sensor_ros.files.recording import FrameFile, FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Needs
+from state_sensor_ros.source import LOST
 
 
 class PointsRecording(FrameFile):
     """A file of points that is read; it opens anew for each reading."""
 
-    def read(self):
-        """Yield a frame for the lines of one time, or what is wrong in its place."""
+    def read(self, mark):
+        """Yield a frame for the lines of one time, unless something is wrong in it."""
         with open(self.name, encoding='utf-8') as file:
             for game_time, lines in groupby(file, lambda line: line.partition(' ')[0]):
                 try:
@@ -35,8 +35,9 @@ class PointsRecording(FrameFile):
                         builder.add(name, (float(x), float(y), float(z)))
                     yield builder.frame()
                 except ValueError as error:
-                    yield DecodeError(f'{self.name}: time {game_time}', str(error),
-                                      'lines of a time, three numbers, a name')
+                    self.faults.add(LOST, DecodeError(
+                        f'{self.name}: time {game_time}', str(error),
+                        'lines of a time, three numbers, a name'))
 
 
 def open_points(path, options):
@@ -47,7 +48,7 @@ def open_points(path, options):
 class PointsOutput(WholeFile, FrameWriter):
     """A file of points that is written; it appears when it is complete."""
 
-    needs = Needs.of()
+    details = False
 
     def __init__(self, path, options):
         super().__init__(path, force=options.force)

@@ -161,7 +161,7 @@ def test_a_wrong_crc_is_named_with_its_chunk(mcap, capsys):
     assert '`state_sensor repair`' in line
     source = FileSource(open_any(str(path)), rate=0.0)
     with pytest.raises(TrajectoryFormatError, match=f'chunk at byte {at}: '):
-        list(source.packets())
+        list(source.frames())
     assert f'chunk at byte {at}' in source.health.last_error
 
 

@@ -292,7 +292,7 @@ def test_limit_of_the_node_is_raised_by_that_of_packets(tmp_path):
     def packets(max_frame_bytes):
         return list(Input(parse_settings({
             'source': 'file', 'trajectory_file': str(path), 'rate': 0.0,
-            'max_frame_bytes': max_frame_bytes}), lambda *_: None).open_source().packets())
+            'max_frame_bytes': max_frame_bytes}), lambda *_: None).open_source().frames())
 
     for max_frame_bytes in (1024, 67108864):
         with pytest.raises(TrajectoryFormatError, match='in the node max_frame_bytes'):

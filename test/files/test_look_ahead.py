@@ -8,42 +8,38 @@
 # language governing permissions and limitations under the License.
 """Frames of a recording are linked with those that follow, within a horizon only."""
 
+
+from dataclasses import replace
 import gc
-import json
 import weakref
 
-from carla_wire import join_messages, measurements, player, transform
+import numpy as np
 import pytest
 
+from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
-from state_sensor_ros.files.recording import RecordedFrame
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
-from state_sensor_ros.payloads import decode_packet, FrameDecoder, Packet, packet_of
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
 
 PERIOD_S = 0.5
 
 
-def recorded(times):
-    """Yield a frame of one car for each time; None stands for a payload that is no frame."""
+def frames_at(times):
+    """Yield a frame of one car for each time."""
     for i, time_s in enumerate(times):
-        actor = {'name': 'car', 'position': [100.0 * i, 0, 0], 'orientation': [0, 0, 0, 1],
-                 'tags': ['vehicle']}
-        payload = b'{' if time_s is None else json.dumps(
-            {'frame': [actor], 'game_time': time_s, 'time': 0}).encode()
-        yield RecordedFrame(Packet(payload, 0.0, 0, 0), 0.0, i, '', i + 1)
+        yield build_frame('v1', time_s, ['car'], np.array([[100.0 * i, 0.0, 0.0]]))
 
 
 class Recorded:
-    """A recording that counts how far it was read and can be read again."""
+    """A reader that counts how far it was read and can be read again."""
+
+    details = True
 
     def __init__(self, times):
         self.times, self.n_read = times, 0
 
     def frames(self):
-        for each in recorded(self.times):
+        for each in frames_at(self.times):
             self.n_read += 1
             yield each
 
@@ -61,7 +57,7 @@ def chain(link):
 
 def follow(times, *, is_read_twice=True):
     recording = Recorded(times) if is_read_twice else None
-    return recording, LookAhead(recording, Decoder(), Settings()).follow(recorded(times))
+    return recording, LookAhead(recording, Settings()).follow(frames_at(times))
 
 
 @pytest.mark.parametrize('is_read_twice', [True, False])
@@ -69,7 +65,7 @@ def test_horizon_is_read_and_not_more(is_read_twice):
     times = [PERIOD_S * i for i in range(200)]
     recording, frames = follow(times, is_read_twice=is_read_twice)
     for i, frame in enumerate(frames):
-        ahead = chain(frame.packet.upcoming)
+        ahead = chain(frame.upcoming)
         assert ahead[0] == times[i]
         assert ahead[-1] == times[min(i + int(HORIZON_S / PERIOD_S) + 1, len(times) - 1)]
         if recording is not None:
@@ -79,7 +75,7 @@ def test_horizon_is_read_and_not_more(is_read_twice):
 
 def test_frames_that_are_past_are_freed():
     _, frames = follow([PERIOD_S * i for i in range(500)])
-    first = weakref.ref(next(frames).packet.upcoming.poses)
+    first = weakref.ref(next(frames).upcoming.poses)
     for _ in range(5):
         next(frames)
     gc.collect()
@@ -89,34 +85,22 @@ def test_frames_that_are_past_are_freed():
 def test_restart_ends_the_chain():
     times = [5.0, 5.5, 6.0, 1.0, 1.5]
     _, frames = follow(times)
-    assert [chain(frame.packet.upcoming) for frame in frames] == [
+    assert [chain(frame.upcoming) for frame in frames] == [
         [5.0, 5.5, 6.0], [5.5, 6.0], [6.0], [1.0, 1.5], [1.5]]
 
 
 def test_another_frame_at_the_same_time_ends_the_chain():
-    messages = [join_messages([measurements(number, 500, 0, player(transform()))])
-                for number in (7, 8, 8)]
-    frames = [RecordedFrame(Packet(message, 0.0, 0, 0), 0.0, i, '', i + 1)
-              for i, message in enumerate(messages)]
-    found = [frame.packet.upcoming for frame in LookAhead(
-        None, CarlaDecoder(), Settings()).follow(iter(frames))]
+    [frame] = frames_at([0.5])
+    frames = [replace(frame, identity=number) for number in (7, 8, 8)]
+    found = [frame.upcoming for frame in LookAhead(None, Settings()).follow(iter(frames))]
     assert [chain(link) for link in found] == [[0.5], [0.5], [0.5]]
     assert found[0] is not found[1] is found[2]
 
 
-def test_recordings_of_frames_are_followed_as_those_of_payloads():
-    """As those of SUMO and of OSI, which have frames in the place of payloads."""
-    frames = [RecordedFrame(packet_of(decode_packet(Decoder(), each.packet)[0]), 0.0, each.index,
-                            '', each.index + 1) for each in recorded([1.0, 1.5, 2.0])]
-    found = LookAhead(None, FrameDecoder(), Settings()).follow(iter(frames))
-    assert [chain(frame.packet.upcoming) for frame in found] == [[1.0, 1.5, 2.0], [1.5, 2.0],
-                                                                 [2.0]]
-
-
-def test_repeated_and_bad_frames_are_no_links():
-    _, frames = follow([1.0, 1.0, None, 2.0])
-    assert [chain(frame.packet.upcoming) for frame in frames] == [
-        [1.0, 2.0], [1.0, 2.0], [], [2.0]]
+def test_repeated_frames_are_no_links():
+    _, frames = follow([1.0, 1.0, 2.0])
+    assert [chain(frame.upcoming) for frame in frames] == [
+        [1.0, 2.0], [1.0, 2.0], [2.0]]
 
 
 @pytest.mark.parametrize(('parameters', 'expected'), [

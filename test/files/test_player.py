@@ -53,7 +53,7 @@ class Player:
         self.thread.start()
 
     def _play(self):
-        for packet in self.source.packets():
+        for packet in self.source.frames():
             with self._changed:
                 self.seen.append(packet.game_time)
                 self._changed.notify_all()
@@ -99,7 +99,7 @@ def played(source, clock):
     """Return the time of each packet since the first."""
     clock.drive(source)
     times = []
-    for _ in source.packets():
+    for _ in source.frames():
         times.append(clock.now)
     return [round(when - times[0], 9) for when in times]
 
@@ -129,7 +129,7 @@ def test_source_that_is_late(trajectory, monkeypatch, late_s, expected):
     clock = Clock(monkeypatch)
     source = file_source(trajectory(at(0.0, 0.1, 0.2, 0.3)))
     clock.drive(source)
-    packets = source.packets()
+    packets = source.frames()
     next(packets)
     start = clock.now
     clock.now += late_s
@@ -137,14 +137,14 @@ def test_source_that_is_late(trajectory, monkeypatch, late_s, expected):
 
 
 def test_source_gives_frames_without_time_one(trajectory):
-    packets = list(file_source(trajectory(at(None, None, 7.0, None)), rate=0.0).packets())
+    packets = list(file_source(trajectory(at(None, None, 7.0, None)), rate=0.0).frames())
     assert [packet.game_time for packet in packets] == pytest.approx([0.0, 0.05, 7.0, 7.05])
 
 
 def test_source_ends_and_plays_again_on_request(trajectory):
     source = file_source(trajectory(at(1.0, 2.0)), rate=0.0)
     for _ in range(2):
-        assert [packet.game_time for packet in source.packets()] == [1.0, 2.0]
+        assert [packet.game_time for packet in source.frames()] == [1.0, 2.0]
         assert source.health.state == 'ended'
     assert source.health.n_packets == 4
     assert source.health.n_reconnects == 0
@@ -155,7 +155,7 @@ def test_source_loops_with_a_step_back(trajectory, monkeypatch):
     source = file_source(trajectory(at(1.0, 1.1, 1.2)), loop=True)
     clock.drive(source)
     times, when = [], []
-    for packet in source.packets():
+    for packet in source.frames():
         times.append(packet.game_time)
         when.append(round(clock.now - 100.0, 9))
         if len(times) == 7:
@@ -240,14 +240,14 @@ def test_source_sought_beyond_the_end_waits_there_while_paused(trajectory):
 def test_source_sought_before_it_plays_begins_there(trajectory):
     source = file_source(trajectory(at(10.0, 11.0, 12.0, 13.0)), rate=0.0)
     source.seek(1.5)
-    assert [(packet.game_time, packet.is_behind_gap) for packet in source.packets()] \
+    assert [(packet.game_time, packet.is_behind_gap) for packet in source.frames()] \
         == [(12.0, True), (13.0, False)]
 
 
 def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):
     source = file_source(trajectory(at(10.0, 11.0)), rate=0.0, loop=True)
     source.seek(50.0)
-    packets = source.packets()
+    packets = source.frames()
     assert [next(packets).game_time for _ in range(3)] == [10.0, 11.0, 10.0]
     source.close()
 
@@ -271,7 +271,7 @@ def test_source_closed_while_it_waits_ends_at_once(trajectory):
     assert player.ended()
     assert player.seen == [0.0]
     assert source.health.state == 'closed'
-    assert list(source.packets()) == []
+    assert list(source.frames()) == []
 
 
 @pytest.mark.parametrize('rate', [-1.0, math.nan, math.inf, 1e9])
@@ -296,10 +296,10 @@ def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
     with pytest.raises(TrajectoryFormatError, match='no such file'):
         file_source(str(tmp_path / 'none.json'))
     with pytest.raises(TrajectoryFormatError, match='found no frames'):
-        list(file_source(trajectory([]), loop=True).packets())
+        list(file_source(trajectory([]), loop=True).frames())
     (tmp_path / 'bad.json').write_text(json.dumps(at(1.0, 2.0))[:-1] + 'x')
     source = file_source(str(tmp_path / 'bad.json'), rate=0.0)
-    packets = source.packets()
+    packets = source.frames()
     assert [next(packets).game_time for _ in range(2)] == [1.0, 2.0]
     with pytest.raises(TrajectoryFormatError, match='line 1 column'):
         next(packets)
@@ -313,14 +313,14 @@ def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
     bag = str(tmp_path / 'bag')
     assert main(['convert', path, bag, '--storage', storage]) == 0
     with closing(file_source(bag, rate=0.0)) as source:
-        packets = list(source.packets())
+        packets = list(source.frames())
         assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
         with closing(open_any(bag)) as recording:
             frames = [recording.decoder.decode(packet.payload)[0].frame for packet in packets]
         assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
             ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
         source.seek(0.2)
-        assert [packet.game_time for packet in source.packets()] == [1.25, 3.0]
+        assert [packet.game_time for packet in source.frames()] == [1.25, 3.0]
 
 
 def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):

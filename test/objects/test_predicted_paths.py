@@ -16,8 +16,8 @@ import pytest
 from raw_actors import product, turned
 
 from state_sensor_ros.classes import CAR, CLASSES
+from state_sensor_ros.frame import FutureFrame
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, TIMES_S, TruePaths
-from state_sensor_ros.payloads import FutureFrame
 
 PERSON = next(i for i, each in enumerate(CLASSES) if each.name == 'person')
 

@@ -9,47 +9,21 @@
 # flake8: noqa: A003
 """What the pipeline reports and counts; its messages are tested on the topics."""
 
-import json
-import math
+from dataclasses import replace
 
 from encode_world import definitions
 from message_store import read
+import numpy as np
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.errors import ConfigError, DecodeError
-from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.frame_builder import build_frame
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.decoder import Decoder, split_frames
+from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LOST, MEMBER
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING
-
-
-def packet(header, in_json):
-    actor = {'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': ['ego']}
-    payload = json.dumps({'frame': [actor], **in_json}).encode()
-    return Packet(payload, *header, 1)
-
-
-@pytest.mark.parametrize(('header', 'in_json', 'is_reported'), [
-    ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000000}, False),
-    ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -20, 'time': 1600000001}, False),
-    ((12.5, 1600000000), {}, False),
-    ((math.nan, 0), {'game_time': 12.5, 'time': 1600000000}, False),
-    ((12.5, 1600000000), {'game_time': 12.5 + 2 ** -18, 'time': 1600000000}, True),
-    ((12.5, 1600000000), {'game_time': 12.5, 'time': 1600000002}, True),
-    ((0.0, 1600000000), {'game_time': 12.5, 'time': 1600000000}, True)])
-def test_pipeline_reports_two_clocks_once(header, in_json, is_reported):
-    reports = []
-    pipeline = pipeline_into(SilentSink(NOTHING), report=lambda *report: reports.append(report))
-    for i in range(3):
-        later = {key: value + i for key, value in in_json.items()}
-        pipeline.process(packet([number + i if number else 0 for number in header], later), 0)
-    assert [kind for kind, _ in reports] == ['clocks'] * is_reported
-    if is_reported:
-        assert pipeline.counters.game_time == in_json['game_time'] + 2
-        assert f'game_time {header[0]:g}, time {header[1]}, its JSON' in reports[0][1]
 
 
 def test_tags_that_select_nothing_are_reported_once():
@@ -57,73 +31,16 @@ def test_tags_that_select_nothing_are_reported_once():
     pipeline = pipeline_into(SilentSink(NOTHING), Settings(desired_tags=('vehicel',)),
                              report=lambda *report: reports.append(report))
     # A frame without actors, as SUMO begins, says nothing of tags.
-    for time_s, frame in enumerate(({'frame': []}, {}, {})):
-        pipeline.process(packet((time_s, 0), frame), 0)
+    for time_s, names in enumerate(((), ('car',), ('car',))):
+        pipeline.process(crowd(time_s, *names, tags=('ego',)), 0)
     [(_, text)] = reports
     assert text == ("desired_tags 'vehicel' and undesired_tags '' select no actor of the first "
                     'frame; there are ego')
     pipeline.reconfigure(Settings(desired_tags=('bus',)))
-    pipeline.process(packet((9.0, 0), {}), 0)
+    pipeline.process(crowd(9, 'car', tags=('ego',)), 0)
     pipeline.reconfigure(Settings(desired_tags=('EGO',)))
-    pipeline.process(packet((10.0, 0), {}), 0)
+    pipeline.process(crowd(10, 'car', tags=('ego',)), 0)
     assert len(reports) == 2
-
-
-GOOD = {'frame': [{'name': 'car', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}],
-        'game_time': 1.0, 'time': 0}
-
-
-def text_of(*times):
-    return [json.dumps({**GOOD, 'game_time': time}).encode() for time in times]
-
-
-@pytest.mark.parametrize(('payload', 'n_frames'), [
-    (text_of(1)[0], 1), (b' \n' + text_of(1)[0], 1), (b'[]', 1), (b'', 1), (b'[', 1),
-    (b'nothing', 1), (b'[' + b','.join(text_of(1, 2, 3)) + b']', 3),
-    (b'\xef\xbb\xbf [\n' + b' ,\r\n'.join(text_of(1, 2)) + b'\n] \n', 2),
-    (b'[{"a": NaN}, {"b": Infinity}]', 2), (b"[{'a': 1}, {'b': 2}]", 2),
-    (b'[' + b','.join([*text_of(1), b'{"a": "\xff"}', *text_of(2)]) + b']', 3),
-    # An element that is no object, or no JSON: the decoder refuses the whole payload.
-    (b'[1, null, {}]', 1), (b'[[{}, {}], {}]', 1), (b'[{"a": 1}, {"b": }, {"c": 3}]', 1),
-    (b'[{"a": ' + b'[' * 5000 + b']' * 5000 + b'}, {}]', 1), (b'[{"a": 1}, {"b": 2}', 1),
-    (b'[{"a": 1}] {"b": 2}]', 1)], ids=repr)
-def test_payload_is_split_into_its_frames(payload, n_frames):
-    frames = split_frames(payload)
-    assert len(frames) == n_frames
-    if n_frames == 1:
-        assert frames == (payload,)
-    assert split_frames(bytearray(payload)) == frames
-
-
-def written(**members):
-    """Return a frame as text, with a number and a name that variants replace."""
-    actor = {**GOOD['frame'][0], 'name': 'ego_car', 'velocity': [10.0, 0.0, 0.0]}
-    return json.dumps({**GOOD, 'frame': [actor], **members}).encode()
-
-
-@pytest.mark.parametrize('variant', [
-    lambda a, b: b'\xef\xbb\xbf[' + a + b',' + b + b']',
-    lambda a, b: b' \r\n\t[ \n' + a + b' \n, ' + b + b'\t] \n ',
-    lambda a, b: b'\xef\xbb\xbf [' + a.replace(b'10.0', b'NaN') + b' , ' + b + b'] ',
-    lambda a, b: b'[' + a.replace(b'"', b"'") + b', ' + b.replace(b'"', b"'") + b']',
-    lambda a, b: b'[' + a.replace(b'"', b"'").replace(b'ego_car', b'a[{,') + b','
-    + b.replace(b'"', b"'").replace(b'10.0', b'-Infinity') + b']',
-    lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\') + b',' + b + b']',
-    lambda a, b: b'[' + a.replace(b'ego_car', rb'a\"]}[\\').replace(b'10.0', b'NaN') + b','
-    + b + b']'])
-def test_arrays_in_every_form_that_payloads_may_have(variant):
-    first, second = split_frames(variant(written(), written(sample_count=2)))
-    assert [decoded.frame.n_actors for text in (first, second)
-            for decoded in Decoder().decode(text)] == [1, 1]
-
-
-@pytest.mark.parametrize('text', [
-    b'[]', b'[ ]', b'[', b']', b'[[[', b'[{]', b'[{}', b'[{}]]', b'[{}],{}', b"['{']", b'["',
-    b'["]'])
-def test_text_that_is_no_array_of_frames_is_one_payload_that_is_refused(text):
-    [payload] = split_frames(text)
-    with pytest.raises(DecodeError):
-        Decoder().decode(payload)
 
 
 class ListSink(SilentSink):
@@ -137,18 +54,15 @@ class ListSink(SilentSink):
         self.sent.append([topic.name for topic, _ in messages])
 
 
-def crowd(number, *names):
+def crowd(number, *names, tags=(), **parts):
     """Return the frame of a sample, with some actors at its number as the time, s."""
-    actors = [{'name': name, 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1]}
-              for name in names]
-    payload = {'frame': actors, 'game_time': float(number), 'sample_count': number}
-    return Packet(json.dumps(payload).encode(), math.nan, 0, 0)
+    return replace(build_frame('v1', float(number), list(names), np.zeros((len(names), 3)),
+                               tags=[tags] * len(names)), sample_count=number, **parts)
 
 
 def pipeline_into(sink, settings=Settings(), encoder=Encoder, **options):  # noqa: B008
-    sink.pipeline = Pipeline(
-        settings, lambda _: Codec(Decoder(), encoder(settings, definitions())), sink,
-        **{'report': lambda kind, text: None, **options})
+    sink.pipeline = Pipeline(settings, lambda _: encoder(settings, definitions()), sink,
+                             **{'report': lambda kind, text: None, **options})
     sink.pipeline.begin()
     return sink.pipeline
 
@@ -214,9 +128,8 @@ def test_pipeline_publishes_nothing_after_it_was_canceled():
 def test_pipeline_does_not_miss_what_was_dropped_or_skipped():
     pipeline = pipeline_into(ListSink())
     # Samples 1 to 12 by number: 3 and 4 were dropped, 6 is skipped, 8 never arrived.
-    for number, sample in ((0, 1), (1, 2), (4, 5), (5, None), (6, 7), (7, 9), (8, 10)):
-        bad = Packet(b'{}', math.nan, 0, 0)
-        pipeline.process(crowd(sample, 'car') if sample else bad, 0, number)
+    for number, sample in ((0, 1), (1, 2), (4, 5), (6, 7), (7, 9), (8, 10)):
+        pipeline.process(crowd(sample, 'car'), 0, number)
     assert pipeline.stamper.n_missed == 1
     # After a pause of the node, what the simulator did meanwhile is not missed either.
     pipeline.begin()
@@ -291,40 +204,33 @@ def test_pipeline_sends_delete_all_as_the_last_message_of_a_stream():
 def test_pipeline_does_not_call_frames_missed_that_a_seek_dropped():
     pipeline = pipeline_into(Topics('~/actors', NOTHING))
     pipeline.process(crowd(1, 'a'), 0, 0)
-    behind_gap = crowd(50, 'a')
-    pipeline.process(Packet(behind_gap.payload, math.nan, 0, 0, is_behind_gap=True), 0, 1)
+    pipeline.process(crowd(50, 'a', is_behind_gap=True), 0, 1)
     pipeline.process(crowd(53, 'a'), 0, 2)
     assert pipeline.stamper.n_missed == 2
 
 
-def test_pipeline_goes_on_when_no_new_codec_can_be_made():
-    """For example when the recording that plays was removed."""
-    settings, sink, defects = Settings(), Topics('~/actors', NOTHING), []
-
-    class Failing(Decoder):
-
-        def decode(self, payload, **header):
-            if b'"bad"' in payload:
-                raise RuntimeError('provoked')
-            return super().decode(payload, **header)
-
-    codecs = iter([Codec(Failing(), Encoder(settings, definitions()))])
-
-    def new_codec(_):
-        for codec in codecs:
-            return codec
-        raise ConfigError('drive.json', 'nothing', 'a recording')
-
-    pipeline = Pipeline(settings, new_codec, sink, report=lambda kind, text: None,
-                        on_defect=defects.append)
-    for number, name in enumerate(['a', 'bad', 'a', 'b']):
-        pipeline.process(crowd(number, name), 0, number)
+def test_faults_are_counted_and_reported():
+    reports = []
+    pipeline = pipeline_into(SilentSink(NOTHING), report=lambda *report: reports.append(report))
+    error = DecodeError('frame[3]', 'nothing', 'a name')
+    pipeline.note([Fault(LOST, error), Fault(DROPPED, error, 2), Fault(DUPLICATE, error),
+                   Fault(MEMBER, error)])
     counters = pipeline.counters
-    assert (counters.n_published, counters.n_skipped, counters.n_defects) == (3, 1, 1)
-    assert len(defects) == 1
-    assert counters.last_defect == 'RuntimeError: provoked'
-    # ~/actors once more behind the exception.
-    assert len(sink.messages) == 3
+    assert (counters.n_received, counters.n_skipped) == (1, 1)
+    assert (counters.n_dropped_actors, counters.n_duplicates) == (2, 1)
+    assert counters.last_error.text == str(error)
+    assert [kind for kind, _ in reports] == [
+        'payload', 'dropped', 'duplicate', 'ignored_member frame[3]']
+
+
+@pytest.mark.parametrize(('subscriptions', 'expected'), [(NOTHING, False), (EVERYTHING, True)])
+def test_details_are_used_by_topics_with_subscribers_and_by_checks(subscriptions, expected):
+    pipeline = pipeline_into(SilentSink(subscriptions))
+    assert pipeline.details
+    pipeline.process(crowd(1, 'a'), 0)
+    assert pipeline.details is expected
+    pipeline.process(crowd(100, 'a', wheels=None), 0)
+    assert pipeline.details
 
 
 def test_pipeline_applies_settings_without_a_frame():

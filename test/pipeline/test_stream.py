@@ -9,37 +9,38 @@
 # flake8: noqa: I100
 """The queue between the receiving and the processing thread, and both threads."""
 
+from dataclasses import replace
 import threading
 import time
 
 from budgets import AWAIT_S
+import numpy as np
 import pytest
-from stopwatch import until
 
-from state_sensor_ros.payloads import Packet
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.stream import PacketQueue, StreamThreads
-from state_sensor_ros.source import Health
+from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
+from state_sensor_ros.source import Faults, Health, LOST
 
 
-def packet(number):
-    return Packet(b'{}', 0.0, 0, number)
-
-
-def packets(*numbers):
-    return [packet(number) for number in numbers]
+def frame(number):
+    return replace(build_frame('v1', 0.0, [], np.zeros((0, 3))), sample_count=number)
 
 
 class Numbers:
-    """A source of n numbered packets."""
+    """A source of n numbered frames; those in ``lost`` are packets that are no frames."""
 
-    def __init__(self, n):
-        self.health = Health()
-        self._n = n
+    def __init__(self, n, lost=()):
+        self.health, self.faults, self.details = Health(), Faults(), True
+        self._n, self._lost = n, lost
 
-    def packets(self):
+    def frames(self):
         for number in range(1, self._n + 1):
-            yield packet(number)
+            if number in self._lost:
+                self.faults.add(LOST, DecodeError('payload', 'nothing', 'a frame'))
+            else:
+                yield frame(number)
 
     def reconfigure(self, settings):
         """Nothing to change."""
@@ -49,15 +50,14 @@ class Numbers:
 
 
 class Processor:
-    """Record what is called; each packet has ``n_frames`` frames."""
+    """Record what is called."""
 
-    def __init__(self, process=lambda packet: None, n_frames=1):
-        self.calls, self.numbers = [], []
-        self._process, self._n_frames = process, n_frames
+    details = False
+
+    def __init__(self, process=lambda frame: None):
+        self.calls, self.numbers, self.faults = [], [], []
+        self._process = process
         self.is_canceled = False
-
-    def split(self, item):
-        return [item] * self._n_frames
 
     def begin(self):
         self.is_canceled = False
@@ -70,6 +70,9 @@ class Processor:
     def apply_settings(self):
         self.calls.append('settings')
 
+    def note(self, faults):
+        self.faults += faults
+
     def process(self, item, received_ns, number):
         self.calls.append(item.sample_count)
         self.numbers.append(number)
@@ -79,7 +82,7 @@ class Processor:
 
 def stream_of(source, processor, *, queue=None, **options):
     if queue is None:
-        queue = PacketQueue(2, 'block', Counters())
+        queue = FrameQueue(2, 'block', Counters())
     return StreamThreads(source, processor, queue=queue,
                          **{'on_failure': lambda error: None, **options})
 
@@ -95,41 +98,27 @@ def ended(stream):
 
 def drained(queue):
     queue.close(discard=False)
-    return [batch.frames[0].sample_count for batch in iter(queue.get, None)]
+    return [received.frame.sample_count for received in iter(queue.get, None)]
 
 
 def test_queue_drops_the_oldest_and_counts():
     counters = Counters()
-    queue = PacketQueue(3, 'drop_oldest', counters)
+    queue = FrameQueue(3, 'drop_oldest', counters)
     for number in range(1, 8):
-        queue.put(packets(number), number)
+        queue.put(frame(number), number, number)
     assert (counters.n_received, counters.n_dropped) == (7, 4)
     assert drained(queue) == [5, 6, 7]
-
-
-def test_queue_counts_the_frames_of_packets():
-    counters = Counters()
-    queue = PacketQueue(2, 'drop_oldest', counters)
-    for numbers in ((1, 2, 3), (4,), (5, 6)):
-        queue.put(packets(*numbers), 0)
-    assert (counters.n_received, counters.n_dropped) == (6, 3)
-    assert [queue.get().number, queue.get().number] == [3, 4]
-    queue.put(packets(7, 8), 0)
-    queue.close(discard=True)
-    queue.put(packets(9), 0)
-    assert (counters.n_received, counters.n_dropped) == (9, 6)
-    assert queue.get() is None
 
 
 @pytest.mark.parametrize('overflow', ['drop_oldest', 'block'])
 def test_queue_wakes_the_waiting_thread_only_where_no_packet_does(overflow):
     counters = Counters()
-    queue = PacketQueue(1, overflow, counters)
+    queue = FrameQueue(1, overflow, counters)
     queue.wake()
     queue.wake()
-    assert not queue.get().frames
+    assert queue.get().frame is None
     # A wake-up takes no place: with a packet in the queue there is none.
-    queue.put(packets(1), 0)
+    queue.put(frame(1), 0, 0)
     queue.wake()
     assert drained(queue) == [1]
     assert (counters.n_received, counters.n_dropped) == (1, 0)
@@ -137,17 +126,17 @@ def test_queue_wakes_the_waiting_thread_only_where_no_packet_does(overflow):
 
 def test_queue_blocks_until_there_is_room():
     counters = Counters()
-    queue = PacketQueue(2, 'block', counters)
+    queue = FrameQueue(2, 'block', counters)
     seen, third_is_in = [], threading.Event()
 
     def fill():
         for number in (1, 2, 3):
-            queue.put(packets(number), number)
+            queue.put(frame(number), number, number)
         third_is_in.set()
 
     thread = threading.Thread(target=fill, daemon=True)
     thread.start()
-    seen.append(queue.get().frames[0].sample_count)
+    seen.append(queue.get().frame.sample_count)
     assert third_is_in.wait(AWAIT_S)
     thread.join(AWAIT_S)
     assert seen + drained(queue) == [1, 2, 3]
@@ -156,9 +145,9 @@ def test_queue_blocks_until_there_is_room():
 
 def test_queue_closed_releases_a_blocked_writer():
     counters = Counters()
-    queue = PacketQueue(1, 'block', counters)
-    queue.put(packets(1), 1)
-    thread = threading.Thread(target=lambda: [queue.put(packets(i), i) for i in (2, 3, 4)],
+    queue = FrameQueue(1, 'block', counters)
+    queue.put(frame(1), 1, 0)
+    thread = threading.Thread(target=lambda: [queue.put(frame(i), i, i) for i in (2, 3, 4)],
                               daemon=True)
     thread.start()
     queue.close(discard=True)
@@ -176,6 +165,18 @@ def test_stream_blocking_loses_nothing_of_a_fast_source():
     stream.stop()
     assert processor.calls == ['begin', *range(1, 501), 'cancel']
     assert processor.numbers == list(range(500))
+
+
+def test_stream_numbers_lost_packets_and_passes_their_faults_on():
+    processor = Processor()
+    source = Numbers(6, lost=(2, 3, 6))
+    stream = stream_of(source, processor)
+    stream.start()
+    ended(stream)
+    stream.stop()
+    assert processor.numbers == [0, 3, 4]
+    assert [fault.kind for fault in processor.faults] == [LOST] * 3
+    assert not source.details
 
 
 @pytest.mark.parametrize('n_packets', [0, 3])
@@ -246,26 +247,6 @@ def test_stream_stops_in_the_middle_of_catching_up():
     stream.stop()
     # Other tests' libraries may have left threads of their own.
     assert not {thread.name for thread in threading.enumerate()} & {'receive', 'publish'}
-
-
-def test_stream_stops_inside_an_array_and_counts_the_rest_as_dropped():
-    counters, begun, go_on = Counters(), threading.Event(), threading.Event()
-
-    def process(item):
-        begun.set()
-        assert go_on.wait(AWAIT_S)
-
-    processor = Processor(process, n_frames=1000)
-    stream = stream_of(Numbers(1), processor, queue=PacketQueue(2, 'block', counters))
-    stream.start()
-    assert begun.wait(AWAIT_S)
-    stopper = threading.Thread(target=stream.stop)
-    stopper.start()
-    until(lambda: 'cancel' in processor.calls, 'a stream that stops')
-    go_on.set()
-    stopper.join(AWAIT_S)
-    assert processor.calls == ['begin', 1, 'cancel']
-    assert (counters.n_received, counters.n_dropped) == (1000, 1000)
 
 
 @pytest.mark.parametrize('n_streams', [2, 3])

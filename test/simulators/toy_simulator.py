@@ -15,6 +15,7 @@ recordings are files of the lines that it sends.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 import socket
 
@@ -23,10 +24,11 @@ from state_sensor_ros.simulators import (
     DecodeError,
     EgoCommand,
     Format,
+    Frame,
     FrameBuilder,
     FrameFile,
-    FrameLike,
     LiveSource,
+    LOST,
     parameter,
     Simulator,
     TransportError,
@@ -41,17 +43,17 @@ class ToyParameters:
     tag: str = parameter('ball', 'Tag of the ball.')
 
 
-def frame_of(line: bytes, own: ToyParameters) -> FrameLike:
-    """Make a frame of a line; return the error in its place where it is none."""
+def frames_of(line: bytes, own: ToyParameters) -> Iterator[Frame]:
+    """Yield the frame of a line; raise DecodeError where it is none."""
     try:
         game_time, x, y = map(float, line.split())
     except ValueError:
-        return DecodeError('line', repr(line), 'three numbers')
+        raise DecodeError('line', repr(line), 'three numbers') from None
     builder = FrameBuilder('toy', game_time, road_names={7: 'lawn'})
     builder.add('ball', (x, y, 0.0), velocity_xyz=(1.0, 0.0, 0.0), tags=(own.tag,),
                 is_vehicle=False, size_xyz=(2 * own.radius,) * 3,
                 lane=ActorLane(road_id=7, lane_id=-1, s=x))
-    return builder.frame()
+    yield builder.frame()
 
 
 class ToySource(LiveSource):
@@ -59,7 +61,7 @@ class ToySource(LiveSource):
 
     connection: socket.socket | None = None
 
-    def receive(self) -> Iterator[FrameLike]:
+    def receive(self) -> Iterator[Frame]:
         """Connect, and yield the frames until the simulator closes the connection."""
         own, where = self.settings.of(ToyParameters), (self.settings.host, self.settings.port)
         with socket.create_connection(where, timeout=5.0) as connection:
@@ -68,7 +70,7 @@ class ToySource(LiveSource):
             self.connected()
             for line in connection.makefile('rb'):
                 self.health.n_bytes += len(line)
-                yield frame_of(line, own)
+                yield from self.decoded(partial(frames_of, line, own))
 
     def disconnect(self) -> None:
         """Forget the connection that has ended."""
@@ -106,9 +108,13 @@ class ToyRecording(FrameFile):
         self.lines, self.own = path.read_bytes().splitlines(), own
         super().__init__(str(path), 'lines', 'toy', total=len(self.lines))
 
-    def read(self) -> Iterator[FrameLike]:
+    def read(self, mark: int | None) -> Iterator[Frame]:
         """Yield the frame of each line."""
-        return (frame_of(line, self.own) for line in self.lines)
+        for line in self.lines:
+            try:
+                yield from frames_of(line, self.own)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
 
 
 def open_lines(path, options):

@@ -20,11 +20,8 @@ from encode_world import (
     subscriptions_without,
     two_actors,
 )
-from essentials import ESSENTIALS
 import pytest
 
-from state_sensor_ros.frame import EVERYTHING as ALL_PARTS
-from state_sensor_ros.frame import Needs
 from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
@@ -69,28 +66,17 @@ def test_messages_are_of_the_announced_topics():
 
 
 @pytest.mark.parametrize(('settings', 'subscriptions', 'needs'), [
-    (ALL_ON, EVERYTHING, ALL_PARTS),
-    (ALL_ON, NOTHING, ESSENTIALS),
-    (Settings(), subscriptions_without('~/frame'), replace(ESSENTIALS, lanes=True)),
-    (Settings(), subscriptions_of('~/control_states'), replace(ESSENTIALS, lanes=True)),
-    (Settings(), subscriptions_of('~/ego/control_state'), replace(ESSENTIALS, lanes=True)),
-    (Settings(), subscriptions_of(control_state='a'),
-     replace(ESSENTIALS, lanes=True)),
-    (replace(Settings(), odometry=False), subscriptions_of(control_state='a'),
-     ESSENTIALS),
-    (replace(ALL_ON, frame=False), EVERYTHING,
-     Needs(boxes=True, wheels=True, inputs=False, appearance=False)),
-    (ALL_ON, subscriptions_of('~/frame'), ALL_PARTS),
-    (ALL_ON, subscriptions_of('~/markers'), replace(ESSENTIALS, boxes=True)),
-    (replace(ALL_ON, debug_drawing=False), subscriptions_of('~/markers'), ESSENTIALS),
-    (ALL_ON, subscriptions_of('/tf'), replace(ESSENTIALS, wheels=True)),
-    (Settings(), subscriptions_of('/tf'), ESSENTIALS),
-    (replace(ALL_ON, tf='none'), subscriptions_of('/tf'), ESSENTIALS),
-    (ALL_ON, subscriptions_of(joint_states='a'),
-     replace(ESSENTIALS, wheels=True)),
-    (Settings(), subscriptions_of(joint_states='a'), ESSENTIALS)])
-def test_only_parts_with_subscribers_are_decoded(settings, subscriptions, needs):
-    assert Encoder(settings, definitions()).needs(subscriptions) == needs
+    (ALL_ON, EVERYTHING, True), (ALL_ON, NOTHING, False),
+    (Settings(), subscriptions_without('~/frame'), False),
+    (Settings(), subscriptions_of('~/control_states'), False),
+    (ALL_ON, subscriptions_of('~/frame'), True), (ALL_ON, subscriptions_of('~/markers'), True),
+    (replace(ALL_ON, debug_drawing=False), subscriptions_of('~/markers'), False),
+    (ALL_ON, subscriptions_of('/tf'), True), (Settings(), subscriptions_of('/tf'), False),
+    (replace(ALL_ON, tf='none'), subscriptions_of('/tf'), False),
+    (ALL_ON, subscriptions_of(joint_states='a'), True),
+    (Settings(), subscriptions_of(joint_states='a'), False)])
+def test_details_are_decoded_for_subscribers(settings, subscriptions, needs):
+    assert Encoder(settings, definitions()).needs(subscriptions) is needs
 
 
 @pytest.mark.parametrize('settings', [ALL_ON, Settings()])
@@ -101,9 +87,7 @@ def test_the_needed_parts_are_sufficient(settings):
     for topic, data in everything:
         subscriptions = Subscriptions.of([topic])
         needs = Encoder(settings, definitions()).needs(subscriptions)
-        bare = replace(frame, boxes=frame.boxes if needs.boxes else None,
-                       wheels=frame.wheels if needs.wheels else None,
-                       inputs=frame.inputs if needs.inputs else None)
+        bare = frame if needs else replace(frame, boxes=None, wheels=None, inputs=None)
         sent = Encoder(settings, definitions()).encode(bare, actor_list, STAMP_NS, subscriptions)
         assert [each for each in sent if subscriptions.names is None or each[0].name != '~/actors'
                 or topic.name == '~/actors'] == [(topic, data)]

@@ -20,8 +20,7 @@ from silent_sink import SilentSink
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import MapLine, TrafficLights
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.payloads import Decoded, FrameDecoder, Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.simulators import build_frame, FrameBuilder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.map_topics import MapEncoder
@@ -64,8 +63,8 @@ class Rig:
         self.sink, self.time = Record(), 1.0
         self.encoder = Encoder(ALL_ON, definitions(), further=further)
         encoders = iter((self.encoder,))
-        self.pipeline = Pipeline(ALL_ON, lambda settings: Codec(FrameDecoder(), next(
-            encoders, None) or Encoder(settings, definitions(), further=further)), self.sink,
+        self.pipeline = Pipeline(ALL_ON, lambda settings: next(encoders, None) or Encoder(
+            settings, definitions(), further=further), self.sink,
             report=lambda kind, text: None)
 
     def send(self, frame=None, **parts):
@@ -73,8 +72,7 @@ class Rig:
         self.time += 0.05
         frame = replace(frame or make_frame(), game_time=self.time, **parts)
         begin = len(self.sink.messages)
-        packet = Packet(b'', frame.game_time, 0, 0, decoded=Decoded(frame, ()))
-        assert self.pipeline.process(packet, 0)
+        assert self.pipeline.process(frame, 0)
         return self.sink.messages[begin:]
 
 

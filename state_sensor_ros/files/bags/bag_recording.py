@@ -15,6 +15,7 @@ No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 import math
 from pathlib import Path
@@ -25,14 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from rosbags.serde import SerdeError
 
-from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_topics import full_name, typestore
 from state_sensor_ros.files.bags.open_bag import MessagePlace, OpenBag, TopicKey
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import RecordedFrame
+from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS
-from state_sensor_ros.frame import Floats, MapLine, NO_ROADS
-from state_sensor_ros.payloads import Decoded, Packet, PayloadDecoder, SingleFrameDecoder
+from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
+from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.state_frame import frame_of
 
@@ -42,8 +43,6 @@ _OPEN_DRIVE = '~/map/opendrive', 'std_msgs/msg/String'
 _LIGHTS = 'traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'
 # The end of a payload with lights after the frame, and before it their size.
 _WITH_LIGHTS, _SIZE = b'+lights\0', struct.Struct('<I')
-# In a place: a factor above the number of frames of one log time; the latest that lights may be.
-_MAX_EQUAL, _MOST_LATER_NS = 2**20, 2**42
 _LINE_LIST, _ADD = 5, 0
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'
 
@@ -77,50 +76,26 @@ class Bag(OpenBag):
         self._node = self.topic.rpartition('/')[0]
         self.n_messages = self.count(self._frames)
 
-    def frames_with_lights(self, at_ns: int | None = None,
-                           ) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
+    def frames_with_lights(self) -> Iterator[tuple[bytes, bytes]]:
         """
-        Yield each serialized StateFrame, it with the traffic lights of its stamp, its place.
+        Yield each serialized StateFrame, and it with the traffic lights of its stamp.
 
-        The place also has the time from the log time of the frame to that of its lights.
-
-        :param at_ns: the only log time whose messages are read; None for all.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         lights_key = f'{self._node}/{_LIGHTS[0]}', _LIGHTS[1]
-        frame, lights, frame_ns, lights_ns, n_equal = b'', b'', -1, -1, 0
-        for topic, log_ns, data in self.messages({self._frames, lights_key}, at_ns):
+        frame, lights = b'', b''
+        for topic, _, data in self.messages({self._frames, lights_key}):
             if topic == self.topic:
                 if frame:
-                    yield frame, frame, (frame_ns, n_equal)
-                n_equal = n_equal + 1 if log_ns == frame_ns else 0
-                frame, frame_ns = data, log_ns
+                    yield frame, frame
+                frame = data
             else:
-                lights, lights_ns = data, log_ns
+                lights = data
             if frame and lights and stamp_of(frame) == stamp_of(lights):
-                later_ns = lights_ns - frame_ns
-                yield frame, _with_lights(frame, lights), None if abs(later_ns) > _MOST_LATER_NS \
-                    else (frame_ns, later_ns * _MAX_EQUAL + n_equal)
+                yield frame, _with_lights(frame, lights)
                 frame = b''
         if frame:
-            yield frame, frame, (frame_ns, n_equal)
-
-    def frame_with_lights_at(self, place: MessagePlace) -> bytes:
-        """
-        Return a frame with its traffic lights by its place.
-
-        :raises TrajectoryFormatError: if the bag no longer has the frame.
-        """
-        at_ns, (later_ns, number) = place[0], divmod(place[1], _MAX_EQUAL)
-        if not later_ns:
-            for _, payload, _ in islice(self.frames_with_lights(at_ns), number, None):
-                return payload
-        lights_key = f'{self._node}/{_LIGHTS[0]}', _LIGHTS[1]
-        for _, _, frame in islice(self.messages({self._frames}, at_ns), number, None):
-            for _, _, lights in self.messages({lights_key}, at_ns + later_ns):
-                if stamp_of(lights) == stamp_of(frame):
-                    return _with_lights(frame, lights)
-        raise TrajectoryFormatError(self.name, f'no frame at {at_ns} ns', 'the same bag as before')
+            yield frame, frame
 
     def placed_frames(self) -> Iterator[tuple[MessagePlace, bytes]]:
         """
@@ -129,14 +104,6 @@ class Bag(OpenBag):
         :raises TrajectoryFormatError: if the bag is damaged.
         """
         return self.placed_messages(self._frames)
-
-    def frame_at(self, place: MessagePlace) -> bytes:
-        """
-        Return a serialized StateFrame by its place.
-
-        :raises TrajectoryFormatError: if the bag no longer has the frame.
-        """
-        return self.message_at(self._frames, place)
 
     def has(self, name: str, type_name: str) -> bool:
         """
@@ -255,54 +222,45 @@ def _lines(kind: str, width: float, points_xyz: Floats) -> Iterator[MapLine]:
         yield MapLine(kind, np.concatenate((begins[first:last], ends[last - 1:last])), width)
 
 
-class BagRecording:
+class BagRecording(FrameFile):
     """
-    The StateFrames of a bag; their times are their stamps.
+    The StateFrames of a bag; a frame without time has that of its stamp.
 
     :param bag: bag with StateFrames; :meth:`close` closes it.
     :ivar bag: the same bag.
     """
 
-    unit = 'frame'
-    simulator = ''
+    def __init__(self, bag: Bag, simulator: str = '') -> None:
+        super().__init__(bag.name, f'bag, topic {bag.topic}', simulator, bag.n_messages)
+        self.bag, self.topic = bag, bag.topic
+        self._decoder = StateFrameDecoder(*roads_of(bag))
 
-    def __init__(self, bag: Bag) -> None:
-        self.name = bag.name
-        self.topic = bag.topic
-        self.format_name = f'bag, topic {bag.topic}'
-        self.total: int | None = bag.n_messages
-        self.cut: TruncatedError | None = None
-        self.bag = bag
-        self._roads = roads_of(bag)
-        self.decoder = self.new_decoder()
-
-    def new_decoder(self) -> PayloadDecoder:
-        """Make a decoder of StateFrames."""
-        return StateFrameDecoder(*self._roads)
-
-    def frames(self) -> Iterator[RecordedFrame]:
+    def read(self, mark: None) -> Iterator[Frame]:
         """Yield all frames in the order of their log times."""
-        for index, (data, payload, place) in enumerate(self.payloads()):
-            clock_s = stamp_s(data)
-            yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
-                                f'message {index} of {self.topic}', index + 1, place)
+        for index, (data, payload) in enumerate(self.payloads()):
+            self.faults.place = f'message {index} of {self.topic}'
+            try:
+                frame = self.decoded(payload)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+                continue
+            if self.is_timed and math.isnan(frame.game_time):
+                frame = replace(frame, game_time=stamp_s(data))
+            yield frame
 
-    def payloads(self) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
-        """Yield each serialized StateFrame, the payload that the decoder takes, its place."""
+    def decoded(self, payload: bytes) -> Frame:
+        """
+        Decode one of :meth:`payloads`.
+
+        :raises DecodeError: if it is no frame.
+        """
+        return self._decoder.decode(payload)
+
+    def payloads(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each serialized StateFrame, and what its frame is made of."""
         if self.bag.has(*_LIGHTS):
             return self.bag.frames_with_lights()
-        return ((data, data, place) for place, data in self.bag.placed_frames())
-
-    def payload_at(self, byte_range: MessagePlace) -> bytes:
-        """
-        Return the payload of a frame by the index of the bag.
-
-        :param byte_range: place of its message.
-        :raises TrajectoryFormatError: if the bag no longer has the frame.
-        """
-        if not self.bag.has(*_LIGHTS):
-            return self.bag.frame_at(byte_range)
-        return self.bag.frame_with_lights_at(byte_range)
+        return ((data, data) for _, data in self.bag.placed_frames())
 
     def close(self) -> None:
         """Close the bag."""
@@ -332,9 +290,9 @@ def stamp_s(data: bytes) -> float:
     return float(seconds + nanoseconds * 1e-9)
 
 
-class StateFrameDecoder(SingleFrameDecoder):
+class StateFrameDecoder:
     """
-    A PayloadDecoder of serialized StateFrames; each is decoded as a whole.
+    Decodes serialized StateFrames.
 
     :param road_names: names of the roads of all frames by their numbers.
     :param map_lines: the map of all frames.
@@ -346,25 +304,23 @@ class StateFrameDecoder(SingleFrameDecoder):
         self._store = typestore()
         self._roads = Roads(road_names, map_lines, open_drive)
 
-    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
-               time: int = 0, sample_count: int = 0) -> list[Decoded]:
+    def decode(self, data: bytes) -> Frame:
         """
         Decode one message.
 
-        :param payload: serialized message with its encapsulation, alone or as of
+        :param data: serialized message with its encapsulation, alone or as of
             :meth:`Bag.frames_with_lights`.
-        :param game_time: unused like ``time`` and ``sample_count``: the message has its own.
         :raises DecodeError: if it is not a StateFrame.
         """
+        n_bytes, lights = len(data), None
         try:
-            data, lights = bytes(payload), None
             if data.endswith(_WITH_LIGHTS):
                 end = len(data) - len(_WITH_LIGHTS) - _SIZE.size
                 begin = end - _SIZE.unpack_from(data, end)[0]
                 lights = self._store.deserialize_cdr(data[begin:end], _LIGHTS[1])
                 data = data[:begin]
             message = self._store.deserialize_cdr(data, STATE_FRAME)
-            return [Decoded(frame_of(message, *self._roads, lights), ())]
+            return frame_of(message, *self._roads, lights)
         except NOT_SUCH as error:
-            raise DecodeError('~/frame', f'{counted(len(payload), "byte")} but no StateFrame '
+            raise DecodeError('~/frame', f'{counted(n_bytes, "byte")} but no StateFrame '
                               f'({error})', 'a message of that definition') from error

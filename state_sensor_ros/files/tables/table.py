@@ -40,7 +40,7 @@ from state_sensor_ros.files.tables.table_rows import (
     RowMaker,
 )
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes, Needs
+from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes
 from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -369,7 +369,6 @@ class TableOutput(WholeFile, FrameWriter):
     # options: options of the recording; ``columns`` names, separated by commas.
 
     # This saves half of the time: the other parts have no columns.
-    needs = Needs(wheels=False, inputs=False, appearance=False)
 
     def __init__(self, path: str, options: WriteOptions) -> None:
         text = options.values.get('columns')

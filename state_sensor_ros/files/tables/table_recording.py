@@ -31,7 +31,7 @@ from state_sensor_ros.classes import cached_class_of
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.fields import cut
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import FrameFile, RecordedFrame
+from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.files.storage.input_file import open_positioned
 from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS, too_large
 from state_sensor_ros.files.tables.table import (
@@ -56,7 +56,6 @@ from state_sensor_ros.frame import (
     NO_WHEELS,
 )
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
-from state_sensor_ros.payloads import FrameLike, packet_of
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
 if TYPE_CHECKING:
@@ -92,6 +91,7 @@ class TableRecording(FrameFile):
 
     def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
         super().__init__(str(path), 'table', '')
+        self._last = 0, -1
         self._limits = limits
         self._road_names = NO_ROADS
         # pyarrow refuses a name that is not UTF-8.
@@ -170,38 +170,27 @@ class TableRecording(FrameFile):
                 OverflowError) as error:
             raise parquet_error(self.name, error) from error
 
-    def read(self) -> Iterator[FrameLike]:
+    def mark(self) -> tuple[int, int]:
+        """Return the row group in which the last frame begins, and its number."""
+        return self._last
+
+    def read(self, mark: tuple[int, int] | None) -> Iterator[Frame]:
         """Yield the frames."""
-        return (frame for frame, _ in self._placed())
+        begin, after = mark or (0, -1)
+        if mark is None:
+            self._road_names = NO_ROADS
+        for frame, place in self._placed(begin):
+            if mark is None or place[1] > after:
+                self._last, self.faults.place = place, f'frame {place[1]}'
+                yield frame
 
-    def entries(self) -> Iterator[RecordedFrame]:
-        """Yield the frames, each with its first row group and its number in the table."""
-        for index, (frame, place) in enumerate(self._placed()):
-            yield RecordedFrame(packet_of(frame), frame.game_time, index, f'frame {index}',
-                                index + 1, place)
-
-    def payload_at(self, place: tuple[int, int]) -> FrameLike:
-        """Return a frame by its place, without reading the row groups before it."""
+    def _placed(self, begin: int) -> Iterator[tuple[Frame, tuple[int, int]]]:
+        """Yield the frames from a row group on, with that of each and its number."""
         import pyarrow as pa
-        group, number = place
-        parts: list[pa.RecordBatch] = []
-        with self._reading():
-            for _, batch in self._batches(group):
-                numbers = batch.column('frame').to_numpy(zero_copy_only=False)
-                begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()
-                parts.append(batch.slice(begin, end - begin))
-                if end < len(numbers):
-                    break
-            rows = pa.concat_batches(parts)
-            return next(self._frames(rows, [0, rows.num_rows]))
-
-    def _placed(self) -> Iterator[tuple[Frame, tuple[int, int]]]:
-        import pyarrow as pa
-        self._road_names = NO_ROADS
         rest: pa.RecordBatch | None = None
         begin_group = 0
         with self._reading():
-            for group, batch in self._batches():
+            for group, batch in self._batches(begin):
                 if rest is not None:
                     batch = pa.concat_batches([rest, batch])
                 else:
@@ -214,8 +203,8 @@ class TableRecording(FrameFile):
                         f'{numbers[back[0] + 1]} after {numbers[back[0]]}',
                         'rows in the order of the frames')
                 bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()]
-                for frame, begin in zip(self._frames(batch, bounds), bounds, strict=False):
-                    yield frame, (begin_group, int(numbers[begin]))
+                for frame, row in zip(self._frames(batch, bounds), bounds, strict=False):
+                    yield frame, (begin_group, int(numbers[row]))
                     begin_group = group
                 rest = batch.slice(bounds[-1]) if batch.num_rows else None
                 if rest is not None and rest.nbytes > self._limits.n_bytes:
@@ -224,7 +213,7 @@ class TableRecording(FrameFile):
                 [frame] = self._frames(rest, [0, rest.num_rows])
                 yield frame, (begin_group, rest.column('frame')[0].as_py())
 
-    def _batches(self, begin: int = 0) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def _batches(self, begin: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows in the types of a frame, and their row group, from a row group on."""
         for i_group in range(begin, self._file.num_row_groups):
             n_rows = 0

@@ -27,7 +27,6 @@ from state_sensor_ros.simulators import (
     counted,
     DecodeError,
     EgoCommand,
-    Packet,
     reason_of,
     Settings,
     TransportError,
@@ -179,7 +178,7 @@ class EpisodeClient:
         with self._answering:
             self._answering.wait_for(lambda: self._answered is command, _LAST_ANSWER_S)
 
-    def answer(self, packet: Packet) -> None:
+    def answer(self, payload: bytes) -> None:
         """Send the stack's command, or what the autopilot proposes in ``packet``."""
         command = self._command
         if self._ahead is not None:
@@ -187,7 +186,7 @@ class EpisodeClient:
             self._ahead = None
             return
         try:
-            answer = _proposal(packet) if command is None else _serialized(command)
+            answer = _proposal(payload) if command is None else _serialized(command)
         except (ProtobufError, DecodeError):
             return  # the pipeline reports a damaged frame
         if self._send(answer):
@@ -245,9 +244,9 @@ def _serialized(command: EgoCommand) -> bytes:
     return control
 
 
-def _proposal(packet: Packet) -> bytes:
+def _proposal(payload: bytes) -> bytes:
     """Return the autopilot's command in a frame, protobuf Control."""
-    measurement = Measurements.FromString(split_frame(packet.payload)[0][0])
+    measurement = Measurements.FromString(split_frame(payload)[0][0])
     proposal: bytes = measurement.player_measurements.autopilot_control.SerializeToString()
     return proposal
 

@@ -22,19 +22,15 @@ import json
 import math
 from pathlib import Path
 import re
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from state_sensor_ros.simulators import (
-    DecodeError,
-    Packet,
     reading,
-    RecordedFrame,
     restated,
     TrajectoryFormatError,
 )
-from state_sensor_ros.simulators.carla.decoder import GameClock
 from state_sensor_ros.simulators.carla.frame_payload import DatasetPayload, SensorFile
 from state_sensor_ros.simulators.carla.sensors import (
     camera_and_kind,
@@ -298,21 +294,17 @@ def find_dataset(path: Path) -> Dataset:
         for name, kind, _ in sensors))
 
 
-def read_frames(dataset: Dataset) -> Iterator[RecordedFrame]:
-    index = 0
-    for i_episode, episode in enumerate(dataset.episodes):
-        clock = GameClock()
-        for i, (_, file) in enumerate(episode.measurements):
-            place = i_episode, i
-            payload, text = read_payload(dataset, place)
-            clock_s = _game_time(text, clock)
-            yield RecordedFrame(Packet(payload, clock_s, 0, 0), clock_s, index,
-                                str(file.relative_to(dataset.path)), index + 1, place)
-            index += 1
+def read_payloads(dataset: Dataset, begin: int = 0) -> Iterator[tuple[bytes, str]]:
+    """Yield the payloads and their places from the number ``begin`` on."""
+    places = [(i_episode, i) for i_episode, episode in enumerate(dataset.episodes)
+              for i in range(len(episode.measurements))]
+    for i_episode, i in places[begin:]:
+        _, file = dataset.episodes[i_episode].measurements[i]
+        yield read_payload(dataset, (i_episode, i)), str(file.relative_to(dataset.path))
 
 
-def read_payload(dataset: Dataset, place: tuple[int, int]) -> tuple[bytes, bytes]:
-    """Return a measurement with the files of its sensors as a payload, and its text alone."""
+def read_payload(dataset: Dataset, place: tuple[int, int]) -> bytes:
+    """Return a measurement with the files of its sensors as a payload."""
     # place: numbers of the episode and of the measurement in it.
     i_episode, i = place
     episode = dataset.episodes[i_episode]
@@ -323,32 +315,7 @@ def read_payload(dataset: Dataset, place: tuple[int, int]) -> tuple[bytes, bytes
                for name, kind, own in episode.sensors.get(number, ())]
     has_members = not i and any(each.metadata.members for each in dataset.episodes)
     return DatasetPayload(memoryview(text), sensors,
-                          dict(metadata.members) if has_members else None).pack(), text
-
-
-_Uint32 = Annotated[int, msgspec.Meta(ge=0, lt=2 ** 32)]
-
-
-class _TimeMembers(msgspec.Struct, gc=False):
-    """The members of a measurement that hold its time, ms, in both spellings."""
-
-    gameTimestamp: _Uint32 = 0  # noqa: N815
-    game_timestamp: _Uint32 = 0
-
-
-_TIME_DECODER = msgspec.json.Decoder(_TimeMembers)
-
-
-def _game_time(text: bytes, clock: GameClock) -> float:
-    try:
-        times = _TIME_DECODER.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # Such as a bare NaN; this takes five times as long.
-        try:
-            times = msgspec.convert(parse_payload(text), _TimeMembers)
-        except (DecodeError, msgspec.ValidationError):
-            return math.nan
-    return clock.seconds(times.gameTimestamp or times.game_timestamp)
+                          dict(metadata.members) if has_members else None).pack()
 
 
 def _metadata_above(path: Path) -> Metadata:

@@ -25,17 +25,14 @@ from google.protobuf.message import DecodeError as ProtobufError
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.simulators import (
     Boxes,
     counted,
-    Decoded,
     DecodeError,
     DROPPED,
-    EVERYTHING,
     Fault,
     Frame,
-    Needs,
-    SingleFrameDecoder,
 )
 from state_sensor_ros.simulators.carla.carla_data import (
     AGENT_CLASSES,
@@ -150,8 +147,7 @@ class _MeasurementDecoder(SingleFrameDecoder):
     An unchanged list of actors keeps its name objects.
     """
 
-    def __init__(self, needs: Needs = EVERYTHING) -> None:
-        self.needs = needs
+    def __init__(self) -> None:
         self._clock = GameClock()
         self._key = (b'', b'')
         self._names: tuple[str, ...] = ()
@@ -162,8 +158,8 @@ class _MeasurementDecoder(SingleFrameDecoder):
         if player is None and not tree.non_player_agents:
             raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
         counters = _counters(tree)
-        needs = self.needs
-        numbers = collect(player, agents, with_boxes=needs.boxes)
+        details = self.details
+        numbers = collect(player, agents, with_boxes=details)
         n_actors = len(numbers.ids)
         ids, classes = np.array(numbers.ids, np.uint32), np.array(numbers.classes, np.uint8)
         self._name(ids, classes)
@@ -184,14 +180,14 @@ class _MeasurementDecoder(SingleFrameDecoder):
             _scattered(numbers.lights, n_actors, np.uint8, NO_LIGHT),
             _scattered(numbers.limits, n_actors, np.float64, math.nan),
             _status(player, dataset) if has_player else None, sensor_data)
-        inputs = np.full((n_actors, 4), np.nan) if needs.inputs else None
+        inputs = np.full((n_actors, 4), np.nan) if details else None
         if inputs is not None and has_player and dataset is not None:
             inputs[0] = command_inputs(dataset.applied)[0]
         frame = Frame(
             GENERATION, self._clock.seconds(data.game_timestamp), 0, data.frame_number % 2 ** 32,
             self._names, _KINDS[classes], self._tags, kinematics, NO_LANES,
-            boxes=Boxes(owners, tuple(numbers.box_names), box_rows) if needs.boxes else None,
-            wheels=NO_WHEELS if needs.wheels else None, inputs=inputs,
+            boxes=Boxes(owners, tuple(numbers.box_names), box_rows) if details else None,
+            wheels=NO_WHEELS if details else None, inputs=inputs,
             forward_speed=poses[:, 6].copy(), extension=data,
             # CARLA counts whole milliseconds.
             has_exact_time=True, identity=data.identity)
@@ -211,8 +207,8 @@ class _MeasurementDecoder(SingleFrameDecoder):
 class CarlaDecoder(_MeasurementDecoder):
     """Decode the payloads of a server."""
 
-    def __init__(self, needs: Needs = EVERYTHING) -> None:
-        super().__init__(needs)
+    def __init__(self) -> None:
+        super().__init__()
         self._sensors = ServerSensors()
 
     def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
@@ -237,8 +233,8 @@ class CarlaDecoder(_MeasurementDecoder):
 
 class DatasetDecoder(_MeasurementDecoder):
 
-    def __init__(self, needs: Needs = EVERYTHING) -> None:
-        super().__init__(needs)
+    def __init__(self) -> None:
+        super().__init__()
         # Of the episode, until one of its frames has a player.
         self._episode_members: tuple[tuple[str, str], ...] = ()
 

@@ -35,7 +35,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import bad_length, counted, DecodeError, Packet, TransportError
+from state_sensor_ros.simulators import bad_length, counted, DecodeError, TransportError
 from state_sensor_ros.simulators.carla.carla_data import (
     DataFormat,
     EncodedImage,
@@ -60,9 +60,7 @@ class MeasurementFramer:
     """
     Cut one connection's bytes into frames without touching a socket.
 
-    The payload of a packet is the frame as sent, with the lengths, and then the scene, for
-    :func:`split_frame`. The header values of a packet are unset, because CARLA sends them in the
-    measurement.
+    A payload is the frame as sent, with the lengths, and then the scene, for :func:`split_frame`.
 
     :param where: name of the stream in errors, such as ``host:port``.
     :param scene: protobuf SceneDescription with the sensors, empty if it is not known.
@@ -91,7 +89,7 @@ class MeasurementFramer:
         """Return the memory for the next bytes; never empty."""
         return self._view
 
-    def advance(self, n_bytes: int) -> Packet | None:
+    def advance(self, n_bytes: int) -> bytes | None:
         """Accept ``n_bytes`` that were written to the start of :meth:`buffer`."""
         # Returns the frame that they complete, ``None`` if there is none.
         self._filled += n_bytes
@@ -111,7 +109,7 @@ class MeasurementFramer:
         payload = b''.join((*self._parts, self._scene)) if len(self._parts) > 1 else b''
         self._offset += self._filled
         self._begin()
-        return Packet(payload, math.nan, 0, 0)
+        return payload
 
     def end(self) -> None:
         """Accept the end of the stream."""

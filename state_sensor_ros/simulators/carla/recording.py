@@ -21,22 +21,20 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import numpy as np
 
+from state_sensor_ros.payloads import Decoded, frames_of, Members, SingleFrameDecoder
 from state_sensor_ros.simulators import (
     counted,
-    Decoded,
     DecodeError,
     Frame,
-    PayloadDecoder,
+    FrameFile,
+    LOST,
     ReadOptions,
-    RecordedFrame,
     restated,
-    SingleFrameDecoder,
     TrajectoryFormatError,
 )
 from state_sensor_ros.simulators.bag_reading import (
     Bag,
     BagRecording,
-    MessagePlace,
     NOT_SUCH,
     stamp_s,
     StateFrameDecoder,
@@ -58,7 +56,7 @@ from state_sensor_ros.simulators.carla.carla_data import (
     PlayerStatus,
     SensorData,
 )
-from state_sensor_ros.simulators.carla.dataset import find_dataset, read_frames, read_payload
+from state_sensor_ros.simulators.carla.dataset import find_dataset, read_payloads
 from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
 from state_sensor_ros.simulators.carla.frame_payload import POINT_BYTES
 from state_sensor_ros.simulators.carla.sensors import known_pose, mount_frame, Pose, Sensor
@@ -79,7 +77,6 @@ from state_sensor_ros.simulators.carla.topics import EPISODE_MEMBERS
 from state_sensor_ros.simulators.frame_arrays import from_rep103_rotator
 from state_sensor_ros.simulators.json_values import parse_payload, to_object
 from state_sensor_ros.simulators.own_topics import FRAME_TOPIC, STATIC_TF_TOPIC
-from state_sensor_ros.simulators.recordings import TimedRecording
 
 TOPICS: Final = {topic.name.removeprefix('~/'): topic for topic in (
     FRAME_TOPIC, STATUS_TOPIC, CONTROL_TOPIC, EXPERT_CONTROL_TOPIC, LIGHTS_TOPIC, LIMITS_TOPIC)}
@@ -177,17 +174,16 @@ class MessagesDecoder(SingleFrameDecoder):
         parts = msgspec.msgpack.decode(payload, type=dict[str, bytes])
         if _STATUS in parts:
             return [Decoded(frame_of_messages(parts), ())]
-        [decoded] = StateFrameDecoder().decode(parts[FRAME])
+        frame = StateFrameDecoder().decode(parts[FRAME])
         # It has the number of the frame as far as 32 bits hold it.
-        frame = replace(decoded.frame, identity=decoded.frame.sample_count or None)
-        return [replace(decoded, frame=frame)]
+        return [Decoded(replace(frame, identity=frame.sample_count or None), ())]
 
 
 def frame_of_messages(parts: Mapping[str, bytes]) -> Frame:
     """Decode the frame of the messages that have its stamp."""
     # parts: serialized messages by the names of their topics; ``frame`` and ``player/status`` must
     # be among them.
-    frame = StateFrameDecoder().decode(parts[FRAME])[0].frame
+    frame = StateFrameDecoder().decode(parts[FRAME])
     read = {name: _read(name, data) for name, data in parts.items()
             if name in TOPICS and name != FRAME}
     ids, classes = _identities(frame)
@@ -332,10 +328,9 @@ def _payload_of(timed: _TimedParts) -> bytes:
 class CarlaBagRecording(BagRecording):
     """The StateFrames of a bag, each with the messages of CARLA's topics that have its stamp."""
 
-    simulator = 'carla'
-
     def __init__(self, bag: Bag) -> None:
-        super().__init__(bag)
+        super().__init__(bag, 'carla')
+        self._messages = MessagesDecoder()
         counts = bag.counts_of_node()
         self._topics = topics_with_sensors(counts)
         self.sensors = sensors_of_topics(counts)
@@ -348,33 +343,15 @@ class CarlaBagRecording(BagRecording):
             if (sensor := sensor_of_topic(*key)) is not None}
         self.ignored: Sequence[str] = ()
 
-    def new_decoder(self) -> PayloadDecoder:
-        """Make a decoder of the messages of a frame."""
-        return MessagesDecoder()
+    def decoded(self, payload: bytes) -> Frame:
+        """Decode the messages of a frame."""
+        [decoded] = self._messages.decode(payload)
+        return decoded.frame
 
-    def payloads(self) -> Iterator[tuple[bytes, bytes, MessagePlace | None]]:
-        """
-        Yield each serialized StateFrame, it with the other messages of its frame, its place.
-
-        There is no place for messages of several log times, and for a repeated frame.
-        """
-        before = None
+    def payloads(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each serialized StateFrame, and it with the other messages of its frame."""
         for timed in _timed_parts(self.bag.timed_messages_of_node(self._topics)):
-            log_ns, data = timed[FRAME]
-            place, stamp_ns = None, int(stamp_s(data) * 1e9)
-            if (log_ns, stamp_ns) != before and {each for each, _ in timed.values()} == {log_ns}:
-                place = log_ns, stamp_ns
-            before = log_ns, stamp_ns
-            yield data, _payload_of(timed), place
-
-    def payload_at(self, byte_range: MessagePlace) -> bytes:
-        """Return the payload of a frame by its log time and stamp; the rest is not read."""
-        log_ns, stamp_ns = byte_range
-        for timed in _timed_parts(self.bag.timed_messages_of_node(self._topics, log_ns)):
-            if int(stamp_s(timed[FRAME][1]) * 1e9) == stamp_ns:
-                return _payload_of(timed)
-        raise TrajectoryFormatError(self.name, f'no frame at {log_ns} ns',
-                                    'the same bag as before')
+            yield timed[FRAME][1], _payload_of(timed)
 
     def placed_sensors(self) -> tuple[Sensor, ...]:
         """Return the sensors with the poses that are known in the frame of the player."""
@@ -383,26 +360,35 @@ class CarlaBagRecording(BagRecording):
                      or not any(sensor.pose or ()) else sensor for sensor in self.sensors)
 
 
-class DatasetRecording(TimedRecording):
+class DatasetRecording(FrameFile):
     """The episodes of a dataset in order; at the start of each, game time restarts."""
 
     def __init__(self, path: Path) -> None:
-        self._dataset = dataset = find_dataset(path)
+        self._dataset, self._next = find_dataset(path), 0
+        dataset = self._dataset
         super().__init__(str(path), 'dataset of CARLA', 'carla',
                          sum(len(episode.measurements) for episode in dataset.episodes))
         self.sensors = dataset.sensors()
         self.sensor_counts: Mapping[tuple[str, str], int] = dict(sorted(dataset.counts.items()))
         self.ignored: Sequence[str] = dataset.ignored()
 
-    def new_decoder(self) -> PayloadDecoder:
-        return DatasetDecoder()
+    def mark(self) -> int:
+        """Return the number of the next measurement."""
+        return self._next
 
-    def entries(self) -> Iterator[RecordedFrame]:
-        return read_frames(self._dataset)
-
-    def payload_at(self, place: tuple[int, int]) -> bytes:
-        """Return a measurement again."""
-        return read_payload(self._dataset, place)[0]
+    def read(self, mark: int | None) -> Iterator[Frame]:
+        """Yield a frame for each measurement."""
+        decoder, members, self._next = DatasetDecoder(), Members(), mark or 0
+        for payload, place in read_payloads(self._dataset, self._next):
+            self._next += 1
+            self.faults.place, decoder.details = place, self.details
+            try:
+                decoded = decoder.decode(payload)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+                continue
+            members.name(decoder.unknown_members, self.faults)
+            yield from frames_of(decoded, self.faults)
 
 
 def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,19 +18,14 @@ from state_sensor_ros.simulators import (
     ConfigError,
     EVERY_PART,
     Format,
-    Frame,
-    PayloadDecoder,
     RecordingReader,
     refuse_unused,
     Report,
-    restated,
     SensorReader,
     Settings,
     Simulator,
     SimulatorTopics,
-    TrajectoryFormatError,
 )
-from state_sensor_ros.simulators.carla.carla_data import data_of
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.sensors import read_sensors, sensor_transforms
 
@@ -83,11 +77,6 @@ class CarlaSimulator(Simulator):
             raise ConfigError('control_port', '0', "the server's world port, such as 2000, if "
                               'control_input is set: the client of an episode drives')
 
-    def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """Make a decoder of measurements as a server sends them."""
-        from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
-        return CarlaDecoder()
-
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source of the measurements: the server's port, or a relay."""
@@ -121,12 +110,6 @@ class CarlaSimulator(Simulator):
         from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
         return CarlaBagRecording(bag)
 
-    def frames_to_write(self, recording: RecordingReader) -> Iterator[Frame]:
-        """Yield the frames of a bag that have a player's status."""
-        with restated(TrajectoryFormatError, recording.name):
-            for frame in super().frames_to_write(recording):
-                if data_of(frame) is not None:
-                    yield frame
 
 
 def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from state_sensor_ros.simulators import Packet, Report, Settings
+from state_sensor_ros.payloads import frames_of
+from state_sensor_ros.simulators import DecodeError, Faults, Frame, Report, Settings
 from state_sensor_ros.simulators.carla.commands import EpisodeClient, LATE_PORT_S
+from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.frame_payload import MeasurementFramer, sensors_of_reply
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.connections import Relay, TcpSource
@@ -32,7 +34,7 @@ N_PORTS = 3
 
 class CarlaSource:
     """
-    Packets of ``settings.port``; with ``settings.control_port``, of episodes that it requests.
+    Frames of ``settings.port``; with ``settings.control_port``, of episodes that it requests.
 
     In such an episode each frame is answered with a command: that of a stack, or before the first
     of these what the simulator's autopilot proposes, so that the player moves and a server in
@@ -47,20 +49,32 @@ class CarlaSource:
             settings.host, settings.port,
             lambda where: MeasurementFramer(settings.max_frame_bytes, where,
                                             b'' if client is None else client.scene),
-            settings, reconnect=reconnect,
+            self._decode, settings, reconnect=reconnect,
             before_connect=None if client is None else client.begin_episode,
             after_connect=self._connected,
             patience_s=0.0 if client is None else LATE_PORT_S)
-        self.health = self._tcp.health
+        self.health, self.faults = self._tcp.health, self._tcp.faults
+        self._decoder = CarlaDecoder()
         self._silence = silence_of_a_port(settings.host, settings.port)
 
-    def packets(self) -> Iterator[Packet]:
-        """Yield packets; connect, wait and connect again until closed."""
-        for packet in self._tcp.packets():
-            self.health.silence = ''
-            if self.client is not None:
-                self.client.answer(packet)
-            yield packet
+    @property
+    def details(self) -> bool:
+        """Whether boxes are used."""
+        return self._decoder.details
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self._decoder.details = details
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield frames; connect, wait and connect again until closed."""
+        yield from self._tcp.frames()
+
+    def _decode(self, payload: bytes) -> Iterator[Frame]:
+        self.health.silence = ''
+        if self.client is not None:
+            self.client.answer(payload)
+        yield from decode(self._decoder, payload, self.faults)
 
     def _connected(self) -> None:
         self.health.silence = self._silence
@@ -79,20 +93,34 @@ class CarlaSource:
         self._tcp.drop(text)
 
     def close(self) -> None:
-        """End :meth:`packets` soon, from any thread; a second call has no effect."""
+        """End :meth:`frames` soon, from any thread; a second call has no effect."""
         self._tcp.close()
         if self.client is not None:
             self.client.shut_down()
 
 
+def decode(decoder: CarlaDecoder, payload: bytes, faults: Faults) -> Iterator[Frame]:
+    """Yield the frame of a payload, and add its faults."""
+    if not payload:
+        raise DecodeError('payload', 'nothing', 'a frame')
+    yield from frames_of(decoder.decode(payload), faults)
+
+
 def open_relay(settings: Settings, report: Report, *, reconnect: bool = True) -> Relay:
     """Make the source of what passes between a client of ``carla.relay_port`` and the server."""
     own = settings.of(CarlaParameters)
-    return Relay(
+    decoder = CarlaDecoder()
+
+    def decode_copy(payload: bytes) -> Iterator[Frame]:
+        decoder.details = relay.details
+        yield from decode(decoder, payload, relay.faults)
+
+    relay = Relay(
         settings, settings.port - MEASUREMENTS_AFTER_WORLD, own.relay_bind, own.relay_port, report,
         n_ports=N_PORTS, copied=MEASUREMENTS_AFTER_WORLD, described=WORLD,
-        description_of=sensors_of_reply, reconnect=reconnect,
+        description_of=sensors_of_reply, decode=decode_copy, reconnect=reconnect,
         silence=silence_of_a_port(settings.host, settings.port))
+    return relay
 
 
 def silence_of_a_port(host: str, port: int) -> str:

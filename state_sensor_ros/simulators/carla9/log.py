@@ -22,21 +22,21 @@ from dataclasses import dataclass, field, replace
 import math
 import os
 from pathlib import Path
+import pickle
 import struct
 from typing import BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.payloads import Decoded, frames_of, Members
 from state_sensor_ros.simulators import (
     counted,
-    Decoded,
     DecodeError,
     DROPPED,
     Fault,
-    FrameDecoder,
-    FrameLike,
-    PayloadDecoder,
+    Frame,
+    FrameFile,
     ReadOptions,
     RIVAL,
     TrajectoryFormatError,
@@ -63,7 +63,6 @@ from state_sensor_ros.simulators.recordings import (
     closed_on_failure,
     copy_beginning,
     open_positioned,
-    ResumableFile,
 )
 
 MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
@@ -540,17 +539,11 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
     return replace(now.decoded, frame=replace(frame, kinematics=kinematics, derived=derived))
 
 
-class _LogFrames(FrameDecoder):
-
-    def __init__(self, unknown: set[int]) -> None:
-        self._unknown = unknown
-
-    @property
-    def unknown_members(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset(f'packet {packet}' for packet in self._unknown)
+# Frames between two states that are kept.
+_MARKED = 64
 
 
-class LogRecording(ResumableFile):
+class LogRecording(FrameFile):
     """A log as a recording, in constant memory."""
 
     def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
@@ -559,27 +552,38 @@ class LogRecording(ResumableFile):
         self._ego, self._static = own.ego, own.static
         with closed_on_failure(self._file):
             self._log = LogFile(self._file, path, max_bytes)
+        self._next, self._states = 0, list[tuple[int, bytes]]()
         super().__init__(path, f'recorder log of CARLA, {self._log.town}', 'carla9')
 
-    def new_decoder(self) -> PayloadDecoder:
-        """Return what stands for a decoder, and names unknown packets."""
-        return _LogFrames(self._log.unknown)
+    def mark(self) -> tuple[int, bytes, int] | None:
+        """Return number and state of an earlier frame, and how many lie between."""
+        # The frame before it has to be read, too, for its velocities.
+        number, state = max((each for each in self._states if each[0] < self._next),
+                            default=(0, b''))
+        return (number, state, self._next - number) if state else None
 
-    def read_on(self, begin: int, state: tuple[Place, LogHistory] | None) -> Iterator[FrameLike]:
-        """Yield the frames; ``state`` is the place of the first one, and what is before it."""
-        place, history = state or (None, LogHistory(WorldActors(
+    def read(self, mark: tuple[int, bytes, int] | None) -> Iterator[Frame]:
+        """Yield the frames."""
+        begin, state, n_skipped = mark or (0, b'', 0)
+        place, history = pickle.loads(state) if state else (None, LogHistory(WorldActors(
             self._ego, with_level=self._static)))
-        return LogDecoder(self._log.date, history).frames(self._noted(begin, place, history))
+        self._next, self._states, members = begin, [], Members()
+        for item in LogDecoder(self._log.date, history).frames(
+                self._noted(begin, place, history)):
+            self._next += 1
+            if self._next > begin + n_skipped:
+                members.name(frozenset(f'packet {packet}' for packet in self._log.unknown),
+                             self.faults)
+                yield from frames_of((item,), self.faults)
 
     def _noted(self, begin: int, place: Place | None,
                history: LogHistory) -> Iterator[LoggedFrame | DecodeError]:
         for number, item in enumerate(self._log.frames(place), begin):
-            if isinstance(item, LoggedFrame):
-                self.checkpoint(number, (item.place, history))
+            if isinstance(item, LoggedFrame) and not number % _MARKED:
+                self._states = [*self._states[-1:], (number, pickle.dumps((item.place, history)))]
             yield item
 
     def close(self) -> None:
-        super().close()
         self._file.close()
 
 

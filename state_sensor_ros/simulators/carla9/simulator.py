@@ -16,8 +16,6 @@ from state_sensor_ros.simulators import (
     ConfigError,
     EgoCommands,
     Format,
-    FrameDecoder,
-    PayloadDecoder,
     refuse_unused,
     Report,
     Settings,
@@ -70,10 +68,6 @@ class Carla9Simulator(Simulator):
     def follows_speed(self, settings: Settings) -> bool:
         """Return whether the controller of the server is used."""
         return settings.of(Carla9Parameters).ackermann
-
-    def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """Return what stands for a decoder: the source gives frames."""
-        return FrameDecoder()
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:

@@ -25,8 +25,7 @@ import msgspec
 from state_sensor_ros.simulators import (
     EGO_TAG,
     EgoCommand,
-    FrameLike,
-    Packet,
+    Frame,
     Report,
     Settings,
     StateSensorError,
@@ -196,7 +195,7 @@ class Carla9Source(ChildSource):
         if self._probe is not None:
             self._probe.close()
 
-    def take(self, message: object) -> FrameLike | Packet | None:
+    def take(self, message: object) -> Frame | None:
         if isinstance(message, WorldStep):
             if self.details != self._sent_details:
                 self._sent_details = self.details
@@ -261,10 +260,10 @@ class Carla9Source(ChildSource):
             probe.send_at_once(msgspec.msgpack.encode(
                 (0, 0, _CONTROL, (_WITHOUT_REPLY, ego, pedals))))
 
-    def packets(self) -> Iterator[Packet]:
+    def frames(self) -> Iterator[Frame]:
         """Yield what arrives; at the end, restore settings that a killed child has left."""
         try:
-            yield from super().packets()
+            yield from super().frames()
         finally:
             if self._found is not None:
                 with suppress(StateSensorError, OSError, subprocess.TimeoutExpired):

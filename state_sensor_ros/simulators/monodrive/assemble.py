@@ -32,7 +32,8 @@ from msgspec import Raw
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.simulators import Boxes, DecodeError, Frame, has_ego_tag, Lanes, Needs, Units
+from state_sensor_ros.payloads import Needs
+from state_sensor_ros.simulators import Boxes, DecodeError, Frame, has_ego_tag, Lanes, Units
 from state_sensor_ros.simulators.frame_arrays import (
     are_lengths,
     Bools,

@@ -15,7 +15,7 @@ decodes each actor alone, assemble.py makes the Frame, formatting.py is the inve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 import math
@@ -23,16 +23,16 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from state_sensor_ros.simulators import (
+from state_sensor_ros.payloads import (
     Decoded,
-    DecodeError,
     EVERYTHING,
-    Fault,
-    Frame,
-    IGNORED,
+    frames_of,
+    Members,
     Needs,
-    Units,
+    NO_DETAILS,
+    Packet,
 )
+from state_sensor_ros.simulators import DecodeError, Fault, Faults, Frame, IGNORED, Units
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
 from state_sensor_ros.simulators.json_values import check_utf8, NOT_TYPED
 from state_sensor_ros.simulators.monodrive.assemble import (
@@ -96,6 +96,15 @@ class Decoder:
     def unknown_members(self) -> frozenset[str]:
         """Key paths of the members that no type has, and that were ignored so far."""
         return self._reader.unknown_members
+
+    @property
+    def details(self) -> bool:
+        """Whether boxes, wheels and inputs are decoded; may be set between payloads."""
+        return self._reader.needs.boxes
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self.needs = EVERYTHING if details else NO_DETAILS
 
     @property
     def needs(self) -> Needs:
@@ -233,6 +242,30 @@ def _dated(frame: Frame, faults: tuple[Fault, ...]) -> Decoded:
     if not 0 <= time <= _LATEST_S:
         frame = replace(frame, time=0)
     return Decoded(frame, (*faults, fault))
+
+
+class FrameDecoder:
+    """Decodes the payloads of one stream or recording for a reader, whose faults it adds."""
+
+    def __init__(self, units: Units, faults: Faults) -> None:
+        self.decoder, self._faults, self._members = Decoder(units), faults, Members()
+
+    def frames(self, packet: Packet, *, details: bool) -> Iterator[Frame]:
+        """
+        Yield the frames of a payload, several if it is an array.
+
+        :raises DecodeError: if one of them is no frame.
+        """
+        self.decoder.details = details
+        if not packet.payload:
+            raise DecodeError('payload', 'nothing', 'a frame')
+        for payload in split_frames(packet.payload):
+            decoded = self.decoder.decode(payload, game_time=packet.game_time, time=packet.time,
+                                          sample_count=packet.sample_count)
+            if len(decoded) > 1:
+                raise DecodeError('payload', 'an array inside an array', 'a frame')
+            self._members.name(self.decoder.unknown_members, self._faults)
+            yield from frames_of(decoded, self._faults)
 
 
 def split_frames(payload: bytes | bytearray) -> Sequence[bytes | bytearray]:

@@ -44,7 +44,7 @@ def read_recording(path: str, generation: str,
                    options: ReadOptions = READ_DEFAULTS) -> list[EmulatedFrame]:
     recording = JsonRecording(path, generation, options)
     try:
-        texts = [bytes(recorded.packet.payload) for recorded in recording.frames()]
+        texts = [frame.text for frame in recording.frames()]
     finally:
         recording.close()
     if not texts:

@@ -10,36 +10,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 import io
 import math
 import os
 import stat
 import sys
-from typing import BinaryIO, TYPE_CHECKING
+from typing import BinaryIO, NamedTuple, TYPE_CHECKING
 
-import msgspec
-
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators import (
-    decode_packet,
-    Packet,
+    DecodeError,
+    Frame,
+    FrameFile,
+    LOST,
     ReadOptions,
-    RecordedFrame,
     RecordingReader,
-    restated,
     TrajectoryFormatError,
     TruncatedError,
     Units,
 )
 from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
-from state_sensor_ros.simulators.json_values import is_strict_json, NOT_TYPED
+from state_sensor_ros.simulators.json_values import is_strict_json
 from state_sensor_ros.simulators.monodrive.decoder import (
     conversion_losses,
     Decoder,
     format_payload,
+    FrameDecoder,
 )
-from state_sensor_ros.simulators.monodrive.trajectory import read_payloads, TRAJECTORY
+from state_sensor_ros.simulators.monodrive.trajectory import Payload, read_payloads, TRAJECTORY
 from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 from state_sensor_ros.simulators.recordings import (
     compression_of,
@@ -49,111 +48,84 @@ from state_sensor_ros.simulators.recordings import (
     open_any,
     open_positioned,
     READ_DEFAULTS,
-    read_range,
     STANDARD_INPUT,
-    TimedRecording,
 )
 
 if TYPE_CHECKING:
     from state_sensor_ros.simulators.recordings import DecompressedFile
 
 
-class _Head(msgspec.Struct, gc=False):
-    """Where v0, v1 and v2 name their time."""
-
-    game_time: float | None = None
-
-
-class _Inner(msgspec.Struct, gc=False):
-    """Where v1t names its time: in each actor."""
-
-    frame: list[_Head]
-
-
-_HEAD = msgspec.json.Decoder(_Head)
-_INNER = msgspec.json.Decoder(_Inner)
-
-
-def game_time_of(payload: bytes) -> float:
-    """Look for the time of a frame without decoding it."""
-    # Returns s, NaN if there is none or the payload is irregular.
-    try:
-        game_time = _HEAD.decode(payload).game_time
-        if game_time is None:
-            game_time = next((actor.game_time for actor in _INNER.decode(payload).frame), None)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return math.nan
-    return math.nan if game_time is None else game_time
-
-
-class _Clocks:
-    """Times of frames, read while it is checked whether a frame is JSON: one pass, not two."""
+class _Texts:
+    """Checks that a frame is JSON while it is decoded: one pass, not two."""
 
     # decoder: decoder of the recording. If it decoded the frame before, it decodes the next one
     # here already, so that the text is parsed once.
 
     def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
-        self._text, self._game_time = b'', math.nan
+        self._decoder, self._text = decoder, b''
 
     def is_json(self, text: bytes) -> bool:
-        """Return whether a text is strict JSON, and keep its time."""
-        if self._text and self._decoder.is_at(self._text):
-            clock_s = self._decoder.read_ahead(text)
-            if not math.isnan(clock_s):
-                self._text, self._game_time = text, clock_s
-                return True
-        try:
-            game_time = _HEAD.decode(text).game_time
-        except NOT_TYPED:
-            return is_strict_json(text)
-        if game_time is not None:
-            self._text, self._game_time = text, game_time
-        return True
-
-    def of(self, payload: bytes) -> float:
-        """Return the time of a frame as :func:`game_time_of`."""
-        return self._game_time if payload == self._text else game_time_of(payload)
+        """Return whether a text is strict JSON."""
+        if self._text and self._decoder.is_at(self._text) \
+                and not math.isnan(self._decoder.read_ahead(text)):
+            self._text = text
+            return True
+        self._text = text
+        return is_strict_json(text)
 
 
-class TrajectoryRecording(TimedRecording):
+class TrajectoryRecording(FrameFile):
     """A trajectory file, or standard input for ``-``."""
 
     # path: opened here, so that what is missing is missed at once.
 
     unit = 'B'
+    payload = b''  # text of the last frame
+    n_bytes = 0  # of the frames so far
 
     def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
         self._units = units
         super().__init__(path, 'trajectory', 'monodrive')
         self._file: BinaryIO = sys.stdin.buffer
+        self._last: Payload | None = None
         if path != STANDARD_INPUT:
             self._file = open_positioned(path)
             status = os.fstat(self._file.fileno())
             # A pipe has no size and no beginning to go back to.
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def new_decoder(self) -> Decoder:
-        """Make a decoder of all frame generations."""
-        return Decoder(self._units)
+    def mark(self) -> Payload | None:
+        """Return the last text, None unless the file can be read from its end on."""
+        return self._last
 
-    def entries(self) -> Iterator[RecordedFrame]:
+    def read(self, mark: Payload | None) -> Iterator[Frame]:
         """Yield a frame for each element of the array."""
+        decoder = FrameDecoder(self._units, self.faults)
+        self.n_bytes = 0
+        for text in self.texts(_Texts(decoder.decoder).is_json, mark):
+            self.faults.place = f'line {text.line} column {text.column}'
+            self.payload, self.n_bytes = text.data, self.n_bytes + len(text.data)
+            try:
+                yield from decoder.frames(Packet(text.data, math.nan, 0, 0), details=self.details)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+
+    def texts(self, is_json: Callable[[bytes], bool] = is_strict_json,
+              mark: Payload | None = None) -> Iterator[Payload]:
+        """Yield the text of each element of the array, those after a mark."""
         if self.total is not None:
             self._file.seek(0)
         content, compressed = self._content()
-        assert isinstance(self.decoder, Decoder)
-        clocks, n_frames = _Clocks(self.decoder), 0
+        n_frames = 0
         try:
-            for payload in read_payloads(content, self.name, is_json=clocks.is_json):
+            for payload in read_payloads(content, self.name, is_json=is_json, after=mark):
                 n_frames += 1
-                clock_s, n_bytes = clocks.of(payload.data), len(payload.data)
-                yield RecordedFrame(Packet(payload.data, clock_s, 0, 0), clock_s, payload.index,
-                                    f'line {payload.line} column {payload.column}',
-                                    payload.offset + n_bytes if compressed is None
-                                    else compressed.n_read,
-                                    (payload.offset, n_bytes)
-                                    if compressed is None and self.total is not None else None)
+                if compressed is None:
+                    self.position = payload.offset + len(payload.data)
+                    self._last = payload if self.total is not None else None
+                else:
+                    self.position = compressed.n_read
+                yield payload
         except TruncatedError as error:
             if compressed is not None:
                 compressed.check_undamaged(error.where)
@@ -163,10 +135,6 @@ class TrajectoryRecording(TimedRecording):
             compressed.check_undamaged(self.name)
             raise TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames, end=0,
                                  lost='nothing but the end of the compressed data')
-
-    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return the text of a frame of a file that is not compressed."""
-        return read_range(self._file, self.name, byte_range)
 
     def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
         if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
@@ -200,6 +168,15 @@ def is_trajectory(path: str) -> bool:
     return format_of(path) == TRAJECTORY
 
 
+class JsonFrame(NamedTuple):
+    """One frame as the JSON that Replay Mode takes."""
+
+    text: bytes
+    game_time: float  # s, NaN if unknown
+    place: str  # in the recording, in words
+    number: int  # from 0
+
+
 class JsonRecording:
     """The frames of a bag or a dataset as JSON; those of a trajectory as they are in the file."""
 
@@ -212,9 +189,7 @@ class JsonRecording:
             else open_any(path, options)
         self.lost: dict[str, None] = {}
         self.name, self.format_name = self._recording.name, self._recording.format_name
-        self.simulator, self.decoder = self._recording.simulator, self._recording.decoder
         self.total, self.unit = self._recording.total, self._recording.unit
-        self.new_decoder = self._recording.new_decoder
         self._generation = generation
 
     @property
@@ -222,25 +197,29 @@ class JsonRecording:
         """Return what is missing at the end, after the last frame."""
         return self._recording.cut
 
-    def frames(self) -> Iterator[RecordedFrame]:
-        if isinstance(self._recording, TrajectoryRecording):
-            yield from self._recording.frames()
-            return
-        for recorded in self._recording.frames():
-            for payload in self._payloads(recorded):
-                yield replace(recorded, packet=Packet(
-                    payload, recorded.packet.game_time, recorded.packet.time,
-                    recorded.packet.sample_count))
+    @property
+    def position(self) -> int:
+        """Return the amount of the recording before the end of the last frame."""
+        return self._recording.position
 
-    def _payloads(self, recorded: RecordedFrame) -> Iterator[bytes]:
-        with restated(TrajectoryFormatError, f'{self.name}: {recorded.place}'):
-            decoded = decode_packet(self.decoder, recorded.packet)
-        for frame in (payload.frame for payload in decoded):
+    def frames(self) -> Iterator[JsonFrame]:
+        """Yield the frames; raise TrajectoryFormatError for one that is none."""
+        recording = self._recording
+        recording.is_timed = False
+        for number, frame in enumerate(recording.frames()):
+            place = recording.faults.place or f'frame {number}'
+            for fault in recording.faults.take():
+                if fault.kind == LOST:
+                    raise TrajectoryFormatError(
+                        f'{self.name}: {fault.place}: {fault.error.where}', fault.error.found,
+                        fault.error.expected)
             generation = None
             if frame.generation not in GENERATIONS:
                 generation = self._generation
                 self.lost.update(dict.fromkeys(conversion_losses(frame, generation)))
-            yield format_payload(frame, generation)
+            text = recording.payload if isinstance(recording, TrajectoryRecording) \
+                else format_payload(frame, generation)
+            yield JsonFrame(text, frame.game_time, place, number)
 
     def close(self) -> None:
         """Close the recording; a second call has no effect."""

@@ -42,11 +42,9 @@ from state_sensor_ros.simulators import (
     failed_stream,
     has_ego_tag,
     ignore,
-    Needs,
     no_frames,
     parse_settings,
     Reading,
-    RecordedFrame,
     restated,
     TrajectoryFormatError,
     TransportError,
@@ -61,7 +59,7 @@ from state_sensor_ros.simulators.monodrive.control_session import (
     STEP,
 )
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.recording import JsonRecording
+from state_sensor_ros.simulators.monodrive.recording import JsonFrame, JsonRecording
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
 from state_sensor_ros.simulators.monodrive.source import open_sensor_port
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
@@ -92,17 +90,16 @@ class Trajectory:
         return span if 0 < span <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
 
 
-def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
+def read_trajectory(name: str, frames: Iterable[JsonFrame]) -> Trajectory:
     text = io.BytesIO()
     writer = TrajectoryWriter(text)
-    decoder = Decoder(needs=Needs())
+    decoder = Decoder()
     game_times: list[float] = []
     tags: dict[str, None] = {}
-    for entry in entries:
-        payload = bytes(entry.packet.payload)
-        tags.update(dict.fromkeys(_checked(payload, entry, decoder, name)))
-        game_times.append(entry.clock_s)
-        writer.write(payload)
+    for frame in frames:
+        tags.update(dict.fromkeys(_checked(frame, decoder, name)))
+        game_times.append(frame.game_time)
+        writer.write(frame.text)
     if not game_times:
         raise no_frames(name)
     writer.close()
@@ -110,12 +107,12 @@ def read_trajectory(name: str, entries: Iterable[RecordedFrame]) -> Trajectory:
                       tuple(tag for tag in tags if tag))
 
 
-def _checked(payload: bytes, recorded: RecordedFrame, decoder: Decoder, name: str) -> list[str]:
+def _checked(frame: JsonFrame, decoder: Decoder, name: str) -> list[str]:
     """Return the tags of a frame; refuse one that :mod:`inspection` reports as not replayable."""
-    where = f'{name}: {recorded.place}: frame {recorded.index}'
+    where = f'{name}: {frame.place}: frame {frame.number}'
     with restated(TrajectoryFormatError, where):
-        frames = [decoded.frame for decoded in decoder.decode(payload)]
-    if not is_strict_json(payload):
+        frames = [decoded.frame for decoded in decoder.decode(frame.text)]
+    if not is_strict_json(frame.text):
         raise TrajectoryFormatError(where, 'JSON that only lenient readers accept',
                                     'strict JSON, which has no NaN or Infinity')
     tags = [tag for frame in frames for actor_tags in frame.tags for tag in actor_tags]
@@ -291,7 +288,7 @@ class ReplayClient:
 
     def _read(self) -> None:
         assert self._source is not None
-        for _ in self._source.packets():
+        for _ in self._source.frames():
             with self._changed:
                 self._n_packets += 1
                 self._changed.notify_all()

@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.simulators import (
     ConfigError,
-    PayloadDecoder,
     Reading,
     Replay,
     Report,
     Settings,
     Simulator,
     SOURCE_PARAMETERS,
-    Units,
 )
 from state_sensor_ros.simulators.monodrive.commands import MonodriveCommands
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.replay_client import open_replay
 from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, open_sensor_port
@@ -62,16 +59,12 @@ class MonodriveSimulator(Simulator):
         """Return what the State entry of the simulator's sensor JSON sets."""
         return read_sensor_config(Path(path))
 
-    def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """Make a decoder of all frame generations."""
-        return Decoder(Units(settings.obb_extents, settings.road_s_unit))
-
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
         if settings.control_port:
             return ConfiguredSource(settings, report, reconnect=reconnect)
-        return open_sensor_port(settings, reconnect=reconnect)
+        return open_sensor_port(settings, report, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands on the control port."""

@@ -38,16 +38,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 import struct
 
+import numpy as np
+
+from state_sensor_ros.payloads import Packet
 from state_sensor_ros.simulators import (
     bad_length,
+    Frame,
     FramingError,
-    Packet,
+    ignore,
     Report,
     Settings,
     TransportError,
+    Units,
 )
 from state_sensor_ros.simulators.connections import TcpSource
 from state_sensor_ros.simulators.monodrive.commands import ControlClient
+from state_sensor_ros.simulators.monodrive.decoder import FrameDecoder
 
 _OLD_HEADER = struct.Struct('>IIf')
 _SAMPLE_COUNT = struct.Struct('>I')
@@ -169,20 +175,47 @@ _SILENCE = ('check that the port is that of the sensor, that the sensor is confi
             'control_port, config_file), and that the simulation is running')
 
 
-def open_sensor_port(settings: Settings, *, reconnect: bool = True,
+def open_sensor_port(settings: Settings, report: Report = ignore, *, reconnect: bool = True,
                      before_connect: Callable[[], None] | None = None,
                      after_connect: Callable[[], None] | None = None) -> TcpSource:
-    """Make the source of ``settings.port``; it connects when its packets are iterated over."""
+    """Make the source of ``settings.port``; it connects when its frames are iterated over."""
+    clocks = _Clocks(report)
+
+    def decode(packet: Packet) -> list[Frame]:
+        frames = list(decoder.frames(packet, details=source.details))
+        if len(frames) == 1:
+            clocks.compare(packet, frames[0])
+        return frames
+
     source = TcpSource(
         settings.host, settings.port,
-        lambda where: PacketFramer(settings.max_frame_bytes, where), settings, reconnect=reconnect,
-        before_connect=before_connect, after_connect=after_connect)
+        lambda where: PacketFramer(settings.max_frame_bytes, where), decode, settings,
+        reconnect=reconnect, before_connect=before_connect, after_connect=after_connect)
+    decoder = FrameDecoder(Units(settings.obb_extents, settings.road_s_unit), source.faults)
     source.health.silence = _SILENCE
     return source
 
 
+class _Clocks:
+
+    def __init__(self, report: Report) -> None:
+        self._report, self._are_reported = report, False
+
+    def compare(self, packet: Packet, frame: Frame) -> None:
+        """Report once if header and JSON of a packet have different times; the JSON is used."""
+        # In the header game_time is a float32.
+        if not self._are_reported and (
+                abs(packet.game_time - frame.game_time) > np.spacing(np.float32(frame.game_time))
+                or (packet.time and frame.time and abs(packet.time - frame.time) > 1)):
+            self._are_reported = True
+            self._report('clocks', 'the header of a packet has game_time '
+                         f'{packet.game_time:.9g}, time {packet.time}, its JSON has '
+                         f'{frame.game_time:.9g}, {frame.time}: the values in the JSON '
+                         'are used (reported once)')
+
+
 class ConfiguredSource:
-    """Packets of ``settings.port``, with the sensor configured over ``settings.control_port``."""
+    """Frames of ``settings.port``, with the sensor configured over ``settings.control_port``."""
 
     # report: called with a kind, for throttling, and a line about a failure of the control port; a
     # failure that prevents a connection to the sensor port is in ``health`` only.
@@ -190,16 +223,25 @@ class ConfiguredSource:
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self._report = report
         self.client = ControlClient(settings, report, on_silence=self._note_silence)
-        self._tcp = open_sensor_port(settings, reconnect=reconnect,
+        self._tcp = open_sensor_port(settings, report, reconnect=reconnect,
                                      before_connect=self.client.configure,
                                      after_connect=self.client.connected)
-        self.health = self._tcp.health
+        self.health, self.faults = self._tcp.health, self._tcp.faults
 
-    def packets(self) -> Iterator[Packet]:
-        """Yield packets; connect, wait and connect again until closed."""
-        for packet in self._tcp.packets():
+    @property
+    def details(self) -> bool:
+        """Whether boxes, wheels and inputs are used."""
+        return self._tcp.details
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self._tcp.details = details
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield frames; connect, wait and connect again until closed."""
+        for frame in self._tcp.frames():
             self.client.packet_arrived()
-            yield packet
+            yield frame
 
     def reconfigure(self, settings: Settings) -> None:
         """Have the simulator use the tags and box options of ``settings``, soon."""
@@ -213,6 +255,6 @@ class ConfiguredSource:
             self.health.last_error = text
 
     def close(self) -> None:
-        """End :meth:`packets` soon: close the sensor port, then the control port."""
+        """End :meth:`frames` soon: close the sensor port, then the control port."""
         self._tcp.close()
         self.client.close()

@@ -53,7 +53,6 @@ TRAJECTORY = Format(
     generations=GENERATIONS, writes=frozenset(('generation',)), carries=EVERY_PART,
     reader='state_sensor_ros.simulators.monodrive.recording:open_trajectory',
     writer='state_sensor_ros.simulators.monodrive.trajectory_writer:new_trajectory',
-    payloads='state_sensor_ros.simulators.monodrive.trajectory_writer:TrajectoryPayloads',
     repair='state_sensor_ros.simulators.monodrive.trajectory_writer:copy_whole_frames')
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
@@ -104,20 +103,22 @@ def _place(name: str, line: int, column: int) -> str:
 
 
 def read_payloads(handle: BinaryIO, name: str, *,
-                  is_json: Callable[[bytes], bool] = is_strict_json) -> Iterator[Payload]:
+                  is_json: Callable[[bytes], bool] = is_strict_json,
+                  after: Payload | None = None) -> Iterator[Payload]:
     """
-    Split a trajectory into its frames, undecoded.
+    Split a trajectory into its frames, undecoded; ``after`` one of them those behind it.
 
     A file with a single frame and no array is a trajectory of one. NaN, Infinity and single quotes
     are accepted, as in payloads.
     """
-    return _Reader(handle, name, is_json).payloads()
+    return _Reader(handle, name, is_json, after).payloads()
 
 
 class _Reader:
     """Position in a file, and the bytes that were read but not yielded."""
 
-    def __init__(self, handle: BinaryIO, name: str, is_json: Callable[[bytes], bool]) -> None:
+    def __init__(self, handle: BinaryIO, name: str, is_json: Callable[[bytes], bool],
+                 after: Payload | None = None) -> None:
         self._handle = handle
         self._name = name
         self._is_json = is_json
@@ -127,10 +128,11 @@ class _Reader:
         self._n_scanned = 0
         self._index = 0
         self._end = 0
+        self._after = after
 
     def payloads(self) -> Iterator[Payload]:
         """Yield the frames; the file may contain one array or one frame, and nothing else."""
-        outer = self._begin()
+        outer = self._begin() if self._after is None else self._go_on(self._after)
         if outer:
             yield from self._on_own_lines()
         scanner = BracketScanner(outer, depth=outer)
@@ -150,6 +152,15 @@ class _Reader:
                 raise self._without_end(is_too_long=True)
             if not self._fill():
                 raise self._without_end(is_too_long=False)
+
+    def _go_on(self, after: Payload) -> int:
+        """Begin at the end of a frame of an array."""
+        n_bytes, n_lines = len(after.data), after.data.count(b'\n')
+        self._offset = self._end = after.offset + n_bytes
+        self._handle.seek(self._offset)
+        self._index, self._line = after.index + 1, after.line + n_lines
+        self._column = n_bytes - after.data.rfind(b'\n') if n_lines else after.column + n_bytes
+        return 1
 
     def _on_own_lines(self) -> Iterator[Payload]:
         """Yield frames up to the first that does not occupy one line."""

@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
-from state_sensor_ros.simulators import Needs
+from state_sensor_ros.payloads import Needs
 from state_sensor_ros.simulators.json_values import (
     NAN,
     NO_QUADRUPLE,

@@ -21,10 +21,10 @@ from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.simulators import (
     Boxes,
     build_frame,
-    Decoded,
     DecodeError,
     DROPPED,
     DUPLICATE,
@@ -34,7 +34,6 @@ from state_sensor_ros.simulators import (
     INDICATORS_UNKNOWN,
     Lanes,
     OTHER_ID,
-    SingleFrameDecoder,
 )
 from state_sensor_ros.simulators.frame_arrays import (
     Floats,
@@ -138,7 +137,6 @@ class OsiDecoder(SingleFrameDecoder):
         return faults
 
     def _decoded(self, timed: TimedGroundTruth) -> Decoded:
-        needs = self.needs
         faults = self._take_static(timed)
         actors: list[_Actor] = []
         wheels, lanes = AxleWheels(), LaneStates(self._lanes)
@@ -154,7 +152,7 @@ class OsiDecoder(SingleFrameDecoder):
                                  self._is_ego(moving.id.value, known.name)))
             lanes.add(row, moving)
             indicators.append(indicators_of(moving))
-            if needs.wheels and moving.HasField('vehicle_attributes'):
+            if self.details and moving.HasField('vehicle_attributes'):
                 wheels.add(row, moving)
         faults += self._host_fault()
         n_moving = len(actors)
@@ -164,7 +162,7 @@ class OsiDecoder(SingleFrameDecoder):
         lights = timed.truth.traffic_light
         indicators += [INDICATORS_UNKNOWN] * (len(frame) - n_moving)
         return Decoded(replace(
-            frame, wheels=wheels.wheels() if needs.wheels else None,
+            frame, wheels=wheels.wheels() if self.details else None,
             traffic_lights=lit_lights(lights) if lights else None,
             indicators=np.array(indicators, np.int8)
             if any(lit != INDICATORS_UNKNOWN for lit in indicators) else None), tuple(faults))

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-import math
 import os
 from pathlib import Path
 import struct
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
+from state_sensor_ros.payloads import frames_of
 from state_sensor_ros.simulators import (
     DecodeError,
+    Frame,
+    FrameFile,
+    LOST,
     one_line,
-    Packet,
-    PayloadDecoder,
     ReadOptions,
     reason_of,
-    RecordedFrame,
     TrajectoryFormatError,
     TruncatedError,
 )
@@ -52,8 +51,6 @@ from state_sensor_ros.simulators.recordings import (
     open_positioned,
     PROFILE,
     profile_of,
-    read_range,
-    TimedRecording,
 )
 
 _LENGTH = struct.Struct('<I')
@@ -65,12 +62,9 @@ _N_SEARCHED = 10_000
 _FORMAT = 'a trace of ASAM OSI'
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGroundTruth:
+class StoredGroundTruth(NamedTuple):
     data: bytes  # serialized
     position: int  # of its end in the file, in :attr:`MessageFile.unit`
-    # By which :meth:`MessageFile.message_at` returns it again.
-    byte_range: tuple[int, int]
 
 
 class MessageFile(Protocol):
@@ -80,11 +74,8 @@ class MessageFile(Protocol):
     total: int  # total, unit: of :attr:`StoredGroundTruth.position`
     unit: str
 
-    def messages(self) -> Iterator[StoredGroundTruth]:
-        """Yield all messages, from the first one on."""
-
-    def message_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return a message by its :attr:`StoredGroundTruth.byte_range`."""
+    def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
+        """Yield the messages from the first one on, or from the end of another one."""
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
@@ -132,14 +123,14 @@ class PlainTrace:
             if not error.n_frames:
                 raise
 
-    def messages(self) -> Iterator[StoredGroundTruth]:
-        self._file.seek(0)
-        offset = n_messages = 0
+    def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
+        self._file.seek(begin)
+        offset, n_messages = begin, 0
         while offset < self.total:
             head = self._file.read(_LENGTH.size)
             n_bytes = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
-            begin = offset + _LENGTH.size
-            if len(head) < _LENGTH.size or begin + n_bytes > self.total:
+            content = offset + _LENGTH.size
+            if len(head) < _LENGTH.size or content + n_bytes > self.total:
                 raise self._cut(offset, n_messages, head, n_bytes)
             if n_bytes > self._limit:
                 raise TrajectoryFormatError(
@@ -149,8 +140,8 @@ class PlainTrace:
             if len(data) < n_bytes:
                 raise self._cut(offset, n_messages, head, n_bytes)
             n_messages += 1
-            offset = begin + n_bytes
-            yield StoredGroundTruth(data, offset, (begin, n_bytes))
+            offset = content + n_bytes
+            yield StoredGroundTruth(data, offset)
 
     def _cut(self, offset: int, n_messages: int, head: bytes, n_bytes: int) -> TruncatedError:
         where = f'{self._name}: message {n_messages + 1}'
@@ -161,9 +152,6 @@ class PlainTrace:
             expected = 'a whole message'
         return CutTraceError(where, found, expected, n_frames=n_messages, end=offset,
                              lost=f'the last {self.total - offset} bytes')
-
-    def message_at(self, byte_range: tuple[int, int]) -> bytes:
-        return read_range(self._file, self._name, byte_range)
 
     def close(self) -> None:
         self._file.close()
@@ -217,23 +205,12 @@ class McapTrace:
                                         'one of them to be named by --topic')
         return channels[topic or next(iter(channels))]
 
-    def messages(self) -> Iterator[StoredGroundTruth]:
-        """Yield all messages, in the order of their times."""
-        before_ns, n_equal = None, 0
+    def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
+        """Yield the messages in the order of their times, from a number on."""
         with self._damage():
-            for i, (_, log_ns, data) in enumerate(self._reader.messages((self._channel,))):
-                n_equal = n_equal + 1 if log_ns == before_ns else 0
-                before_ns = log_ns
-                yield StoredGroundTruth(data, i + 1, (log_ns, n_equal))
-
-    def message_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return a message by its log time, ns, and its number among those of that time."""
-        log_ns, n_before = byte_range
-        with self._damage():
-            for _, _, data in islice(
-                    self._reader.messages_at((self._channel,), log_ns), n_before, None):
-                return data
-        raise TrajectoryFormatError(self._name, f'no message at {log_ns} ns', 'the same trace')
+            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
+                if i >= begin:
+                    yield StoredGroundTruth(data, i + 1)
 
     def close(self) -> None:
         self._reader.close()
@@ -262,7 +239,7 @@ def is_truth(type_name: str, encoding: str) -> bool:
     return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}
 
 
-class OsiRecording(TimedRecording):
+class OsiRecording(FrameFile):
     """A trace; a frame is one message."""
 
     # ego: name or id of the ego if there is no host, empty for none.
@@ -273,7 +250,7 @@ class OsiRecording(TimedRecording):
         first = next(file.messages(), None)
         if first is None:
             raise TrajectoryFormatError(name, 'no messages', 'at least one')
-        self._first = first.data
+        self._first, self._end = first.data, 0
         self._check_places(name)
         super().__init__(name, f'trace of ASAM OSI, {file.kind.value}', 'osi', file.total)
 
@@ -290,7 +267,7 @@ class OsiRecording(TimedRecording):
             raise TrajectoryFormatError(name, f'{n_objects} objects without a position',
                                         f'positions, as an {self._file.kind.value} has them')
 
-    def new_decoder(self) -> PayloadDecoder:
+    def _new_decoder(self) -> OsiDecoder:
         """Make a decoder with what only the first message may have."""
         try:
             return OsiDecoder(self._file.kind, self._ego, self._first)
@@ -298,19 +275,22 @@ class OsiRecording(TimedRecording):
             raise TrajectoryFormatError(f'{self.name}: message 1', error.found,
                                         error.expected) from error
 
-    def entries(self) -> Iterator[RecordedFrame]:
-        for index, stored in enumerate(self._file.messages()):
-            try:
-                clock_s = parse_truth(stored.data, self._file.kind).game_time
-            except DecodeError:
-                # The decoder reports it.
-                clock_s = math.nan
-            yield RecordedFrame(Packet(stored.data, clock_s, 0, 0), clock_s, index,
-                                f'message {index + 1}', stored.position, stored.byte_range)
+    def mark(self) -> int:
+        """Return the end of the last message."""
+        return self._end
 
-    def payload_at(self, byte_range: tuple[int, int]) -> bytes:
-        """Return a message again."""
-        return self._file.message_at(byte_range)
+    def read(self, mark: int | None) -> Iterator[Frame]:
+        """Yield a frame for each message."""
+        decoder = self._new_decoder()
+        for index, stored in enumerate(self._file.messages(mark or 0)):
+            self.faults.place, decoder.details = f'message {index + 1}', self.details
+            self._end = stored.position
+            if self.unit != 'frame':
+                self.position = stored.position
+            try:
+                yield from frames_of(decoder.decode(stored.data), self.faults)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
 
     def close(self) -> None:
         self._file.close()

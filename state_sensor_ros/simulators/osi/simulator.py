@@ -14,13 +14,11 @@ from types import MappingProxyType
 
 from state_sensor_ros.simulators import (
     Format,
-    PayloadDecoder,
     Report,
     Settings,
     Simulator,
     Source,
 )
-from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.osi.source import OsiSource
 
@@ -55,11 +53,7 @@ class OsiSimulator(Simulator):
         own = settings.of(OsiParameters)
         return f'UDP {own.bind}:{own.port}'
 
-    def new_decoder(self, settings: Settings) -> PayloadDecoder:
-        """Make a decoder of messages, whose first one shows their type."""
-        return OsiDecoder(None, settings.of(OsiParameters).ego)
-
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
-        """Make the source; the port is opened when its packets are iterated over."""
+        """Make the source; the port is opened when its frames are iterated over."""
         return OsiSource(settings, self.address(settings), report, reconnect=reconnect)

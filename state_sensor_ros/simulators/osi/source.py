@@ -19,12 +19,15 @@ and negative in the last part of a message, -1 if it is the only part::
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 import math
 import struct
 import time
 
-from state_sensor_ros.simulators import counted, LiveSource, Packet, Report, Settings
+from state_sensor_ros.payloads import frames_of
+from state_sensor_ros.simulators import counted, Frame, LiveSource, Report, Settings
 from state_sensor_ros.simulators.connections import DatagramPort
+from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 
 _HEAD = struct.Struct('<iI')
@@ -39,7 +42,7 @@ _END_S = 5.0
 
 
 class OsiSource(LiveSource):
-    """Yield a packet for each message."""
+    """Yield a frame for each message."""
 
     # reconnect: whether it waits without limit; otherwise it ends after 5 s without a message,
     # once it has received one.
@@ -51,9 +54,10 @@ class OsiSource(LiveSource):
         self._report = report
         self._port: DatagramPort | None = None
         self._parts = MessageParts(settings.max_frame_bytes)
+        self._decoder = OsiDecoder(None, settings.of(OsiParameters).ego)
 
-    def receive(self) -> Iterator[Packet]:
-        """Open the port, and yield the messages."""
+    def receive(self) -> Iterator[Frame]:
+        """Open the port, and yield the frames."""
         own = self.settings.of(OsiParameters)
         self._port = port = DatagramPort(own.bind, own.port)
         self.connected()
@@ -78,7 +82,11 @@ class OsiSource(LiveSource):
             message = self._parts.add(datagram, port.n_dropped)
             self._count(self._parts)
             if message is not None:
-                yield Packet(message, math.nan, 0, 0)
+                self._decoder.details = self.details
+                yield from self.decoded(partial(self._decode, message))
+
+    def _decode(self, message: bytes) -> Iterator[Frame]:
+        yield from frames_of(self._decoder.decode(message), self.faults)
 
     def _count(self, parts: MessageParts) -> None:
         health = self.health

@@ -17,6 +17,7 @@ import math
 from operator import itemgetter
 import os.path
 from pathlib import Path
+import pickle
 import re
 from typing import BinaryIO
 from xml.parsers import expat
@@ -24,13 +25,14 @@ from xml.sax.saxutils import unescape
 
 import numpy as np
 
+from state_sensor_ros.payloads import Decoded, frames_of
 from state_sensor_ros.simulators import (
-    Decoded,
     DecodeError,
     DROPPED,
     DUPLICATE,
     Fault,
     Frame,
+    FrameFile,
     MISSING,
     ReadOptions,
     RIDER,
@@ -45,7 +47,6 @@ from state_sensor_ros.simulators.recordings import (
     open_positioned,
     opened_beside,
     reopened,
-    ResumableFile,
 )
 from state_sensor_ros.simulators.sumo.map import (
     NO_NETWORK,
@@ -89,7 +90,7 @@ _TEXTS = 'id', 'type', 'lane', 'edge', 'vehicle'
 _DEFAULTS = {**dict.fromkeys(_TEXTS, -3), **dict.fromkeys(COLUMNS, -1), 'z': -2, 'slope': -2}
 
 
-class FcdRecording(ResumableFile):
+class FcdRecording(FrameFile):
     """
     An FCD file; network and types are read from files beside it.
 
@@ -109,21 +110,28 @@ class FcdRecording(ResumableFile):
             self._types = beside.types(types)
             self._faults = tuple(beside.faults)
         self._ego = ego
+        self._state: tuple[int, Run] | None = None
 
-    def read_on(self, begin: int, state: tuple[int, Run] | None) -> Iterator[Decoded]:
+    def mark(self) -> bytes | None:
+        """Return the offset of the last step, and what was before it."""
+        return pickle.dumps(self._state) if self._state else None
+
+    def read(self, mark: bytes | None) -> Iterator[Frame]:
         """Yield the frames; those of whole steps if the file was cut."""
-        offset, run = state or (0, Run())
+        offset, run = pickle.loads(mark) if mark else (0, Run())
         decoder = StepDecoder(Steps(self.network, self._ego, run), self._types,
-                              () if begin else self._faults)
+                              () if mark else self._faults)
         with ExitStack() as stack:
             content, compressed = decompressed(stack.enter_context(reopened(self._file)))
             content.seek(offset)
             scanner = _Scanner(content, offset, self._encoding)
             try:
-                for number, step in enumerate(scanner.steps(), begin):
+                for number, step in enumerate(scanner.steps()):
                     if not self._encoding.startswith('utf-16'):
-                        self.checkpoint(number, (step.offset, decoder.steps.run.copy()))
-                    yield decoder.decode(step)
+                        self._state = step.offset, decoder.steps.run.copy()
+                    frame = decoder.decode(step)
+                    if mark is None or number:
+                        yield from frames_of((frame,), self.faults)
             except expat.ExpatError as error:
                 if not scanner.is_cut(error):
                     raise TrajectoryFormatError(
@@ -138,7 +146,6 @@ class FcdRecording(ResumableFile):
                 else 'nothing but the end', container='<fcd-export>', advice='')
 
     def close(self) -> None:
-        super().close()
         self._file.close()
 
 

@@ -20,8 +20,6 @@ from state_sensor_ros.simulators import (
     counted,
     EgoCommand,
     Frame,
-    FrameLike,
-    Packet,
     Report,
     Settings,
 )
@@ -101,7 +99,7 @@ class SumoSource(ChildSource):
                 'clients (--num-clients), or for a client that steps it')
             self._report('silence', self.health.silence)
 
-    def take(self, message: object) -> FrameLike | Packet | None:
+    def take(self, message: object) -> Frame | None:
         if isinstance(message, Started):
             self._started(message.network)
         elif isinstance(message, Stepped) and self._network and self._signals:
@@ -119,7 +117,7 @@ class SumoSource(ChildSource):
         self.show_pause()
 
     def _stepped(self, message: Stepped, network: RoadNetwork,
-                 signals: Signals) -> FrameLike | Packet:
+                 signals: Signals) -> Frame:
         frame = replace(
             message.frame, traffic_lights=signals.lights(message.lights), map_lines=network.lines,
             lanes=replace(message.frame.lanes, road_names=network.road_names))

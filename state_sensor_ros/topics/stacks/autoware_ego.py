@@ -17,7 +17,7 @@ import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
-from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT, Needs
+from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
@@ -84,9 +84,9 @@ class AutowareEgoEncoder(TopicEncoder):
         self._templates = _templates(settings, self._definitions)
         self._last: tuple[float, Floats] | None = None
 
-    def needs(self, settings: Settings) -> Needs:
+    def needs(self, settings: Settings) -> bool:
         """Return the wheels and the inputs."""
-        return Needs.of(wheels=True, inputs=True)
+        return True
 
     def restart(self) -> None:
         """Start a new run of the simulator: the next frame has no acceleration."""

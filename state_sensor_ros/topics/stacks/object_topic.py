@@ -20,7 +20,7 @@ import numpy.typing as npt
 from state_sensor_ros.cdr.patch_buffer import ArrayCut, PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Table, Values
 from state_sensor_ros.classes import CAR
-from state_sensor_ros.frame import Needs, Rows
+from state_sensor_ros.frame import Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.objects.object_maker import Objects
 from state_sensor_ros.objects.predicted_paths import TIMES_S
@@ -112,8 +112,8 @@ class ObjectTopicEncoder(TopicEncoder):
         # n_poses: length of its predicted path, 0 for none.
         raise NotImplementedError
 
-    def needs(self, settings: Settings) -> Needs:
-        return Needs.of(boxes=True)
+    def needs(self, settings: Settings) -> bool:
+        return True
 
     def key(self, now: FrameToSend) -> object:
         """Return the objects, their classes and the number of places for false positives."""

@@ -25,7 +25,6 @@ import pytest
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import images
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
@@ -42,6 +41,7 @@ from state_sensor_ros.simulators.carla.images import (
 from state_sensor_ros.simulators.carla.sensors import CAMERAS
 from state_sensor_ros.simulators.carla.topic_names import image_topic
 from state_sensor_ros.simulators.carla.topics import carla_encoders
+from state_sensor_ros.source import ignore
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 

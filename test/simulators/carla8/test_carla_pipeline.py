@@ -248,7 +248,7 @@ GOOD = join_messages([drive(0.0, 100, 1)])
     (struct.pack('>I', 200) + bytes(200), 1, 0), (bytes(range(256)) * 500, 1, 0)])
 def test_carla_source_survives_what_a_server_does_wrong(fault, n_protocol_errors, n_cut):
     with serving(fault, GOOD + GOOD) as source:
-        packets = source.packets()
+        packets = source.frames()
         payloads = [next(packets).payload for _ in range(3 if fault == GOOD else 2)]
         assert payloads[-2:] == [GOOD, GOOD]
         assert source.health.n_protocol_errors == n_protocol_errors

@@ -231,7 +231,7 @@ def test_relay_names_an_address_that_is_not_of_this_machine(bind):
         lambda kind, text: None, reconnect=False)
     with pytest.raises(TransportError, match='; relay_bind must be an address of this machine'
                        ) as refusal:
-        list(relay.packets())
+        list(relay.frames())
     assert str(refusal.value).startswith(f'{bind}:{port}: ')
 
 
@@ -303,7 +303,7 @@ from state_sensor_ros.simulators.carla.source import open_relay
 from state_sensor_ros.simulators.simulator_list import schema_of
 relay = open_relay(schema_of().parse({'source': 'carla', 'port': int(sys.argv[1]) + 1,
                                      'relay_port': int(sys.argv[2])}), lambda kind, text: None)
-for packet in relay.packets():
+for packet in relay.frames():
     print(len(packet.payload), flush=True)
 """
 

@@ -33,7 +33,6 @@ from test_carla_images import (
 
 from state_sensor_ros.errors import ConfigError, DecodeError
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.payloads import ignore
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.carla_data import EncodedImage
 from state_sensor_ros.simulators.carla.dataset import metadata_of, sensor_file_parts
@@ -48,6 +47,7 @@ from state_sensor_ros.simulators.carla.sensors import (
     with_parameters,
 )
 from state_sensor_ros.simulators.carla.topic_names import sensor_topics
+from state_sensor_ros.source import ignore
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 
 PLAYER = b'{"playerMeasurements": {"transform": {}}}'

@@ -30,7 +30,7 @@ def packets_of(server, **changes):
         'source': 'carla', 'port': server.world_port + 1, 'control_port': server.world_port,
         'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}))
     try:
-        yield source, source.packets()
+        yield source, source.frames()
     finally:
         source.close()
 

@@ -41,9 +41,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import (
     child_process,
     ConfigError,
-    decode_packet,
     EgoCommand,
-    FrameDecoder,
 )
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
@@ -73,7 +71,7 @@ settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1])
 simulator = Carla9Simulator()
 source = simulator.open_source(settings, print)
 commands = simulator.open_commands(settings, source, print)
-for i, packet in enumerate(source.packets()):
+for i, packet in enumerate(source.frames()):
     commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0))
     if i == 9:
         print('driving', source.process_id, flush=True)
@@ -132,7 +130,7 @@ def opened(server, *, reconnect=False, **parameters):
     source = Carla9Simulator().open_source(settings, lambda kind, text: said.append(text),
                                            reconnect=reconnect)
     with closing(source):
-        packets = source.packets()
+        packets = source.frames()
         try:
             yield source, packets, said
         finally:
@@ -143,7 +141,7 @@ def opened(server, *, reconnect=False, **parameters):
 
 
 def decoded(packet):
-    return decode_packet(FrameDecoder(), packet)[0].frame
+    return packet
 
 
 def frame_of(packets, wanted=lambda frame: True):

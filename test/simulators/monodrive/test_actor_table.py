@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """The actor table: a decoder with it returns the same frames as a new decoder."""
 
+
 from functools import cache
 import itertools
 import json
@@ -21,7 +22,7 @@ import pytest
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Needs
+from state_sensor_ros.payloads import Needs
 from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
 
 # The needs of a display of boxes: no wheels, inputs, looks or lanes.

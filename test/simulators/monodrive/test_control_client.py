@@ -121,7 +121,7 @@ def run(reports):
         packets = Collected()
 
         def collect():
-            for packet in source.packets():
+            for packet in source.frames():
                 packets.append(packet)
 
         thread = threading.Thread(target=collect, daemon=True)

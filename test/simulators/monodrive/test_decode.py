@@ -22,7 +22,8 @@ import pytest
 from real_recordings import FILES, path_of
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import EVERYTHING, Frame, KIND_OBJECT, KIND_VEHICLE, Needs
+from state_sensor_ros.frame import Frame, KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.payloads import EVERYTHING, Needs
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 

@@ -23,8 +23,8 @@ from paths import DATA, GOOD
 import pytest
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.payloads import DROPPED, DUPLICATE, IGNORED
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.source import DROPPED, DUPLICATE, IGNORED
 
 BAD = DATA / 'bad'
 

@@ -19,9 +19,9 @@ from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import IGNORED
 from state_sensor_ros.rep103 import from_rep103_rotator
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.source import IGNORED
 
 ALL = ['minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2', 'sample_v1', 'sample_v2']
 

@@ -25,7 +25,6 @@ from paths import DATA
 import pytest
 
 from state_sensor_ros.errors import DecodeError, StateSensorError, TrajectoryFormatError
-from state_sensor_ros.payloads import IGNORED
 from state_sensor_ros.simulators.monodrive.decoder import (
     conversion_losses,
     Decoder,
@@ -33,6 +32,7 @@ from state_sensor_ros.simulators.monodrive.decoder import (
 )
 from state_sensor_ros.simulators.monodrive.source import PacketFramer
 from state_sensor_ros.simulators.monodrive.trajectory import read_payloads, TrajectoryWriter
+from state_sensor_ros.source import IGNORED
 
 SEEDS = [path.read_bytes() for path in sorted(DATA.rglob('*.json'))]
 N_INPUTS = tries(400)

@@ -26,7 +26,7 @@ import pytest
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.frame import EVERYTHING, Needs
+from state_sensor_ros.payloads import EVERYTHING, Needs
 from state_sensor_ros.simulators.monodrive import trajectory
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.recording import TrajectoryRecording

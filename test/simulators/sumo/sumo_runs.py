@@ -91,7 +91,7 @@ class Collector:
         self._thread.start()
 
     def _collect(self):
-        for packet in self._source.packets():
+        for packet in self._source.frames():
             self.packets.append(packet)
 
     @property

@@ -252,7 +252,7 @@ def test_sumo_ego_of_the_shipped_scenario_never_leaves():
     own = SumoParameters(str(GRID), ego='ego', step=1.0)
     source = SumoSource(own, Settings(rate=0.0), lambda kind, text: None, reconnect=False)
     roads, times = set(), []
-    for packet in source.packets():
+    for packet in source.frames():
         frame = packet.decoded.frame
         assert frame.ego is not None
         lanes = frame.lanes

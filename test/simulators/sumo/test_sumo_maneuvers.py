@@ -56,7 +56,7 @@ class Run:
             path = path.with_name('no_lateral_speed.xml')
             path.write_text(re.sub(' speedLat="[^"]*"', '', self.fcd.read_text()))
         recording = FcdRecording(path, str(self.network), 'car')
-        return [each.packet.decoded.frame for each in recording.frames()]
+        return list(recording.frames())
 
     def told(self):
         """Yield what SUMO says of each step: attributes by element and id."""
@@ -168,8 +168,7 @@ def test_sumo_slope_is_that_of_vehicles_and_people_stand_upright(tmp_path):
         f'<{tag} id="{i}" x="{10 * i}" y="2" angle="90" speed="3" slope="{slope}"/>'
         for i, (tag, slope) in enumerate((('vehicle', 6), ('vehicle', 60), ('person', 90)))) +
         '</timestep></fcd-export>')
-    [frame] = [each.packet.decoded.frame
-               for each in FcdRecording(tmp_path / 'fcd.xml').frames()]
+    [frame] = list(FcdRecording(tmp_path / 'fcd.xml').frames())
     slopes = np.radians([6, 60, 0])
     assert -2 * np.arcsin(frame.orientation_xyzw[:, 1]) == pytest.approx(slopes)
     assert frame.velocity_xyz[:, 0] == pytest.approx(3 * np.cos(slopes))

@@ -62,7 +62,7 @@ def test_sumo_names_a_wrong_scenario(tmp_path, file, text, words):
         path.write_text(text)
     with source_of(SumoParameters(str(path))) as source, \
             pytest.raises(TransportError, match=words) as error:
-        next(source.packets())
+        next(source.frames())
     assert '\n' not in str(error.value)
 
 
@@ -77,12 +77,12 @@ def test_sumo_port_of_another_program_is_named_and_one_that_is_closed_is_waited_
         threading.Thread(target=answer, daemon=True).start()
         with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
                 pytest.raises(TransportError, match=f'127.0.0.1:{port}: ') as error:
-            next(source.packets())
+            next(source.frames())
     # Commands end after three of these, and wait for a simulator that is not there yet.
     assert not isinstance(error.value, UnreachableError)
     with source_of(SumoParameters(host='127.0.0.1', port=port)) as source, \
             pytest.raises(UnreachableError, match=f'127.0.0.1:{port}'):
-        next(source.packets())
+        next(source.frames())
 
 
 def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
@@ -92,7 +92,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import SumoSource
 source = SumoSource(SumoParameters(sys.argv[1]), Settings(rate=0.0), print)
-for packet in source.packets():
+for packet in source.frames():
     print(source.process_id, flush=True)
 """
     with subprocess.Popen([sys.executable, '-c', program, str(GRID)],
@@ -104,7 +104,7 @@ for packet in source.packets():
 
 def test_sumo_pace_follows_the_rate():
     with source_of(SumoParameters(str(GRID)), settings=Settings(rate=2.0)) as source:
-        packets = source.packets()
+        packets = source.frames()
         take(packets, 5)
         begun = time.monotonic()
         take(packets, 60)
@@ -117,7 +117,7 @@ def test_sumo_pace_follows_the_rate():
 def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     config = write_hill(tmp_path)
     with source_of(SumoParameters(str(config), ego='first')) as source:
-        egos = [frame.names[frame.ego] for packet in source.packets()
+        egos = [frame.names[frame.ego] for packet in source.frames()
                 if (frame := packet.decoded.frame).ego is not None]
     changes = [name for name, before in zip(egos, [None, *egos], strict=False) if name != before]
     assert changes[:2] == ['car.0', 'car.1'] or len(changes) > 2
@@ -127,7 +127,7 @@ def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
 def test_sumo_gives_the_same_frames_for_the_same_seed():
     def positions(seed):
         with source_of(SumoParameters(str(GRID), seed=seed)) as source:
-            return take(source.packets(), 200)[-1].position_xyz.tolist()
+            return take(source.frames(), 200)[-1].position_xyz.tolist()
     assert positions(5) == positions(5)
     assert positions(5) != positions(6)
 
@@ -177,7 +177,7 @@ def test_sumo_that_is_over_cannot_be_reset(tmp_path):
         '<processing>', '<time><end value="1"/></time><processing>'))
     source = StartedSumo(SumoParameters(str(config)), FAST, lambda kind, text: None)
     with closing(source):
-        assert len(list(source.packets())) == 20
+        assert len(list(source.frames())) == 20
         for request in (source.restart, source.pause, source.resume, source.step):
             with pytest.raises(TransportError, match='the scenario is over'):
                 request()
@@ -187,11 +187,11 @@ def test_sumo_lights_without_a_color_are_dropped_and_counted():
     lines = []
     own = SumoParameters(str(GRID), args=('--tls.all-off', 'true'))
     with closing(SumoSource(own, FAST, lambda *line: lines.append(line))) as source:
-        lights = take(source.packets(), 3)[-1].traffic_lights
+        lights = take(source.frames(), 3)[-1].traffic_lights
     assert lights.names == ()
     [text] = [text for kind, text in lines if kind == 'lights']
     with source_of(SumoParameters(str(GRID))) as source:
-        n_lights = len(take(source.packets(), 1)[0].traffic_lights.names)
+        n_lights = len(take(source.frames(), 1)[0].traffic_lights.names)
     assert text == f'{n_lights} traffic lights without a color, off or blinking: dropped'
     assert n_lights > 10
 
@@ -199,7 +199,7 @@ def test_sumo_lights_without_a_color_are_dropped_and_counted():
 def test_sumo_closes_its_files_when_the_source_is_closed(tmp_path):
     own = SumoParameters(str(GRID), args=('--fcd-output', str(tmp_path / 'fcd.xml')))
     with source_of(own) as source:
-        packets = source.packets()
+        packets = source.frames()
         take(packets, 50)
         watch = Stopwatch(source.process_id)
         source.close()
@@ -211,9 +211,9 @@ def test_sumo_closes_its_files_when_the_source_is_closed(tmp_path):
 def test_sumo_ego_has_the_inputs_of_the_bicycle_that_moves_it():
     own = SumoParameters(str(GRID), ego='first')
     with source_of(own) as source:
-        assert np.isnan(take(source.packets(), 1)[0].inputs).all()
+        assert np.isnan(take(source.frames(), 1)[0].inputs).all()
     with source_of(own, settings=Settings(rate=0.0, control_input='autoware')) as source:
-        packets = source.packets()
+        packets = source.frames()
         before = take(packets, 20)[-1]
         # Straight wheels, before the first command.
         assert np.array_equal(before.inputs[before.ego], (np.nan,) * 3 + (0.0,), equal_nan=True)
@@ -232,7 +232,7 @@ def test_sumo_ego_brakes_when_the_driver_sends_no_more():
     """A driver that is stopped cannot brake: the last command counts for its time only."""
     own = SumoParameters(str(GRID), ego='first')
     with source_of(own, settings=Settings(rate=1.0, control_input='autoware')) as source:
-        packets = source.packets()
+        packets = source.frames()
         take(packets, 20)
 
         def is_driven():

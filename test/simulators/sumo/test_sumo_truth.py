@@ -35,7 +35,7 @@ def run(config, n_frames, folder, *, ego=''):
                         Settings(rate=0.0), print, reconnect=False)
     frames = []
     with closing(source):
-        for packet in source.packets():
+        for packet in source.frames():
             frames.append(packet.decoded.frame)
             if len(frames) == n_frames:
                 break
@@ -125,7 +125,7 @@ def test_sumo_slopes_pitch_the_actors(tmp_path):
 def test_sumo_recording_equals_the_live_frames(crowd):
     frames, _, folder = crowd
     recording = FcdRecording(folder / 'fcd.xml', str(GRID.with_name('grid.net.xml.gz')), 'car0')
-    recorded = [each.packet.decoded.frame for each in recording.frames()]
+    recorded = list(recording.frames())
     assert recording.cut is None
     # SUMO may have made further steps before it was closed.
     assert len(recorded) >= 600
