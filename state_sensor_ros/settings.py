@@ -191,7 +191,9 @@ class Settings:
         low=0.0, high=_LONG_S)
     stamp_source: str = parameter('game_time', 'Clock that the stamps come from.',
                                   choices=('game_time', 'utc', 'ros'), subject='stamps')
-    publish_clock: bool = parameter(False, 'Publish /clock from the stamps.')
+    publish_clock: bool = parameter(
+        True, 'Publish /clock from stamps that are game_time, unless another node publishes it '
+        'at activation.', dynamic=True)
     twist_frame: str = parameter('child', 'Axes of the twist in Odometry.', subject='units',
                                  choices=('child', 'global'))
     obb_extents: str = parameter(

@@ -38,6 +38,7 @@ from state_sensor_ros.ros.graph_checks import (
     check_packages,
     DuplicateNodes,
     OtherPublishers,
+    rival_publishers,
     UnreadPublishers,
 )
 from state_sensor_ros.ros.node_parameters import NodeParameters
@@ -66,6 +67,8 @@ NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
 # Diagnostics in a row without the selected ego: it may arrive late.
 _MANY_WITHOUT_EGO = 3
+# Time in which the publishers are found that are there at activation, s.
+_DISCOVERY_S = 3.0
 # Longest wait for a frame with boxes.
 _BOXES_S = 0.5
 # Period of the log of a stream until its rate is known, and while it is not connected.
@@ -160,6 +163,8 @@ class StateSensorNode(ManagedNode):
         # Diagnostics in a row with actors and without an ego.
         self._n_without_ego = 0
         self._other_publishers: OtherPublishers | None = None
+        # Whether /clock is left to another node, and the end of the search for it.
+        self._clock_left, self._clock_until_s = False, 0.0
         add_services(self)
         self._fault_log = NodeLog(self.get_logger())
         self._diagnostics = DiagnosticsTopic(self)
@@ -215,17 +220,22 @@ class StateSensorNode(ManagedNode):
 
         check_packages(settings)
         self._input = received = Input(settings, report)
-        encoder = Encoder(settings, definitions, further=received.topics.encoders)
+
+        def encoder_of(settings: Settings) -> Encoder:
+            # The topic is there, too, if it may be switched on later.
+            made = Encoder(replace(settings, publish_clock=True), definitions, report,
+                           received.topics.encoders, last_command=self._last_command)
+            made.reconfigure(settings)
+            return made
+
+        encoder = encoder_of(settings)
         verify(encoder.type_names, definitions, message_class, deserialize_message)
         self._sink = TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
         self._other_publishers = OtherPublishers(
             self, encoder.topics, self.get_logger().warning)
         self._stopped = None
         self._pipeline = Pipeline(
-            settings, lambda settings: Encoder(
-                settings, definitions, report, received.topics.encoders,
-                last_command=self._last_command),
-            self._sink, report=report,
+            settings, encoder_of, self._sink, report=report,
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._report = StreamReport(self._hardware_id(), settings.stale_after,
@@ -273,6 +283,8 @@ class StateSensorNode(ManagedNode):
                 source.health, self._hardware_id(), self._fault_log)
         if self._other_publishers is not None:
             self._other_publishers.search()
+        self._clock_left, self._clock_until_s = False, time.monotonic() + _DISCOVERY_S
+        self._leave_clock()
         return super().on_activate(state)
 
     @noting
@@ -355,10 +367,25 @@ class StateSensorNode(ManagedNode):
         self._own_parameters.thaw()
         gc.unfreeze()
 
+    def _leave_clock(self) -> None:
+        """Leave /clock to another node that publishes it at activation; it is found late."""
+        settings = self.settings
+        if self._clock_left or not settings.publish_clock or settings.stamp_source != 'game_time' \
+                or time.monotonic() > self._clock_until_s:
+            return
+        others = {*rival_publishers(self, '/clock')} - {self.get_fully_qualified_name()}
+        if others:
+            self._clock_left = True
+            self._reconfigure(settings)
+            names = ', '.join(sorted(others))
+            self.get_logger().warning(
+                f'/clock has another publisher, {names}: it is left to that one')
+
     def _reconfigure(self, settings: Settings) -> None:
         """Apply dynamic parameters between two frames, or at once."""
         if self._pipeline is not None:
-            self._pipeline.reconfigure(settings)
+            self._pipeline.reconfigure(replace(
+                settings, publish_clock=settings.publish_clock and not self._clock_left))
         if self._stream is not None:
             self._stream.source.reconfigure(settings)
             self._stream.wake()
@@ -405,6 +432,7 @@ class StateSensorNode(ManagedNode):
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None or self.is_ending:
             return
+        self._leave_clock()
         for line in self._report.lines(self._reading(stream, pipeline)):
             # Two calls: rclpy refuses one that changes its severity.
             if line.is_warning:

@@ -66,8 +66,13 @@ class ClockEncoder(TopicEncoder):
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:
-        """Return the topic if ``publish_clock`` is true."""
-        return cls.topics if settings.publish_clock else ()
+        """Return the topic if ``publish_clock`` is true, and the stamps are game time."""
+        return cls.topics if settings.publish_clock and settings.stamp_source == 'game_time' \
+            else ()
+
+    def is_on(self, settings: Settings) -> bool:
+        """Return whether ``publish_clock`` is true."""
+        return settings.publish_clock
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
         return message_blocks([self._message], {}, self.topics)

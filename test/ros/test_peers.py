@@ -9,12 +9,14 @@
 # flake8: noqa: A003
 """What peers may send, and when: times, clocks, arrays, frames that take longer than a stop."""
 
-
+from budgets import one_of
+import pytest
 from rig import (
     arrayed,
     check_counters_never_decrease,
     frame,
     packet,
+    Remote,
 )
 from rosgraph_msgs.msg import Clock
 
@@ -95,3 +97,41 @@ def test_ros_clock_that_goes_back_is_a_restart(bench):
                        what='the line of the log')
     check_counters_never_decrease(rig.diagnostics)
     rig.finish()
+
+
+@pytest.mark.parametrize('stamp_source', one_of(['game_time', 'utc']))
+def test_clock_is_published_with_game_time_and_switched_while_it_runs(bench, stamp_source):
+    rig = bench(stamp_source=stamp_source, overflow='block')
+    clocks = rig.listener.subscribe('/clock', 'rosgraph_msgs/Clock')
+    rig.connect()
+    remote = Remote(rig.listener)
+    if stamp_source == 'utc':
+        assert not rig.listener.node.count_publishers('/clock')
+        return
+    rig.listener.until(lambda: rig.send_until_received() and clocks, what='a clock')
+    assert ns_of(clocks[-1].clock) in stamps_of(rig.frames)
+    assert remote.set('publish_clock', False).successful
+    rig.publishes_again()
+    rig.listener.receive_all(clocks)
+    n_clocks = len(clocks)
+    rig.publishes_again()
+    assert len(clocks) == n_clocks
+    assert remote.set('publish_clock', True).successful
+    rig.listener.until(lambda: rig.send_until_received() and len(clocks) > n_clocks)
+    rig.finish()
+
+
+def test_clock_of_another_node_is_left_to_it(bench, listener):
+    other = listener.node.create_publisher(Clock, '/clock', 10)
+    rig = bench()
+    clocks = listener.subscribe('/clock', 'rosgraph_msgs/Clock')
+    rig.connect()
+    line = '/clock has another publisher, /listener: it is left to that one'
+    listener.until(lambda: line in rig.node.log, what='the warning')
+    rig.publishes_again()
+    listener.receive_all(clocks)
+    n_clocks = len(clocks)
+    rig.publishes_again()
+    assert (len(clocks), rig.node.log.count(line)) == (n_clocks, 1)
+    rig.finish()
+    listener.node.destroy_publisher(other)

@@ -273,6 +273,7 @@ def test_nothing_is_kept_of_actors_that_have_left():
     assert counts[0] == counts[1]
 
 
-def test_default_settings_send_no_markers_joints_or_clock():
+def test_default_settings_send_no_markers_or_joints():
     kinds = {name.rpartition('/')[2] for name in encoded(two_actors(), Settings())}
-    assert kinds == {'tf', 'odometry', 'control_state', 'control_states', 'frame', 'actors'}
+    assert kinds == {'tf', 'odometry', 'control_state', 'control_states', 'frame', 'actors',
+                     'clock'}
