@@ -82,7 +82,7 @@ class BagOutput(BagSink, FrameWriter):
         place = '' if self._reader is None else self._reader.faults.place
         self._warnings.place = place or f'frame {self.n_frames}'
         self._pipeline.process(frame, time.perf_counter_ns())
-        self.n_frames += 1
+        self.n_frames = self._pipeline.counters.n_published
 
     def complete(self) -> None:
         """Write the messages that are held back, and complete the files."""

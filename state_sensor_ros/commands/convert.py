@@ -141,8 +141,10 @@ def write_frames(recording: Recording, frames: Iterable[Frame], writer: FrameWri
             complaints += check.new_complaints()
         # The first one has all parts, to name those that the format does not carry.
         writer.losses.add(frame)
+        n_before = writer.n_frames
         writer.write(frame)
-        summary.add(frame)
+        if writer.n_frames > n_before:
+            summary.add(frame)
         recording.details = writer.details
         flush()
     if n_back and not writer.checks:

@@ -117,8 +117,10 @@ def progress_bar(recording: RecordingReader | Recording, what: str, *,
     """
     if is_quiet or not sys.stderr.isatty():
         return nullcontext()
+    # A live stream may fall silent after any frame.
     return bar_type()(total=recording.total, unit=recording.unit,
-                      unit_scale=recording.unit == 'B', desc=what, leave=False)
+                      unit_scale=recording.unit == 'B', desc=what, leave=False,
+                      mininterval=0.0 if recording.format_name == 'stream' else 0.1)
 
 
 @contextmanager

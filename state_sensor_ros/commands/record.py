@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from contextlib import closing
 import time
 
@@ -25,10 +26,11 @@ from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveRecording, refuse_unused_live
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
-from state_sensor_ros.errors import reason_of, SinkError
+from state_sensor_ros.errors import reason_of, SinkError, TransportError
 from state_sensor_ros.files.formats import BAG, WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import counted
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     refuse_unused_live(args, SELECTION | output.writes | {'once', 'to'},
                        f'OUT {args.out} is {output.noun}')
     refuse_compression(args, output)
-    summary = Summary()
+    summary, failures = Summary(), list[TransportError]()
     with closing(LiveRecording(args, interruption, ends=args.once,
                                own={'publish_clock': args.clock})) as stream:
         options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
@@ -61,9 +63,9 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
                 args, args.out, output, options, stream.simulator)) as writer:
             recording = Recording(stream, is_timed=False, selection=selection_of(args))
             try:
-                lines = write_frames(
-                    recording, read_frames(recording, 'record', is_quiet=args.quiet), writer,
-                    summary, _Flushes(writer).flush)
+                lines = write_frames(recording, _up_to(
+                    read_frames(recording, 'record', is_quiet=args.quiet), summary, failures),
+                    writer, summary, _Flushes(writer).flush)
                 with interruption.committing():
                     writer.finish()
             except BrokenPipeError:
@@ -80,7 +82,20 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         *stream.notes.values(), *lines, *writer.notes, *writer.losses.lines, *(
             (f'the stream was interrupted {counted(n_reconnects, "time")}',)
             if n_reconnects else ())])
+    if failures:
+        raise failures[0]
     show_result(args.out, [*summary.facts, *size_of(args.out)], is_quiet=args.quiet)
+
+
+def _up_to(frames: Iterator[Frame], summary: Summary,
+           failures: list[TransportError]) -> Iterator[Frame]:
+    """Yield frames up to a failure of the stream, which is kept; without any it is raised."""
+    try:
+        yield from frames
+    except TransportError as error:
+        if not summary.n_frames:
+            raise
+        failures.append(error)
 
 
 class _Flushes:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-A recording as a live source: paced by its times, paused, stepped, sought, looped.
+A recording as a live source: paced by its times, paused, stepped, restarted, looped.
 
 Without times the pace is 20 Hz. The state of a source is in ``health.state``; any thread may
 request a change, and the iterating thread makes it between two frames:
@@ -17,8 +17,8 @@ state     event                                          next
 ========  =============================================  ========
 PLAYING   pause(), step()                                PAUSED
 PAUSED    resume()                                       PLAYING
-PLAYING   the last frame, without loop and seek          ENDED
-PAUSED    step(), seek(): a frame, even after the last   PAUSED
+PLAYING   the last frame, without loop and restart       ENDED
+PAUSED    step(), restart(): a frame                     PAUSED
 ENDED     frames() is called again                       PLAYING
 any       close()                                        CLOSED
 ========  =============================================  ========
@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from enum import Enum
 import math
 import threading
 from typing import TYPE_CHECKING
@@ -43,21 +42,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.look_ahead import LookAhead
 
 
-class _Request(Enum):
-    """The last request of another thread."""
-
-    PLAY = 'play'
-    PAUSE = 'pause'
-    CLOSE = 'close'
-
-
-class _Turn(Enum):
-    PLAY = 'play'
-    SKIP = 'skip'
-    REWIND = 'rewind'
-    END = 'end'
-
-
 class FileSource:
     """
     Frames of a recording at its own pace; each loop appears as a restart of the simulator.
@@ -66,6 +50,7 @@ class FileSource:
 
     :param rate: pace against real time; 0 for no pace.
     :param follower: follower that links its frames, closed with the recording; None for none.
+    :ivar is_paused: whether only steps are taken.
     """
 
     def __init__(self, recording: RecordingReader, *, rate: float = 1.0, loop: bool = False,
@@ -76,11 +61,9 @@ class FileSource:
         self._recording = recording
         self.health = Health(state=SourceState.PLAYING, n_connects=1)
         self._changed = threading.Condition()
-        self._request = _Request.PLAY
-        self._is_iterating = False
+        self.is_paused = self._is_closed = self._is_restart = self._is_iterating = False
         self._n_steps = 0
-        self._sought: float | None = None
-        # Time from the beginning to the last frame that was played or skipped, s; -1 for none.
+        # Time from the beginning to the last frame that was played, s; -1 for none.
         self._position = -1.0
 
     @property
@@ -102,46 +85,32 @@ class FileSource:
         """Seconds of the recording that have been played."""
         return max(self._position, 0.0)
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether only steps are taken."""
-        return self._request is _Request.PAUSE
-
     def pause(self) -> None:
         """Stop before the next frame; steps that are left are not taken."""
         with self._changed:
-            self._n_steps = 0
-            self._submit(_Request.PAUSE)
+            self.is_paused, self._n_steps = True, 0
+            self._changed.notify_all()
 
     def resume(self) -> None:
         """Continue after a pause."""
         with self._changed:
-            self._n_steps = 0
-            self._submit(_Request.PLAY)
+            self.is_paused, self._n_steps = False, 0
+            self._changed.notify_all()
 
     def step(self, n_frames: int = 1) -> None:
         """Play frames at once, and pause after them."""
         if n_frames < 1:
             raise ConfigError('step', str(n_frames), '1 frame or more')
         with self._changed:
+            self.is_paused = True
             self._n_steps += n_frames
-            self._submit(_Request.PAUSE)
-
-    def seek(self, seconds: float) -> None:
-        """
-        Continue with the first frame at or after a time, even while paused.
-
-        A seek backward appears as a restart of the simulator.
-        """
-        if not math.isfinite(seconds):
-            raise ConfigError('seek', str(seconds), 'seconds from the beginning')
-        with self._changed:
-            self._sought = max(seconds, 0.0)
             self._changed.notify_all()
 
     def restart(self) -> None:
         """Continue with the first frame, even while paused."""
-        self.seek(0.0)
+        with self._changed:
+            self._is_restart = True
+            self._changed.notify_all()
 
     def set_rate(self, rate: float) -> None:
         """Change the pace against real time."""
@@ -157,70 +126,65 @@ class FileSource:
     def close(self) -> None:
         """End :meth:`frames` at once, from any thread; closing twice is quiet."""
         with self._changed:
-            self._submit(_Request.CLOSE)
+            self._is_closed = True
+            self._changed.notify_all()
             if not self._is_iterating:
                 self._close_files()
-
-    def _submit(self, request: _Request) -> None:
-        """Set the request and wake the iterating thread; nothing follows a close."""
-        if not self._is_closed():
-            self._request = request
-        self._changed.notify_all()
-
-    def _is_closed(self) -> bool:
-        return self._request is _Request.CLOSE
 
     def frames(self) -> Iterator[Frame]:
         """Yield the frames until the end of the recording; a further call plays it again."""
         with self._changed:
-            if self._is_closed():
+            if self._is_closed:
                 return
-            self._is_iterating = True
+            self._is_iterating, is_again = True, False
         try:
-            turn = yield from self._pass(is_again=False)
-            while turn is not _Turn.END:
-                turn = yield from self._pass(is_again=True)
+            while (yield from self._pass(is_again)):
+                is_again = True
         except TrajectoryFormatError as error:
             self.health.last_error = str(error)
             raise
         finally:
             with self._changed:
                 self._is_iterating = False
-                self.health.state = SourceState.CLOSED if self._is_closed() else SourceState.ENDED
-                if self._is_closed():
+                self.health.state = SourceState.CLOSED if self._is_closed else SourceState.ENDED
+                if self._is_closed:
                     self._close_files()
 
-    def _pass(self, is_again: bool) -> Generator[Frame, None, _Turn]:
-        """Play from the beginning; return what to do afterward."""
-        self._position, last_s, is_behind_gap = -1.0, math.nan, is_again
+    def _pass(self, is_again: bool) -> Generator[Frame, None, bool]:
+        """Play from the beginning; return whether to do so again."""
+        self._position, last_s = -1.0, math.nan
+        with self._changed:
+            if self._is_restart:
+                self._is_restart, self._n_steps = False, int(self.is_paused)
+                self._schedule.restart()
         frames = self._frames()
         for frame in frames if self._follower is None else self._follower.follow(frames):
             gap = frame.game_time - last_s
             # NaN compares false with everything.
             gap = gap if 0.0 < gap <= MAX_GAP_S else PERIOD_S
-            position = 0.0 if math.isnan(last_s) else self._position + gap
+            if not self._is_due(gap):
+                return not self._is_closed
             last_s = frame.game_time
-            turn = self._turn(position, gap)
-            if turn in (_Turn.REWIND, _Turn.END):
-                return turn
-            self._position = position
-            if turn is _Turn.SKIP:
-                is_behind_gap = True
-                continue
+            is_first = self._position < 0.0
+            self._position = 0.0 if is_first else self._position + gap
             self.health.n_packets += 1
-            yield replace(frame, is_behind_gap=True) if is_behind_gap else frame
-            is_behind_gap = False
+            yield replace(frame, is_behind_gap=True) if is_first and is_again else frame
         if self._recording.cut is not None:
             # It appears in the log; all frames have been played.
             self.health.last_error = self._recording.cut.warning
         if self._position < 0.0:
             raise no_frames(self._recording.name)
-        return self._turn_at_end()
+        with self._changed:
+            while self.is_paused and not (self._is_closed or self._is_restart or self._loop):
+                self.health.state = SourceState.PAUSED
+                self._n_steps = 0
+                self._changed.wait()
+            return (self._loop or self._is_restart) and not self._is_closed
 
     def _frames(self) -> Iterator[Frame]:
         """Yield the frames of the recording; a follower may read many of them at once."""
         for frame in self._recording.frames():
-            if self._is_closed():
+            if self._is_closed:
                 return
             yield frame
 
@@ -229,16 +193,13 @@ class FileSource:
         if self._follower is not None:
             self._follower.close()
 
-    def _turn(self, position: float, gap: float) -> _Turn:
-        """Wait until the next frame is to be played or skipped."""
-        # position: time of that frame, s from the beginning.
+    def _is_due(self, gap: float) -> bool:
+        """Wait until the next frame is to be played; return False if another one is."""
         # gap: time between it and the frame before, s.
         with self._changed:
-            while not self._is_closed():
-                if self._sought is not None:
-                    return self._turn_while_seeking(position, self._sought)
+            while not (self._is_closed or self._is_restart):
                 wait_s: float | None = None
-                if self._request is not _Request.PAUSE:
+                if not self.is_paused:
                     self.health.state = SourceState.PLAYING
                     wait_s = self._schedule.time_left(gap)
                 elif self._n_steps:
@@ -248,30 +209,9 @@ class FileSource:
                     self.health.state = SourceState.PAUSED
                     self._schedule.restart()
                 if wait_s == 0.0:
-                    return _Turn.PLAY
+                    return True
                 self._changed.wait(wait_s)
-        return _Turn.END
-
-    def _turn_while_seeking(self, position: float, sought: float) -> _Turn:
-        if sought <= self._position:
-            return _Turn.REWIND
-        if position < sought:
-            return _Turn.SKIP
-        self._sought = None
-        self._schedule.restart()
-        return _Turn.PLAY
-
-    def _turn_at_end(self) -> _Turn:
-        """Wait for the end of a pause; then begin again if ``loop`` or a seek requires it."""
-        with self._changed:
-            if self._sought is not None and self._sought > self._position:
-                self._sought = None
-            while self._request is _Request.PAUSE and self._sought is None and not self._loop:
-                self.health.state = SourceState.PAUSED
-                self._n_steps = 0
-                self._changed.wait()
-            again = self._loop or self._sought is not None
-            return _Turn.REWIND if again and not self._is_closed() else _Turn.END
+        return False
 
 
 def _checked(rate: float) -> float:

@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,9 @@ class RecordedActor:
     last: float
 
 
-# Frames, selected or not, between two marks.
-_PERIOD = 64
+# Frames, selected or not, between two marks at first, and the size of all marks above which the
+# number doubles, bytes.
+_PERIOD, _MOST_BYTES = 64, 1 << 26
 
 
 class FrameIndex:
@@ -113,13 +115,17 @@ class FrameIndex:
         self._actors: dict[str, tuple[int, tuple[str, ...], float, float]] = {}
         self._changes = LaneChangeFinder()
         self._newest_s = math.nan
-        n_marked = 0
+        n_marked, period, n_bytes = 0, _PERIOD, 0
         for frame in recording.frames():
             self._add(frame)
-            if recording.faults.index >= n_marked + _PERIOD and (mark := recording.mark()):
+            if recording.faults.index >= n_marked + period and (mark := recording.mark()):
                 n_marked = recording.faults.index
                 self._begins.append(len(self))
                 self._marks.append(mark)
+                n_bytes += len(pickle.dumps(mark))
+                if n_bytes > _MOST_BYTES:
+                    del self._begins[1::2], self._marks[1::2]
+                    period, n_bytes = 2 * period, n_bytes // 2
 
     def __len__(self) -> int:
         return len(self._times)

@@ -522,7 +522,10 @@ class Recording:
             if not begin <= self._next <= i:
                 self._loop, self._next = self._reader.frames(mark), begin
             n_skipped, self._next = i - self._next, -1
-            frame = next(islice(self._loop, n_skipped, None))
+            frame = next(islice(self._loop, n_skipped, None), None)
+            if frame is None:
+                raise TrajectoryFormatError(self.name, 'a shorter file than before',
+                                            'the same file')
             self._next = i + 1
         time_s = float(index.times[i])
         return frame if frame.game_time == time_s or math.isnan(time_s) \

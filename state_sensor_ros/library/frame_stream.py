@@ -51,7 +51,7 @@ class Stream:
         simulator = find_simulator(settings.source)
         self.name, self.n_frames = simulator.address(settings), 0
         self._source = simulator.open_source(
-            settings, lambda kind, text: self._note_connection(text), reconnect=reconnect)
+            settings, self._note, reconnect=reconnect)
         self._is_begun = False
 
     def __iter__(self) -> Iterator[Frame]:
@@ -79,6 +79,11 @@ class Stream:
             if not health.n_connects:
                 raise
             self._note_connection(str(error))
+
+    def _note(self, kind: str, text: str) -> None:
+        # Two clocks in a packet are no fault of its frame.
+        if kind != 'clocks':
+            self._note_connection(text)
 
     def _note_connection(self, text: str) -> None:
         self.faults.add(FrameFault(CONNECTION, f'packet {self._source.health.n_packets}', text))

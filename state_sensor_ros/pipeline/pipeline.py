@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.parameters import near_names
@@ -158,6 +158,10 @@ class Pipeline:
         n_published = self.counters.n_published
         try:
             self._process(frame, received_ns, number)
+        except DecodeError as error:
+            # Its time is none.
+            self.counters.n_skipped += 1
+            self._report_error(LOST, error)
         except _Canceled:
             return False
         except Exception as error:  # noqa: BLE001

@@ -22,7 +22,6 @@ from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError, UnreachableError
-from state_sensor_ros.payloads import Packet
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import build_frame
 from state_sensor_ros.simulators.monodrive.source import PacketFramer
@@ -134,7 +133,8 @@ def test_source_closed_releases_a_blocked_simulator():
     with socket.create_server(('127.0.0.1', 0)) as listener:
         simulator = threading.Thread(target=flood, daemon=True)
         simulator.start()
-        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(len(PACKET), where))
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(len(PACKET), where),
+                           lambda packet: [packet])
         packets = source.frames()
         next(packets)
         assert is_held.wait(AWAIT_S)
@@ -150,6 +150,7 @@ def test_source_yields_each_packet_of_one_segment():
                     for i, payload in enumerate(payloads))
     with socket.create_server(('127.0.0.1', 0)) as listener:
         source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(1 << 20, where),
+                           lambda packet: [packet],
                            reconnect=False)
         packets = source.frames()
         simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(data))
@@ -166,7 +167,8 @@ def test_source_yields_each_packet_of_one_segment():
 def test_source_that_is_closed_yields_nothing_that_was_read_ahead():
     packet = struct.pack('>IIfI', 18, 0, 0.0, 1) + b'{}'
     with socket.create_server(('127.0.0.1', 0)) as listener:
-        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(100, where))
+        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(100, where),
+                           lambda packet: [packet])
         packets = source.frames()
         simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(9 * packet))
         simulator.start()
@@ -230,8 +232,7 @@ def frames_until(game_time):
     # Each of these makes a new count begin.
     ((([], TransportError('a', f'b{min(i, 5)}')) for i in count()), 8),
     ((([], (UnreachableError if i < 5 else TransportError)('a', 'b')) for i in count()), 8),
-    (((frames_until(min(i, 4.0) + 1), TransportError('a', 'b')) for i in count()), 7),
-    ((([Packet(b'{}', 0.0, 0, 0)] * (i < 6), TransportError('a', 'b')) for i in count()), 8)])
+    (((frames_until(min(i, 4.0) + 1), TransportError('a', 'b')) for i in count()), 7)])
 def test_source_that_fails_for_good_ends_a_command_and_no_node(script, n_connects):
     source = Failing(script)
     with pytest.raises(TransportError):

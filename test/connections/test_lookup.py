@@ -48,7 +48,7 @@ def test_lookup_finds_what_the_resolver_finds(host):
 
 @pytest.mark.parametrize('host', NO_NAMES)
 @pytest.mark.parametrize('make', [
-    lambda host: TcpSource(host, 8700, PacketFramer, Settings(reconnect_min=0.01)),
+    lambda host: TcpSource(host, 8700, PacketFramer, list, Settings(reconnect_min=0.01)),
     lambda host: CarlaSource(Settings(source='carla', host=host, control_port=2000,
                                       reconnect_min=0.01))])
 def test_lookup_of_an_invalid_name_fails_the_connect(host, make):
@@ -70,7 +70,7 @@ def test_lookup_that_does_not_return_is_ended_by_a_close(monkeypatch, connect):
 
     monkeypatch.setattr(connection.socket, 'getaddrinfo', wait)
     made = ControlSession(HOST, 1) if 'session' in connect.__code__.co_varnames \
-        else TcpSource(HOST, 1, PacketFramer)
+        else TcpSource(HOST, 1, PacketFramer, list)
     errors = []
 
     def work():

@@ -60,7 +60,7 @@ def mcap(bags, tmp_path):
 
 def frames_of(path):
     with closing(open_any(str(path))) as recording:
-        return [bytes(entry.packet.payload) for entry in recording.frames()]
+        return [payload for _, payload in recording.payloads()]
 
 
 def read(path):

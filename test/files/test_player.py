@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""A recording played: pace, pause, step, seek, loop, and an end at once from another thread."""
+"""A recording played: pace, pause, step, restart, loop, and an end at once from another thread."""
 
 from contextlib import closing
 import json
@@ -53,9 +53,9 @@ class Player:
         self.thread.start()
 
     def _play(self):
-        for packet in self.source.frames():
+        for frame in self.source.frames():
             with self._changed:
-                self.seen.append(packet.game_time)
+                self.seen.append(frame.game_time)
                 self._changed.notify_all()
 
     def awaited(self, n_frames):
@@ -109,8 +109,7 @@ def played(source, clock):
     ((5.0, 5.1, 5.4), 4.0, [0.0, 0.025, 0.1]),
     # At 20 Hz where game time is no help.
     *((times, 1.0, [0.0, 0.05, 0.1]) for times in (
-        (1.0, 1.0, 1.0), (None, None, None), (1.0, 0.5, 0.2), (1.0, 4000.0, 8000.0),
-        (1.0, None, 2.0)))])
+        (1.0, 1.0, 1.0), (None, None, None), (1.0, 0.5, 0.2), (1.0, 4000.0, 8000.0)))])
 def test_source_paces_by_game_time_and_rate(trajectory, monkeypatch, times, rate, expected):
     source = file_source(trajectory(at(*times)), rate=rate)
     assert played(source, Clock(monkeypatch)) == expected
@@ -129,22 +128,22 @@ def test_source_that_is_late(trajectory, monkeypatch, late_s, expected):
     clock = Clock(monkeypatch)
     source = file_source(trajectory(at(0.0, 0.1, 0.2, 0.3)))
     clock.drive(source)
-    packets = source.frames()
-    next(packets)
+    frames = source.frames()
+    next(frames)
     start = clock.now
     clock.now += late_s
-    assert [clock.now - start for _ in packets] == pytest.approx(expected)
+    assert [clock.now - start for _ in frames] == pytest.approx(expected)
 
 
 def test_source_gives_frames_without_time_one(trajectory):
-    packets = list(file_source(trajectory(at(None, None, 7.0, None)), rate=0.0).frames())
-    assert [packet.game_time for packet in packets] == pytest.approx([0.0, 0.05, 7.0, 7.05])
+    frames = list(file_source(trajectory(at(None, None, 7.0, None)), rate=0.0).frames())
+    assert [frame.game_time for frame in frames] == pytest.approx([0.0, 0.05, 7.0, 7.05])
 
 
 def test_source_ends_and_plays_again_on_request(trajectory):
     source = file_source(trajectory(at(1.0, 2.0)), rate=0.0)
     for _ in range(2):
-        assert [packet.game_time for packet in source.frames()] == [1.0, 2.0]
+        assert [frame.game_time for frame in source.frames()] == [1.0, 2.0]
         assert source.health.state == 'ended'
     assert source.health.n_packets == 4
     assert source.health.n_reconnects == 0
@@ -155,8 +154,8 @@ def test_source_loops_with_a_step_back(trajectory, monkeypatch):
     source = file_source(trajectory(at(1.0, 1.1, 1.2)), loop=True)
     clock.drive(source)
     times, when = [], []
-    for packet in source.frames():
-        times.append(packet.game_time)
+    for frame in source.frames():
+        times.append(frame.game_time)
         when.append(round(clock.now - 100.0, 9))
         if len(times) == 7:
             source.close()
@@ -210,45 +209,25 @@ def test_source_pauses_while_playing(trajectory):
     assert player.ended()
 
 
-def test_source_seeks_forward_and_back_while_paused(trajectory):
-    source, player = paused(trajectory(at(10.0, 11.0, 12.0, 13.0, 14.0)))
-    source.seek(2.5)
-    assert player.awaited(1) == [13.0]
-    source.seek(1.0)
-    assert player.awaited(2) == [13.0, 11.0]
-    source.seek(1.0)
-    assert player.awaited(3) == [13.0, 11.0, 11.0]
-    source.seek(-5.0)
-    assert player.awaited(4) == [13.0, 11.0, 11.0, 10.0]
-    source.step()
-    assert player.awaited(5)[-1] == 11.0
-    source.close()
-    assert player.ended()
-
-
-def test_source_sought_beyond_the_end_waits_there_while_paused(trajectory):
+def test_source_restarts_while_paused_and_while_it_plays(trajectory):
     source, player = paused(trajectory(at(10.0, 11.0, 12.0)))
-    source.seek(99.0)
-    until(lambda: source.position == 2.0 and source.health.state == 'paused')
-    source.seek(1.0)
-    assert player.awaited(1) == [11.0]
+    source.restart()
+    assert player.awaited(1) == [10.0]
+    source.step()
+    assert player.awaited(2)[-1] == 11.0
+    source.restart()
+    assert player.awaited(3)[-1] == 10.0
+    until(lambda: source.position == 0.0 and source.health.state == 'paused')
+    source.set_rate(0.0)
     source.resume()
     assert player.ended()
-    assert player.seen == [11.0, 12.0]
+    assert player.seen == [10.0, 11.0, 10.0, 11.0, 12.0]
 
 
-def test_source_sought_before_it_plays_begins_there(trajectory):
-    source = file_source(trajectory(at(10.0, 11.0, 12.0, 13.0)), rate=0.0)
-    source.seek(1.5)
-    assert [(packet.game_time, packet.is_behind_gap) for packet in source.frames()] \
-        == [(12.0, True), (13.0, False)]
-
-
-def test_source_sought_in_a_loop_beyond_the_end_begins_again(trajectory):
+def test_only_a_restart_that_was_asked_for_is_marked(trajectory):
     source = file_source(trajectory(at(10.0, 11.0)), rate=0.0, loop=True)
-    source.seek(50.0)
-    packets = source.frames()
-    assert [next(packets).game_time for _ in range(3)] == [10.0, 11.0, 10.0]
+    frames = source.frames()
+    assert [next(frames).is_behind_gap for _ in range(4)] == [False, False, True, False]
     source.close()
 
 
@@ -284,12 +263,10 @@ def test_source_refuses_what_is_no_pace(trajectory, rate):
         source.set_rate(rate)
 
 
-def test_source_refuses_a_step_back_and_no_time(trajectory):
+def test_source_refuses_a_step_back(trajectory):
     source = file_source(trajectory(at(1.0)))
     with pytest.raises(ConfigError, match='step: found 0; expected 1 frame or more'):
         source.step(0)
-    with pytest.raises(ConfigError, match='seek: found nan'):
-        source.seek(math.nan)
 
 
 def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
@@ -299,10 +276,10 @@ def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
         list(file_source(trajectory([]), loop=True).frames())
     (tmp_path / 'bad.json').write_text(json.dumps(at(1.0, 2.0))[:-1] + 'x')
     source = file_source(str(tmp_path / 'bad.json'), rate=0.0)
-    packets = source.frames()
-    assert [next(packets).game_time for _ in range(2)] == [1.0, 2.0]
+    frames = source.frames()
+    assert [next(frames).game_time for _ in range(2)] == [1.0, 2.0]
     with pytest.raises(TrajectoryFormatError, match='line 1 column'):
-        next(packets)
+        next(frames)
     assert source.health.state == 'ended'
     assert 'line 1 column' in source.health.last_error
 
@@ -313,14 +290,8 @@ def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
     bag = str(tmp_path / 'bag')
     assert main(['convert', path, bag, '--storage', storage]) == 0
     with closing(file_source(bag, rate=0.0)) as source:
-        packets = list(source.frames())
-        assert [packet.game_time for packet in packets] == [1.0, 1.0, 1.25, 3.0]
-        with closing(open_any(bag)) as recording:
-            frames = [recording.decoder.decode(packet.payload)[0].frame for packet in packets]
-        assert [(frame.generation, frame.game_time, frame.names) for frame in frames] == [
-            ('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
-        source.seek(0.2)
-        assert [packet.game_time for packet in source.frames()] == [1.25, 3.0]
+        assert [(frame.generation, frame.game_time, frame.names) for frame in source.frames()] \
+            == [('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
 
 
 def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):
@@ -328,5 +299,5 @@ def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):
         monkeypatch.setattr('sys.stdin', type('Stdin', (), {'buffer': stream}))
         with closing(open_any('-')) as recording:
             assert recording.total is None
-            assert [entry.clock_s for entry in recording.frames()] == [1.0, 2.0]
+            assert [frame.game_time for frame in recording.frames()] == [1.0, 2.0]
         assert not stream.closed

@@ -357,7 +357,8 @@ def test_recording_by_number_is_as_fast_anywhere(long_drive):
 
     def first():
         with sensor.open_recording(long_drive) as other:
-            next(iter(other))
+            # As many as lie between two frames whose place is known.
+            list(itertools.islice(other, 64))
 
     with sensor.open_recording(long_drive) as recording:
         assert len(recording) == 500

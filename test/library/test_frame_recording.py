@@ -21,10 +21,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files.storage.mcap_reader import McapReader
-from state_sensor_ros.files.storage.sqlite_reader import SqliteReader
 from state_sensor_ros.files.tables.table_recording import TableRecording
-from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
 
 
 @pytest.fixture
@@ -45,22 +42,6 @@ def test_library_reads_a_recording_again(drive):
         assert len(list(recording)) == 12
 
 
-@pytest.mark.parametrize('words', [
-    ['bag'], ['bag.mcap'], ['bag', '--storage', 'sqlite3'], ['drive.osi.mcap']])
-def test_library_reads_a_frame_of_a_bag_by_its_index(drive, tmp_path, monkeypatch, words):
-    assert main(['convert', str(drive), str(tmp_path / words[0]), *words[1:]]) == 0
-    with sensor.open_recording(tmp_path / words[0]) as recording:
-        frames = list(recording)
-        assert len(recording) == len(frames) == 12
-        assert recording[3].game_time == frames[3].game_time
-        # The index is there: no loop over the messages is needed.
-        for reader in (McapReader, SqliteReader):
-            monkeypatch.setattr(reader, 'messages', None)
-        for i in (11, 0, 5, -1):
-            assert recording[i].game_time == frames[i].game_time
-            assert recording[i].kinematics.tolist() == frames[i].kinematics.tolist()
-
-
 def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monkeypatch):
     path = tmp_path / 'drive.parquet'
     assert main(['convert', str(drive), str(path)]) == 0
@@ -69,7 +50,6 @@ def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monk
     with sensor.open_recording(path) as recording:
         frames = list(recording)
         assert len(recording) == len(frames) == 12
-        monkeypatch.setattr(TableRecording, '_placed', None)
         read = []
         batches = TableRecording._batches
         monkeypatch.setattr(TableRecording, '_batches', lambda self, begin: (
@@ -199,21 +179,6 @@ def test_library_counts_the_files_of_sensors():
         frames = list(recording)
     assert recording.sensor_counts
     assert set(recording.sensor_counts.values()) <= {*range(1, len(frames) + 1)}
-
-
-@pytest.mark.parametrize('suffix', ['mcap', 'db3'])
-def test_frame_of_a_bag_of_carla_is_read_alone(tmp_path, monkeypatch, suffix):
-    bag = tmp_path / f'bag.{suffix}'
-    assert main(['convert', str(CARLA), str(bag), '-q']) == 0
-    with sensor.open_recording(bag) as recording:
-        frames = list(recording)
-        assert len(recording) == len(frames) > 5
-        monkeypatch.setattr(CarlaBagRecording, 'payloads', None)
-        for i in (-1, 0, 5):
-            found = recording[i]
-            assert (found.game_time, found.names) == (frames[i].game_time, frames[i].names)
-            np.testing.assert_array_equal(found.kinematics, frames[i].kinematics)
-            np.testing.assert_array_equal(found.extension.ids, frames[i].extension.ids)
 
 
 @pytest.mark.parametrize(('method', 'values', 'error'), [

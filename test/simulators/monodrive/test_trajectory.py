@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 import io
 import itertools
@@ -26,7 +27,6 @@ import pytest
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.payloads import EVERYTHING, Needs
 from state_sensor_ros.simulators.monodrive import trajectory
 from state_sensor_ros.simulators.monodrive.decoder import Decoder
 from state_sensor_ros.simulators.monodrive.recording import TrajectoryRecording
@@ -37,6 +37,7 @@ from state_sensor_ros.simulators.monodrive.trajectory import (
     TrajectoryWriter,
 )
 from state_sensor_ros.simulators.monodrive.wire import TypedReader
+from state_sensor_ros.source import MEMBER
 from state_sensor_ros.texts import counted
 
 BOM = b'\xef\xbb\xbf'
@@ -309,7 +310,6 @@ def test_damage_never_ends_in_another_error(damage):
             assert bytes(text[payload.offset:payload.offset + len(payload.data)]) == payload.data
 
 
-POSES_ALONE = Needs(boxes=False, wheels=False, inputs=False, appearance=False, lanes=False)
 
 
 @cache
@@ -331,44 +331,53 @@ def texts(seed):
     return frames
 
 
-def shown(decoder, payload):
-    """Return what a decoder makes of a payload, as text."""
-    try:
-        return repr([(one.frame, [str(fault.error) for fault in one.faults])
-                     for one in decoder.decode(payload)])
-    except DecodeError as error:
-        return str(error)
-
-
 @pytest.mark.parametrize('seed', range(8))
 def test_recording_is_decoded_as_its_frames_one_by_one(seed, tmp_path):
     path = tmp_path / 'drive.json'
     frames = texts(seed)
     path.write_text('[\n' + ',\n'.join(frames) + '\n]\n')
     rng, alone = random.Random(seed), Decoder()
+    expected, faults = [], []
+    for text in frames:
+        try:
+            for one in alone.decode(text.encode()):
+                expected.append(one.frame)
+                faults += [str(fault.error) for fault in one.faults]
+        except DecodeError as error:
+            faults.append(str(error))
     with closing(TrajectoryRecording(str(path))) as recording, \
             np.printoptions(threshold=1_000_000, precision=17):
-        for text, recorded in zip(frames, recording.frames(), strict=True):
-            assert recorded.packet.payload == text.encode()
-            if rng.random() < 0.1:
-                continue
-            recording.decoder.needs = alone.needs = rng.choice(
-                (EVERYTHING, EVERYTHING, EVERYTHING, POSES_ALONE))
-            # Another object, which was not read ahead.
-            assert shown(recording.decoder, recorded.packet.payload) \
-                == shown(alone, bytearray(text.encode()))
+        recording.is_timed = False
+        for frame, other in zip(recording.frames(), expected, strict=True):
+            bare = {} if recording.details else {'boxes': None, 'wheels': None, 'inputs': None}
+            assert repr(frame) == repr(replace(other, **bare))
+            recording.details = rng.random() < 0.8
+        assert [str(fault.error) for fault in recording.faults.take()
+                if fault.kind != MEMBER] == faults
 
 
 def test_frame_that_follows_a_decoded_one_is_parsed_once(tmp_path, monkeypatch):
     path = tmp_path / 'drive.json'
-    path.write_text('[\n' + ',\n'.join(json.dumps(frame) for frame in itertools.islice(
-        generate(1, 0, 20.0, 1, 'v2'), 4)) + '\n]\n')
-    read, texts = TypedReader.read, []
+    texts = [json.dumps(frame) for frame in itertools.islice(
+        generate(1, 0, 20.0, 1, 'v2'), 4)]
+    path.write_text('[\n' + ',\n'.join(texts) + '\n]\n')
+    read, parsed = TypedReader.read, []
     monkeypatch.setattr(TypedReader, 'read', lambda reader, kind, text:
-                        texts.append(text) or read(reader, kind, text))
+                        parsed.append(text) or read(reader, kind, text))
     with closing(TrajectoryRecording(str(path))) as recording:
-        frames = [recording.decoder.decode(recorded.packet.payload) and recorded.packet.payload
-                  for recorded in recording.frames()]
+        assert len(list(recording.frames())) == 4
     # The others were read ahead.
-    assert len(frames) == 4
-    assert texts == frames[:1]
+    assert parsed == [texts[0].encode()]
+
+
+def test_reading_goes_on_from_a_mark(tmp_path):
+    path = tmp_path / 'drive.json'
+    path.write_text(' [\n' + ',\n'.join(texts(3)) + '\n]\n')
+    with closing(TrajectoryRecording(str(path))) as recording:
+        recording.is_timed = False
+        frames, marks = [], []
+        for frame in recording.frames():
+            frames.append(repr(frame))
+            marks.append(recording.mark())
+        for number, mark in enumerate(marks, 1):
+            assert [repr(frame) for frame in recording.frames(mark)] == frames[number:]

@@ -63,7 +63,7 @@ class JoinedSumo:
         for _ in range(n_steps):
             self.client.simulationStep()
         until(lambda: len(self._collector.packets) >= begin + n_steps - 1)
-        return [packet.decoded.frame for packet in self._collector.packets[begin:]]
+        return list(self._collector.packets[begin:])
 
     def leave(self):
         """Close the source, while SUMO goes on."""

@@ -48,7 +48,7 @@ def source_of(own, *, reconnect=False, settings=FAST):
 
 
 def take(packets, n_frames):
-    return [next(packets).decoded.frame for _ in range(n_frames)]
+    return [next(packets) for _ in range(n_frames)]
 
 
 @pytest.mark.parametrize(('file', 'text', 'words'), [
@@ -118,7 +118,7 @@ def test_sumo_first_vehicle_is_the_ego_and_the_next_one_after_it(tmp_path):
     config = write_hill(tmp_path)
     with source_of(SumoParameters(str(config), ego='first')) as source:
         egos = [frame.names[frame.ego] for packet in source.frames()
-                if (frame := packet.decoded.frame).ego is not None]
+                if (frame := packet).ego is not None]
     changes = [name for name, before in zip(egos, [None, *egos], strict=False) if name != before]
     assert changes[:2] == ['car.0', 'car.1'] or len(changes) > 2
     assert len(set(changes)) == len(changes)
@@ -154,7 +154,7 @@ def test_sumo_that_is_reset_begins_again_with_the_same_frames(held):
     source.step(19)
     until(lambda: len(collector.times) == 40)
     assert collector.times[:20] == collector.times[20:]
-    first, again = (packets[-1].decoded.frame for packets in (
+    first, again = (packets[-1] for packets in (
         collector.packets[:20], collector.packets[20:]))
     assert first.position_xyz.tolist() == again.position_xyz.tolist()
     assert source.health.n_reconnects == 0

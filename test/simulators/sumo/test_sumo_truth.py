@@ -36,7 +36,7 @@ def run(config, n_frames, folder, *, ego=''):
     frames = []
     with closing(source):
         for packet in source.frames():
-            frames.append(packet.decoded.frame)
+            frames.append(packet)
             if len(frames) == n_frames:
                 break
     source.disconnect()
