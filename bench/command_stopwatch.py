@@ -22,7 +22,7 @@ from configured_node import configured_node
 
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.ros.commanding import CommandTopics
-from state_sensor_ros.simulators.monodrive.control_session import CONTROL_EGO, ControlSession
+from state_sensor_ros.simulators.monodrive.control import CONTROL_EGO, ControlSession
 
 # Start of the node and of its readers.
 WARM_UP_S = 3.0

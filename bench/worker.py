@@ -36,12 +36,11 @@ import rival
 from traffic import Cycle
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.payloads import Packet
-from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
+from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.ros.topic_sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.wire import (
+from state_sensor_ros.simulators.monodrive.frames import Decoder
+from state_sensor_ros.simulators.monodrive.schema import (
     ControlState,
     Odometry,
     Quaternion,
@@ -77,18 +76,19 @@ class Recorder:
 
 def pipeline_into(sink):
     """Return a pipeline to ``sink``."""
-    codec = Codec(Decoder(), Encoder(SETTINGS, load_definitions()))
-    return Pipeline(SETTINGS, lambda _: codec, sink, report=lambda kind, text: None)
+    encoder = Encoder(SETTINGS, load_definitions())
+    return Pipeline(SETTINGS, lambda _: encoder, sink, report=lambda kind, text: None)
 
 
 def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
     """Process with this package."""
     node = LifecycleNode(NODE_NAME)
     sink = TopicSink(node, FIXED_TOPICS, Qos())
-    pipeline = pipeline_into(sink)
+    pipeline, decoder = pipeline_into(sink), Decoder()
 
     def process(payload):
-        pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
+        [frame] = decoder.frames(payload)
+        pipeline.process(frame, time.perf_counter_ns())
         # As the stream of the node does after each frame.
         sink.catch_up()
 
@@ -101,9 +101,10 @@ def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
 def ready_buffers(cycle, decode):
     """Publish messages encoded beforehand, after ``decode`` of the payload."""
     recorder = Recorder()
-    pipeline = pipeline_into(recorder)
+    pipeline, decoder = pipeline_into(recorder), Decoder()
     for payload in (cycle.payload(0), cycle.payload(1)):
-        pipeline.process(Packet(payload, 0.0, 0, 0), time.perf_counter_ns())
+        [frame] = decoder.frames(payload)
+        pipeline.process(frame, time.perf_counter_ns())
     node = LifecycleNode(NODE_NAME)
     publishers = {}
     for topic in (*FIXED_TOPICS, *recorder.topics):

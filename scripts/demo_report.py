@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros import open_recording
-from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_payload
+from state_sensor_ros.simulators.monodrive.encoding import encode
+from state_sensor_ros.simulators.monodrive.frames import Decoder
 
 # A lower rate than this share of the wanted one is called lower.
 RATE_SHARE = 0.98
@@ -64,9 +65,9 @@ def show_round_trip(bag: Path) -> float:
         frame = recording[0]
     kinematics = frame.kinematics.copy()
     kinematics[:, :2] += FAR_ORIGIN
-    [decoded] = Decoder().decode(format_payload(replace(frame, kinematics=kinematics), 'v2'))
-    back = [decoded.frame.row(name) for name in frame.names]
-    worst = float(np.nanmax(np.abs(decoded.frame.position_xyz[back] - kinematics[:, :3])))
+    [read] = Decoder().frames(encode(replace(frame, kinematics=kinematics), 'v2'))
+    back = [read.row(name) for name in frame.names]
+    worst = float(np.nanmax(np.abs(read.position_xyz[back] - kinematics[:, :3])))
     print('JSON       a frame at UTM coordinates, written and read back: positions differ by at '
           f'most {worst * 1e3:.2g} mm')
     return worst

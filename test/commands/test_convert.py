@@ -95,6 +95,20 @@ def trajectories():
     yield pytest.param(v1t, id='v1t')
 
 
+def as_written(frame):
+    """Return a frame of v0 or v1t as v1, others as they are."""
+    actors = frame.get('frame')
+    if actors is None:
+        head = {key: frame[key] for key in ('game_time', 'time', 'sample_count') if key in frame}
+        return {'frame': [{**actor, 'name': name} for name, actor in frame.items()
+                          if name not in head], **head}
+    if 'game_time' in frame or not isinstance(actors, list):
+        return frame
+    head = {key: actors[0][key] for key in ('game_time', 'time')}
+    return {'frame': [{key: value for key, value in actor.items() if key not in head}
+                      for actor in actors], **head}
+
+
 @pytest.mark.parametrize('frames', list(trajectories()))
 def test_convert_there_and_back_loses_nothing(tmp_path, frames, capsys):
     source, bag, back = tmp_path / 'in.json', tmp_path / 'bag', tmp_path / 'out.json'
@@ -102,7 +116,7 @@ def test_convert_there_and_back_loses_nothing(tmp_path, frames, capsys):
     source.write_text(json.dumps(before))
     assert main(['convert', '--quiet', str(source), str(bag)]) == 0
     assert main(['convert', '--quiet', str(bag), str(back)]) == 0
-    assert list(differences(before, loaded(back)))[:5] == []
+    assert list(differences([*map(as_written, before)], loaded(back)))[:5] == []
     assert capsys.readouterr().out == ''
 
 

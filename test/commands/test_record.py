@@ -33,7 +33,7 @@ import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
+from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryOutput
 
 ODD = (b'{"frame": [{"name": "Ego 0", "position": [1.50, -0.0, 1e2], "orientation": [0,0,0,1],'
        b'\n "tags": ["ego"]}], "extra": null, "game_time": 0.30000001192092896}')
@@ -251,8 +251,8 @@ def test_record_writes_to_standard_output(peer, capfdbinary):
 def test_record_interrupted_keeps_what_has_come(peer, out, number, words, capsys, monkeypatch):
     # Seen from outside, what is in a buffer is not there yet; this notes what was taken in.
     taken = []
-    write = TrajectoryWriter.write
-    monkeypatch.setattr(TrajectoryWriter, 'write',
+    write = TrajectoryOutput.write
+    monkeypatch.setattr(TrajectoryOutput, 'write',
                         lambda self, payload: taken.append(payload) or write(self, payload))
 
     def work():

@@ -39,15 +39,15 @@ from scripted_simulator import (
 from stopwatch import Stopwatch
 
 from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.simulators.monodrive.replay_client import Cursor, ReplayClient, Trajectory
+from state_sensor_ros.simulators.monodrive.replay import Cursor, ReplayClient, Trajectory
 
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-CLIENT = 'state_sensor_ros.simulators.monodrive.replay_client'
-SESSION = 'state_sensor_ros.simulators.monodrive.control_session'
+CLIENT = 'state_sensor_ros.simulators.monodrive.replay'
+SESSION = 'state_sensor_ros.simulators.monodrive.control'
 
 
 @pytest.fixture

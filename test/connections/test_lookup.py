@@ -28,7 +28,7 @@ from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.source import CarlaSource
-from state_sensor_ros.simulators.monodrive.control_session import ControlSession
+from state_sensor_ros.simulators.monodrive.control import ControlSession
 from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 END_S = 2.0

@@ -43,8 +43,7 @@ import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
 import state_sensor_ros.simulators.child_process as child_process_module
-import state_sensor_ros.simulators.monodrive.commands as monodrive_commands_module
-import state_sensor_ros.simulators.monodrive.control_session as control_session_module
+import state_sensor_ros.simulators.monodrive.control as monodrive_control_module
 from state_sensor_ros.simulators.simulator_list import checked_settings
 import state_sensor_ros.simulators.sumo.source as sumo_source_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_process_module
@@ -56,7 +55,7 @@ CONTROL_PORT = 8999
 MODULES = (
     connection_module, live_source_module, ego_commands_module, ego_driver_module,
     ego_watch_module, late_calls_module, commanding_module, carla_commands_module,
-    carla_process_module, carla9_source_module, monodrive_commands_module, control_session_module,
+    carla_process_module, carla9_source_module, monodrive_control_module,
     child_process_module)
 
 
@@ -175,9 +174,9 @@ class Monodrive(Simulator):
         super().__init__(world)
         world.network.listeners[CONTROL_PORT] = self.take
         self.reply_s, self.replies, self.cut_s = 0.002, True, -math.inf
-        self.client = monodrive_commands_module.ControlClient(
+        self.client = monodrive_control_module.ControlClient(
             world.settings, world.report, on_silence=lambda text: None)
-        self.commands = monodrive_commands_module.MonodriveCommands(self.client)
+        self.commands = monodrive_control_module.MonodriveCommands(self.client)
         self._rest, self.ways = {}, []
 
     def start(self):
@@ -199,7 +198,7 @@ class Monodrive(Simulator):
             if len(data) < length:
                 break
             request, data = json.loads(data[8:length]), data[length:]
-            if request['type'] == control_session_module.CONTROL_EGO:
+            if request['type'] == monodrive_control_module.CONTROL_EGO:
                 body = request['message']
                 self.wrote(abs(body['forward_amount']), body['brake_amount'],
                            -body['right_amount'] * self.world.lock, body['drive_mode'] < 0)

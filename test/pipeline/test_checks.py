@@ -19,7 +19,7 @@ from real_recordings import each_recording
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.pipeline.checks import CHECKS, Checks, Figures, SAMPLED
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
+from state_sensor_ros.simulators.monodrive.frames import Decoder
 
 N_FRAMES = 60
 
@@ -35,7 +35,7 @@ def complaints(frames, change=lambda frame: None):
     decoder, check, found, last = Decoder(), Checks(), set(), -1.0
     for frame in frames:
         change(frame)
-        decoded = decoder.decode(json.dumps(frame).encode())[0].frame
+        decoded = decoder.frames(json.dumps(frame).encode())[0]
         if decoded.game_time > last:
             check.add(decoded)
             found.update(check.complaints)
@@ -131,7 +131,7 @@ def test_consistency_leaves_out_a_frame_of_extreme_values(traffic):
         state['odometry']['linear_velocity']['y'] = -1e300
     decoder, check = Decoder(), Checks()
     for frame in frames:
-        check.add(decoder.decode(json.dumps(frame).encode())[0].frame)
+        check.add(decoder.frames(json.dumps(frame).encode())[0])
     assert check.complaints == ()
     assert check.figures().displacement == pytest.approx(1.0, abs=0.01)
 
@@ -139,7 +139,7 @@ def test_consistency_leaves_out_a_frame_of_extreme_values(traffic):
 def test_consistency_restart_has_no_pairs(traffic):
     decoder, check = Decoder(), Checks()
     for text in traffic[:10]:
-        check.add(decoder.decode(text.encode())[0].frame)
+        check.add(decoder.frames(text.encode())[0])
     assert check.n_pairs == 9
     check.restart()
     assert check.n_pairs == 0

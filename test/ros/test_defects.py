@@ -57,7 +57,7 @@ DEFECTS = {
         fail()
     return original(self, *args, **options)
 """),
-    'decode': ('simulators.monodrive.decoder', 'Decoder', 'decode', """
+    'decode': ('simulators.monodrive.frames', 'Decoder', 'frames', """
     if b'"bad_decode"' in args[0]:
         fail()
     return original(self, *args, **options)

@@ -20,7 +20,7 @@ from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS
 
 Number = TypeVar('Number', int, float)
 
-GENERATIONS = ('v0', 'v1', 'v1t', 'v2')
+GENERATIONS = ('v1', 'v2')
 # A period below the resolution of stamps, 1 ns, would make frames without end; this is the rate of
 # the fastest synthetic traffic.
 _MAX_RESAMPLING_HZ = 1000.0

@@ -73,6 +73,8 @@ BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *OTHERS)
 _BATCH_ROWS, _MAX_SHOWN = 50_000, 200
+# The encodings that pyarrow reads with repeated texts decoded once, not once for each row.
+_DICTIONARIES = {'PLAIN', 'PLAIN_DICTIONARY', 'RLE', 'RLE_DICTIONARY', 'BIT_PACKED'}
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 
 
@@ -104,9 +106,8 @@ class TableRecording(FrameFile):
     def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
         from pyarrow import parquet
-        self._file = parquet.ParquetFile(self._handle, page_checksum_verification=True)
-        schema = self._file.schema_arrow
-        metadata = schema.metadata or {}
+        file = parquet.ParquetFile(self._handle)
+        schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
         self.generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
@@ -119,6 +120,14 @@ class TableRecording(FrameFile):
         for name in self._columns:
             self._check_type(name, [schema.field(i).type for i in schema.get_all_field_indices(
                 name)])
+        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+        texts = [column.path for i, column in enumerate(map(file.schema.column,
+                                                            range(len(file.schema))))
+                 if column.physical_type == 'BYTE_ARRAY'
+                 and all(_DICTIONARIES.issuperset(group.column(i).encodings) for group in groups)]
+        self._handle.seek(0)
+        self._file = parquet.ParquetFile(
+            self._handle, read_dictionary=texts, page_checksum_verification=True)
 
     def _check_type(self, name: str, types: list[pa.DataType]) -> None:
         import pyarrow.types as kinds
@@ -126,10 +135,13 @@ class TableRecording(FrameFile):
         if expected == LIST:
             is_fit = (kinds.is_list(kind) or kinds.is_large_list(kind)) \
                 and _is_text(kind.value_type)
+        elif expected == TEXT:
+            is_fit = _is_text(kind)
+        elif expected == 'bool':
+            is_fit = kinds.is_boolean(kind)
         else:
             # pandas makes float64 of integers if one is missing.
-            is_fit = _is_text(kind) if expected == TEXT else kinds.is_boolean(kind) \
-                if expected == 'bool' else kinds.is_integer(kind) or kinds.is_floating(kind)
+            is_fit = kinds.is_integer(kind) or kinds.is_floating(kind)
         # pandas writes a column of None alone without a type.
         if len(types) > 1 or not (is_fit or kinds.is_null(kind)):
             found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]

@@ -24,9 +24,8 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TrajectorySource,
 )
 from state_sensor_ros.simulators import no_frames, one_line, ReadOptions
-from state_sensor_ros.simulators.json_values import is_strict_json, repaired
-from state_sensor_ros.simulators.monodrive.recording import JsonRecording
-from state_sensor_ros.simulators.recordings import READ_DEFAULTS
+from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
@@ -40,21 +39,21 @@ def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
         with_success=not options.no_success))
 
 
-def read_recording(path: str, generation: str,
-                   options: ReadOptions = READ_DEFAULTS) -> list[EmulatedFrame]:
-    recording = JsonRecording(path, generation, options)
+def read_recording(path: str, generation: str, options: ReadOptions) -> list[EmulatedFrame]:
+    """Return the frames of a recording; those of a trajectory are sent as they are."""
+    recording, lost = open_whole(path, options), dict[str, None]()
     try:
-        texts = [frame.text for frame in recording.frames()]
+        frames = [EmulatedFrame(json_text.strict(text)) for text, *_ in texts_of(
+            recording, recording.frames(), lost, generation)]
     finally:
         recording.close()
-    if not texts:
+    if not frames:
         raise no_frames(path)
-    if recording.cut is not None:
-        sys.stderr.write(f'{one_line(f"warning: {recording.cut.warning}")}\n')
-    if recording.lost:
-        sys.stderr.write(one_line(f'warning: {path}: {generation} does not carry: '
-                                  f'{", ".join(recording.lost)}') + '\n')
-    return [EmulatedFrame(text if is_strict_json(text) else repaired(text)) for text in texts]
+    warnings = [recording.cut.warning] if recording.cut is not None else []
+    if lost:
+        warnings.append(f'{path}: {generation} does not carry: {", ".join(lost)}')
+    sys.stderr.write(''.join(f'{one_line(f"warning: {line}")}\n' for line in warnings))
+    return frames
 
 
 def _playback(args: argparse.Namespace) -> FrameSource:

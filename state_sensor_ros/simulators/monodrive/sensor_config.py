@@ -14,32 +14,31 @@ Its keys are in doc/protocol/control.md#sensor-configuration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Annotated, Any
 
-from state_sensor_ros.simulators import (
-    ConfigError,
-    DecodeError,
-    read_limited,
-    restated,
-    Settings,
-)
-from state_sensor_ros.simulators.json_values import (
-    Json,
-    located,
-    parse_payload,
-    shown,
-    to_flag,
-    to_integer,
-    to_list,
-    to_text,
-)
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from state_sensor_ros.simulators import ConfigError, read_limited, restated, Settings
+from state_sensor_ros.simulators.monodrive import forms, json_text
 
 STATE = 'State'
 # An object that has an array of sensors as a member.
 _MAX_DEPTH = 2
 # Longer than any configuration; of a recording that is given by mistake no more is read.
 _MAX_BYTES = 16 * 1024 * 1024
+
+
+class _Sensor(msgspec.Struct):
+    """The keys of a sensor that set parameters."""
+
+    listen_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | UnsetType = UNSET
+    desired_tags: tuple[str, ...] | UnsetType = UNSET
+    undesired_tags: tuple[str, ...] | UnsetType = UNSET
+    include_obb: bool | UnsetType = UNSET
+    debug_drawing: bool | UnsetType = UNSET
 
 
 def state_sensor(settings: Settings) -> dict[str, object]:
@@ -49,13 +48,11 @@ def state_sensor(settings: Settings) -> dict[str, object]:
     It has no ``ros`` block: with one, the simulator would not open the data connection
     (doc/protocol/sensor.md#configuration-keys).
     """
-    zero_vector, zero_rotator = dict.fromkeys('xyz', 0.0), dict.fromkeys(
-        ('pitch', 'yaw', 'roll'), 0.0)
     return {
         'type': STATE,
         'listen_port': settings.port,
-        'location': zero_vector,
-        'rotation': zero_rotator,
+        'location': dict.fromkeys('xyz', 0.0),
+        'rotation': dict.fromkeys(('pitch', 'yaw', 'roll'), 0.0),
         'desired_tags': list(settings.desired_tags),
         'undesired_tags': list(settings.undesired_tags),
         'include_obb': settings.include_obb,
@@ -76,51 +73,34 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
         and ``debug_drawing``, those that the file sets.
     """
     where = str(path)
-    entries = [entry for entry in _sensors(read_json(path), where)
-               if entry.get('type') == STATE]
+    value = read_json(path)
+    if not isinstance(value, list | dict):
+        raise ConfigError(where, json_text.shown(value), 'an array of sensors')
+    entries = [entry for entry in _sensors(value) if entry.get('type') == STATE]
     if not entries:
         raise ConfigError(where, 'no State sensor', 'an entry with "type": "State"')
     if len(entries) > 1:
-        ports = ', '.join(shown(entry.get('listen_port')) for entry in entries)
+        ports = ', '.join(json_text.shown(entry.get('listen_port')) for entry in entries)
         raise ConfigError(where, f'State sensors on ports {ports}', 'one, as a node reads one')
-    return _parameters(entries[0], f'{where}: {STATE}')
-
-
-def _tags(value: Json, where: str) -> tuple[str, ...]:
-    return tuple([to_text(tag, path) for tag, path in located(to_list(value, where), where)])
-
-
-def _port(value: Json, where: str) -> int:
-    return to_integer(value, where, 1, 65535)
-
-
-# Keys of a sensor, with the parameter and the reader of each.
-_KEYS: Mapping[str, tuple[str, Callable[[Json, str], object]]] = {
-    'listen_port': ('port', _port), 'desired_tags': ('desired_tags', _tags),
-    'undesired_tags': ('undesired_tags', _tags), 'include_obb': ('include_obb', to_flag),
-    'debug_drawing': ('debug_drawing', to_flag)}
-
-
-def _parameters(entry: Mapping[str, Json], where: str) -> dict[str, object]:
     try:
-        return {name: read(entry[key], f'{where}.{key}') for key, (name, read) in _KEYS.items()
-                if key in entry}
-    except DecodeError as error:
-        raise ConfigError(error.where, error.found, error.expected) from error
+        sensor = msgspec.convert(entries[0], _Sensor)
+    except msgspec.ValidationError as error:
+        found = forms.error_of(str(error), entries[0], f'{where}: {STATE}')
+        raise ConfigError(found.where, found.found, found.expected) from None
+    found_keys = {key: value for key, value in msgspec.structs.asdict(sensor).items()
+                  if value is not UNSET}
+    return {'port' if key == 'listen_port' else key: value for key, value in found_keys.items()}
 
 
-def read_json(path: str | Path) -> object:
+def read_json(path: str | Path) -> Any:  # noqa: ANN401
     """Read a configuration file of the simulator, of any content."""
     with restated(ConfigError, str(path)):
-        return parse_payload(read_limited(path, _MAX_BYTES, 'a sensor configuration'))
+        return json_text.parse(read_limited(path, _MAX_BYTES, 'a sensor configuration'))
 
 
-def _sensors(value: Json, where: str, depth: int = 0) -> Iterator[Mapping[str, Json]]:
+def _sensors(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
     if isinstance(value, dict) and 'type' in value:
         yield value
-    elif isinstance(value, (list, dict)):
-        if depth < _MAX_DEPTH:
-            for item in value.values() if isinstance(value, dict) else value:
-                yield from _sensors(item, where, depth + 1)
-    elif not depth:
-        raise ConfigError(where, shown(value), 'an array of sensors')
+    elif isinstance(value, list | dict) and depth < _MAX_DEPTH:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _sensors(item, depth + 1)

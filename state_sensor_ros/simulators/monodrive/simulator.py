@@ -23,10 +23,10 @@ from state_sensor_ros.simulators import (
     Simulator,
     SOURCE_PARAMETERS,
 )
-from state_sensor_ros.simulators.monodrive.commands import MonodriveCommands
-from state_sensor_ros.simulators.monodrive.replay_client import open_replay
+from state_sensor_ros.simulators.monodrive.control import MonodriveCommands
+from state_sensor_ros.simulators.monodrive.replay import open_replay
 from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
-from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, open_sensor_port
+from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TRAJECTORY
 
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ class MonodriveSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
-        if settings.control_port:
-            return ConfiguredSource(settings, report, reconnect=reconnect)
-        return open_sensor_port(settings, report, reconnect=reconnect)
+        kind = ConfiguredSource if settings.control_port else SensorPort
+        return kind(settings, report, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands on the control port."""

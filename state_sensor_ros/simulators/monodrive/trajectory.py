@@ -6,12 +6,22 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""
+r"""
 Trajectory files, a JSON array of frames: read and written frame by frame in constant memory.
 
-The format is in doc/protocol/trajectories.md. Frames are not decoded. The reader looks for their
-ends line by line first, from the first frame that does not occupy one line on by its brackets
-(scanner.py).
+The format is in doc/protocol/trajectories.md. The ends of frames are searched line by line first,
+as most files have a frame on each; from the first frame that does not occupy one line on, the
+closing brackets are searched with numpy. Example, ``[{"a": "]\""}, 3]``::
+
+    text        [  {  "  a  "  :     "  ]  \  "  "  }  ,     3  ]
+    escaped     [  {  "  a  "  :     "  ]  _  _  "  }  ,     3  ]     each escape is replaced
+    class      +1 +1  "  .  "  .  .  " -1  .  .  " -1  .  .  . -1     one table look-up per byte
+    n_quotes    0  0  1  .  2  .  .  3  3  .  .  4  4  .  .  .  4     odd: inside a string
+    step       +1 +1  0  .  0  .  .  0  0  .  .  0 -1  .  .  . -1     class outside of strings
+    depth       1  2  2  .  2  .  .  2  2  .  .  2  1  .  .  .  0     sum of the steps
+
+A ``}`` with depth 1 ends a frame. From one piece of the text to the next, the depth and "in
+string" are carried over.
 """
 
 from __future__ import annotations
@@ -19,41 +29,54 @@ from __future__ import annotations
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+import io
+import os
 import re
-from typing import BinaryIO
+import stat
+import sys
+from typing import BinaryIO, Generic, NamedTuple, TYPE_CHECKING, TypeVar
 
-import msgspec
+import numpy as np
 
 from state_sensor_ros.simulators import (
     counted,
     DecodeError,
     EVERY_PART,
     Format,
+    Frame,
+    FrameFile,
+    FrameWriter,
+    LOST,
+    ReadOptions,
     TrajectoryFormatError,
     TruncatedError,
+    Units,
+    WriteOptions,
 )
-from state_sensor_ros.simulators.json_values import (
-    check_encoding,
-    is_strict_json,
-    JsonError,
-    parse_payload,
-    repaired,
+from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
+from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
+from state_sensor_ros.simulators.monodrive.forms import STRING_KEY
+from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed
+from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
+from state_sensor_ros.simulators.recordings import (
+    compression_of,
+    copy_beginning,
+    decompressed,
+    open_positioned,
+    STANDARD_INPUT,
+    WholeFile,
 )
-from state_sensor_ros.simulators.monodrive.scanner import (
-    BracketScanner,
-    frame_end_on_line,
-    INCOMPLETE,
-    NO_LINE,
-)
-from state_sensor_ros.simulators.monodrive.single_actors import STRING_KEY
-from state_sensor_ros.simulators.monodrive.wire import GENERATIONS
 
+if TYPE_CHECKING:
+    from state_sensor_ros.simulators.recordings import DecompressedFile
+
+_HERE = 'state_sensor_ros.simulators.monodrive.trajectory'
 TRAJECTORY = Format(
     name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
     generations=GENERATIONS, writes=frozenset(('generation',)), carries=EVERY_PART,
-    reader='state_sensor_ros.simulators.monodrive.recording:open_trajectory',
-    writer='state_sensor_ros.simulators.monodrive.trajectory_writer:new_trajectory',
-    repair='state_sensor_ros.simulators.monodrive.trajectory_writer:copy_whole_frames')
+    reader=f'{_HERE}:open_trajectory', writer=f'{_HERE}:new_trajectory',
+    repair=f'{_HERE}:copy_whole_frames')
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
 # Large enough to amortize numpy's calls, small enough for the processor's cache.
@@ -61,123 +84,138 @@ _CHUNK_BYTES = 256 * 1024
 # A longer line is that of a whole file rather than of a frame.
 _MAX_LINE_BYTES = 4 * 1024 * 1024
 _MAX_SHOWN = 40
-
-_BLANK = re.compile(rb'[ \t\r\n]*')
+_BLANK, _LEAD = re.compile(rb'[ \t\r\n]*'), re.compile(rb'[ \t\r\n]*(,?)[ \t\r\n]*')
 # No text has these characters.
 _CONTROL = re.compile(rb'[\x00-\x08\x0e-\x1f]')
 _N_LOOKED_AT = 16
 _EXPECTED = ('a JSON array of frames, or an unpacked file with the suffix of its format '
              '(.osi, .mcap)')
-# Bytes of a mark of UTF-32.
-_LONGEST_MARK = 4
-
 # Members of a closed-loop scenario, a file that is sometimes confused with a trajectory.
 _SCENARIO_KEYS = frozenset({'vehicles', 'trigger_boxes', 'tagged_actors'})
+_OPEN, _CLOSE, _QUOTE = 1, -1, 2
+_CLASSES = bytes({**dict.fromkeys(range(256), 0), **dict.fromkeys(b'{[', _OPEN),
+                  **dict.fromkeys(b'}]', _CLOSE % 256), ord('"'): _QUOTE}.values())
+_ESCAPED = re.compile(rb'\\.', re.DOTALL)
 
-ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+Value = TypeVar('Value')
+
+
+class Place(NamedTuple):
+    """A place between two bytes of a file."""
+
+    offset: int = 0  # bytes before it
+    line: int = 1  # line, column: 1-based, columns counted in bytes
+    column: int = 1
+    number: int = 0  # frames before it
+
+    def __str__(self) -> str:
+        return f'line {self.line} column {self.column}'
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class Element(Generic[Value]):
     """One frame of a trajectory as it is in the file."""
 
-    data: bytes  # JSON text
-    index: int  # from 0
-    offset: int  # bytes before it
-    line: int  # line, column: 1-based, of its first byte, columns counted in bytes
-    column: int
-
-    def error(self, name: str, error: DecodeError) -> TrajectoryFormatError:
-        """Return an error with the place in the file, for a frame that cannot be decoded."""
-        line, column = self.line, self.column
-        if isinstance(error, JsonError):
-            column = error.column + (self.column - 1 if error.line == 1 else 0)
-            line += error.line - 1
-            return TrajectoryFormatError(_place(name, line, column), error.found, error.expected)
-        return TrajectoryFormatError(f'{_place(name, line, column)}: frame {self.index}: '
-                                     f'{error.where}', error.found, error.expected)
+    text: bytes
+    value: Value | None  # as parsed, None for text that is not strict JSON
+    begin: Place
+    end: Place
 
 
-def _place(name: str, line: int, column: int) -> str:
-    return f'{name}: line {line} column {column}'
-
-
-def read_payloads(handle: BinaryIO, name: str, *,
-                  is_json: Callable[[bytes], bool] = is_strict_json,
-                  after: Payload | None = None) -> Iterator[Payload]:
+def read_elements(handle: BinaryIO, name: str, parse: Callable[[bytes], Value | None],
+                  mark: Place | None = None) -> Iterator[Element[Value]]:
     """
-    Split a trajectory into its frames, undecoded; ``after`` one of them those behind it.
+    Split a trajectory into its frames; a single frame without array is a trajectory of one.
 
-    A file with a single frame and no array is a trajectory of one. NaN, Infinity and single quotes
-    are accepted, as in payloads.
+    :param parse: returns the value of a text, None if it is not strict JSON.
+    :param mark: end of a frame of an array, to begin there.
+    :raises TruncatedError: after the whole frames, if the end is missing.
+    :raises TrajectoryFormatError: if the text is not JSON, or no trajectory.
     """
-    return _Reader(handle, name, is_json, after).payloads()
+    return _Splitter(handle, name, parse, mark).elements()
 
 
-class _Reader:
+class _Splitter(Generic[Value]):
     """Position in a file, and the bytes that were read but not yielded."""
 
-    def __init__(self, handle: BinaryIO, name: str, is_json: Callable[[bytes], bool],
-                 after: Payload | None = None) -> None:
-        self._handle = handle
-        self._name = name
-        self._is_json = is_json
+    def __init__(self, handle: BinaryIO, name: str,
+                 parse: Callable[[bytes], Value | None], mark: Place | None) -> None:
+        self._handle, self._name, self._parse, self._mark = handle, name, parse, mark
         self._buffer = bytearray()
-        # Place of the first byte in the buffer.
-        self._offset, self._line, self._column = 0, 1, 1
-        self._n_scanned = 0
-        self._index = 0
-        self._end = 0
-        self._after = after
+        # Place of the first byte in the buffer, and offset after the last frame.
+        self._offset, self._line, self._column, self._index = mark or Place()
+        self._end = self._offset
+        # Of the search for brackets: its beginning in the buffer, and what is carried over.
+        self._n_scanned = self._depth = self._outer = 0
+        self._in_string = False
 
-    def payloads(self) -> Iterator[Payload]:
+    def elements(self) -> Iterator[Element[Value]]:
         """Yield the frames; the file may contain one array or one frame, and nothing else."""
-        outer = self._begin() if self._after is None else self._go_on(self._after)
+        outer = self._outer = self._depth = self._begin() if self._mark is None else 1
+        if self._mark is not None:
+            self._handle.seek(self._offset)
         if outer:
             yield from self._on_own_lines()
-        scanner = BracketScanner(outer, depth=outer)
         while True:
-            ends, end_of_array = self._scan(scanner)
-            for end in ends:
-                yield self._element(end, outer)
+            for end, depth in self._closing(outer):
+                if depth < outer:
+                    self._skip_blank()
+                    self._expect(self._offset == end - 1, "'{' or ']'")
+                    self._consume(1)
+                    return self._finish('the end of the file')
+                self._begin_frame()
+                yield self._element(end - self._offset)
                 if not outer:
                     return self._finish('the end of the file (`jq -s . FILE` makes an array of '
                                         'frames that follow each other)')
-            if end_of_array is not None:
-                self._skip_blank()
-                self._expect(self._offset == end_of_array - 1, "'{' or ']'")
-                self._consume(1)
-                return self._finish()
             if len(self._buffer) > MAX_ELEMENT_BYTES:
                 raise self._without_end(is_too_long=True)
             if not self._fill():
                 raise self._without_end(is_too_long=False)
 
-    def _go_on(self, after: Payload) -> int:
-        """Begin at the end of a frame of an array."""
-        n_bytes, n_lines = len(after.data), after.data.count(b'\n')
-        self._offset = self._end = after.offset + n_bytes
-        self._handle.seek(self._offset)
-        self._index, self._line = after.index + 1, after.line + n_lines
-        self._column = n_bytes - after.data.rfind(b'\n') if n_lines else after.column + n_bytes
-        return 1
-
-    def _on_own_lines(self) -> Iterator[Payload]:
+    def _on_own_lines(self) -> Iterator[Element[Value]]:
         """Yield frames up to the first that does not occupy one line."""
-        text = b''
+        while True:
+            lead = _LEAD.match(self._buffer)
+            assert lead is not None
+            begin, end = lead.end(), -1
+            if begin < len(self._buffer):
+                # A frame that does not begin a line is not expected to end one.
+                if bool(lead[1]) != bool(self._index) or b'\n' not in lead[0] \
+                        or not self._buffer.startswith(b'{', begin):
+                    return
+                end = self._buffer.find(b'\n', begin)
+            if end >= 0:
+                text = bytes(memoryview(self._buffer)[begin:end]).rstrip(b', \t\r')
+                # Text that is JSON up to the end of its line is a whole frame.
+                if (value := self._parse(text)) is None:
+                    return
+                self._consume(begin)
+                yield self._element(len(text), text, value)
+            elif len(self._buffer) > _MAX_LINE_BYTES or not self._fill():
+                return
 
-        def is_json(frame: bytes) -> bool:
-            nonlocal text
-            text = frame
-            return self._is_json(frame)
-
-        while (end := frame_end_on_line(self._buffer, is_first=not self._index,
-                                        is_json=is_json)) != NO_LINE:
-            if end != INCOMPLETE:
-                yield self._element(self._offset + end, 1, text)
-            elif len(self._buffer) > min(_MAX_LINE_BYTES, MAX_ELEMENT_BYTES) or not self._fill():
-                break
-        self._n_scanned = 0
+    def _closing(self, outer: int) -> list[tuple[int, int]]:
+        """Return the offsets after the brackets that close frames or the array, and the depths."""
+        text, begin = bytes(memoryview(self._buffer)[self._n_scanned:]), \
+            self._offset + self._n_scanned
+        if b'\\' in text:
+            # A backslash at the end is scanned with the next piece.
+            text = _ESCAPED.sub(b'__', text).removesuffix(b'\\')
+        self._n_scanned += len(text)
+        classes = np.frombuffer(text.translate(_CLASSES), np.int8)
+        # The search in booleans takes half the time of that in int8.
+        at = np.flatnonzero(classes != 0)
+        kinds = classes[at]
+        is_quote = kinds == _QUOTE
+        # Only the parity is used, so the sum may wrap.
+        n_quotes = np.cumsum(is_quote, dtype=np.uint8) + np.uint8(self._in_string)
+        steps = np.where((n_quotes & 1).astype(np.bool_) | is_quote, np.int8(0), kinds)
+        depths = np.cumsum(steps, dtype=np.int32) + self._depth
+        if len(at):
+            self._in_string, self._depth = bool(n_quotes[-1] & 1), int(depths[-1])
+        found = np.flatnonzero((steps == _CLOSE) & (depths <= outer))
+        return list(zip((at[found] + (begin + 1)).tolist(), depths[found].tolist(), strict=True))
 
     def _fill(self) -> bool:
         """Read the next bytes of the file; return False at its end."""
@@ -187,14 +225,12 @@ class _Reader:
 
     def _consume(self, n_bytes: int, taken: bytes = b'') -> bytes:
         """Remove bytes, ``taken`` if they were copied, return them, update the position."""
-        # Without the copy that a slice of the buffer would be.
         taken = taken or bytes(memoryview(self._buffer)[:n_bytes])
         del self._buffer[:n_bytes]
         self._offset += n_bytes
-        self._n_scanned -= n_bytes
-        # A search takes a tenth of the time of a count: a frame that occupies one line has none.
-        if b'\n' in taken:
-            self._line += taken.count(b'\n')
+        self._n_scanned = max(self._n_scanned - n_bytes, 0)
+        if n_lines := taken.count(b'\n'):
+            self._line += n_lines
             self._column = n_bytes - taken.rfind(b'\n')
         else:
             self._column += n_bytes
@@ -205,18 +241,27 @@ class _Reader:
         if blank is not None and blank.end():
             self._consume(blank.end())
 
+    @property
+    def _here(self) -> Place:
+        return Place(self._offset, self._line, self._column, self._index)
+
+    @property
+    def _place(self) -> str:
+        return f'{self._name}: {self._here}'
+
     def _expect(self, is_so: bool, expected: str) -> None:
         """Raise an error at the first byte in the buffer unless ``is_so``."""
         if not is_so:
-            raise TrajectoryFormatError(_place(self._name, self._line, self._column),
-                                        _shown(self._buffer), expected)
+            start = bytes(self._buffer[:_MAX_SHOWN]).decode('utf-8', 'replace')
+            raise TrajectoryFormatError(
+                self._place, repr(start) if start else 'the end of the file', expected)
 
     def _begin(self) -> int:
         """Skip the beginning; return the depth around the frames, 1 in an array and 0 without."""
-        while len(self._buffer) < _LONGEST_MARK and self._fill():
+        while len(self._buffer) < _N_LOOKED_AT and self._fill():
             pass
         try:
-            check_encoding(self._buffer, self._name)
+            json_text.check_encoding(self._buffer, self._name)
         except DecodeError as error:
             raise TrajectoryFormatError(error.where, error.found, error.expected) from None
         if self._buffer.startswith(BOM_UTF8):
@@ -232,78 +277,8 @@ class _Reader:
             raise TrajectoryFormatError(self._name, 'binary data', _EXPECTED)
         self._expect(self._buffer.startswith((b'[', b'{')), _EXPECTED)
         is_array = self._buffer.startswith(b'[')
-        if is_array:
-            self._consume(1)
-        self._n_scanned = 0
+        self._consume(int(is_array))
         return int(is_array)
-
-    def _scan(self, scanner: BracketScanner) -> tuple[list[int], int | None]:
-        """Find the ends of frames in the bytes read since the last call."""
-        # Returns offsets after the frames that end here; offset after the array if it ends here.
-        begin = self._offset + self._n_scanned
-        ends, depths, n_scanned = scanner.scan(bytes(self._buffer[self._n_scanned:]))
-        self._n_scanned += n_scanned
-        ends = [begin + end for end in ends]
-        # Brackets after that of the array are ignored here.
-        i_last = next((i for i, depth in enumerate(depths) if depth < scanner.outer), len(ends))
-        return ends[:i_last], (ends[i_last] if i_last < len(ends) else None)
-
-    def _element(self, end: int, outer: int, text: bytes = b'') -> Payload:
-        """Remove the frame that ends before offset ``end``: ``text`` if it was checked."""
-        self._begin_frame()
-        offset, line, column = self._offset, self._line, self._column
-        payload = Payload(self._consume(end - offset, text), self._index, offset, line, column)
-        if not text:
-            self._check(payload)
-        if not outer:
-            self._check_no_scenario(payload)
-        self._index += 1
-        self._end = end
-        return payload
-
-    def _check(self, payload: Payload) -> None:
-        if self._is_json(payload.data):
-            return
-        try:
-            # Not strict JSON: the decoder may accept it.
-            parse_payload(payload.data)
-        except DecodeError as error:
-            raise payload.error(self._name, error) from None
-
-    def _check_no_scenario(self, payload: Payload) -> None:
-        value = parse_payload(payload.data)
-        members = value.keys() if isinstance(value, dict) else set()
-        found = _SCENARIO_KEYS & members
-        if found and not members & {'frame', STRING_KEY}:
-            raise TrajectoryFormatError(
-                _place(self._name, payload.line, payload.column),
-                f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
-
-    def _finish(self, expected: str = 'the end of the file') -> None:
-        self._skip_blank()
-        while not self._buffer and self._fill():
-            self._skip_blank()
-        self._expect(not self._buffer, expected)
-
-    def _without_end(self, *, is_too_long: bool) -> TrajectoryFormatError:
-        """Return the error for a frame or an array without end, or for an earlier fault in it."""
-        self._begin_frame()
-        payload = Payload(bytes(self._buffer), self._index, self._offset, self._line, self._column)
-        error = _fault_before_end(payload.data)
-        if error is not None:
-            return payload.error(self._name, error)
-        begun_at, lost = f'frame {self._index}', 'nothing but the end of the array'
-        if payload.data:
-            begun_at += f', begun at line {payload.line} column {payload.column}'
-            lost = f'{counted(len(payload.data), "byte")} of {begun_at}'
-        self._consume(len(self._buffer))
-        place = _place(self._name, self._line, self._column)
-        if is_too_long:
-            return TrajectoryFormatError(
-                place, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
-        return TruncatedError(
-            place, f'the end of the file in {begun_at}', "']' at the end of the array",
-            n_frames=self._index, end=self._end, lost=lost)
 
     def _begin_frame(self) -> None:
         """Skip what stands before a frame, as far as it was read."""
@@ -314,64 +289,247 @@ class _Reader:
             self._skip_blank()
         self._expect(not self._buffer or self._buffer.startswith(b'{'), "'{', a frame")
 
+    def _element(self, n_bytes: int, text: bytes = b'',
+                 value: Value | None = None) -> Element[Value]:
+        """Remove the frame at the beginning of the buffer: ``text`` if it was parsed."""
+        begin = self._here
+        text = self._consume(n_bytes, text)
+        if value is None and (value := self._parse(text)) is None:
+            try:
+                json_text.parse(text)
+            except DecodeError as error:
+                raise self._error(error, begin) from None
+        if not self._outer:
+            self._check_no_scenario(text, begin)
+        self._index += 1
+        self._end = self._offset
+        return Element(text, value, begin, self._here)
+
+    def _check_no_scenario(self, text: bytes, begin: Place) -> None:
+        members = set(json_text.parse(text))
+        found = _SCENARIO_KEYS & members
+        if found and not members & {'frame', STRING_KEY}:
+            raise TrajectoryFormatError(
+                f'{self._name}: {begin}',
+                f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
+
+    def _error(self, error: DecodeError, begin: Place) -> TrajectoryFormatError:
+        """Return a fault of a frame with the place in the file."""
+        where = f'{begin}: frame {self._index}: {error.where}'
+        if isinstance(error, json_text.JsonError):
+            column = error.column + (begin.column - 1 if error.line == 1 else 0)
+            where = f'line {begin.line + error.line - 1} column {column}'
+        return TrajectoryFormatError(f'{self._name}: {where}', error.found, error.expected)
+
+    def _finish(self, expected: str) -> None:
+        self._skip_blank()
+        while not self._buffer and self._fill():
+            self._skip_blank()
+        self._expect(not self._buffer, expected)
+
+    def _without_end(self, *, is_too_long: bool) -> TrajectoryFormatError:
+        """Return the error for a frame or an array without end, or for an earlier fault in it."""
+        self._begin_frame()
+        text, begun = bytes(self._buffer), self._here
+        error = _fault_before_end(text)
+        if error is not None:
+            return self._error(error, begun)
+        begun_at, lost = f'frame {self._index}', 'nothing but the end of the array'
+        if text:
+            begun_at += f', begun at {begun}'
+            lost = f'{counted(len(text), "byte")} of {begun_at}'
+        self._consume(len(text))
+        if is_too_long:
+            return TrajectoryFormatError(
+                self._place, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
+        return TruncatedError(
+            self._place, f'the end of the file in {begun_at}', "']' at the end of the array",
+            n_frames=self._index, end=self._end, lost=lost)
+
 
 def _fault_before_end(text: bytes) -> DecodeError | None:
     """Return the first fault in the beginning of a frame, apart from the missing end."""
     try:
         # Without an incomplete character at the end.
-        parse_payload(getincrementaldecoder('utf-8')().decode(text).encode())
+        json_text.parse(getincrementaldecoder('utf-8')().decode(text).encode())
     except UnicodeDecodeError as error:
         return DecodeError(f'byte {error.start}', f'0x{text[error.start]:02x}', 'UTF-8')
-    except JsonError as error:
+    except json_text.JsonError as error:
         return None if error.is_at_end else error
     except DecodeError as error:
         return error
     return None
 
 
-def _shown(text: bytearray) -> str:
-    start = bytes(text[:_MAX_SHOWN]).decode('utf-8', 'replace')
-    return repr(start) if text else 'the end of the file'
+class TrajectoryRecording(FrameFile):
+    """
+    A trajectory file, or standard input for ``-``; ``payload`` is the text of the last frame.
 
+    :param path: opened here, so that what is missing is missed at once.
+    """
 
-class TrajectoryWriter:
-    """Write frames as the elements of one JSON array, unchanged."""
+    unit = 'B'
+    payload = b''
+    n_bytes = 0  # of the frames so far
 
-    def __init__(self, handle: BinaryIO) -> None:
-        self._handle = handle
-        self._is_closed = False
-        self.n_frames = 0
+    def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
+        self._units = units
+        super().__init__(path, 'trajectory', 'monodrive')
+        self._file: BinaryIO = sys.stdin.buffer
+        self._mark: Place | None = None
+        if path != STANDARD_INPUT:
+            self._file = open_positioned(path)
+            status = os.fstat(self._file.fileno())
+            # A pipe has no size and no beginning to go back to.
+            self.total = status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def write(self, payload: bytes) -> None:
-        """
-        Write a payload; of an array of frames, each of them.
+    def mark(self) -> Place | None:
+        """Return the end of the last frame, None unless the file can be read from there on."""
+        return self._mark
 
-        A payload that is not strict JSON (NaN, single quotes, BOM) is rewritten as strict JSON.
+    def read(self, mark: Place | None) -> Iterator[Frame]:
+        """Yield the frames of the elements of the array."""
+        decoder, self.n_bytes = Decoder(self._units, self.faults), 0
 
-        :param payload: UTF-8.
-        """
-        text = (payload if is_strict_json(payload) else repaired(payload)).strip()
-        frames = [bytes(frame) for frame in ELEMENTS.decode(text)] if text.startswith(b'[') \
-            else [text]
-        for frame in frames:
-            self._handle.write((b',\n' if self.n_frames else b'[\n') + frame)
-            self.n_frames += 1
+        def parse(text: bytes) -> Parsed | None:
+            decoder.details = self.details
+            return decoder.parse(text)
+
+        for element in self._elements(parse, mark):
+            self.faults.place = str(element.begin)
+            self.payload, self.n_bytes = element.text, self.n_bytes + len(element.text)
+            try:
+                yield from decoder.frames(element.text, parsed=element.value)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+
+    def _elements(self, parse: Callable[[bytes], Value | None],
+                  mark: Place | None) -> Iterator[Element[Value]]:
+        if self.total is not None:
+            self._file.seek(0)
+        content, compressed = self._content()
+        n_frames = 0
+        try:
+            for element in read_elements(content, self.name, parse, mark):
+                n_frames += 1
+                self.position = element.end.offset if compressed is None else compressed.n_read
+                if compressed is None and self.total is not None:
+                    self._mark = element.end
+                yield element
+        except TruncatedError as error:
+            if compressed is not None:
+                compressed.check_undamaged(error.where)
+            raise
+        if compressed is not None and compressed.fault:
+            # After the end of the array.
+            compressed.check_undamaged(self.name)
+            raise TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames, end=0,
+                                 lost='nothing but the end of the compressed data')
+
+    def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
+        if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
+            return decompressed(self._file)
+        return self._file, None
 
     def close(self) -> None:
-        """Write the end of the array; a second call has no effect."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._handle.write(b'\n]\n' if self.n_frames else b'[]\n')
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
 
 
-def complete_trajectory(handle: BinaryIO) -> int:
-    """Complete a trajectory whose writer was killed: keep the whole frames, end the array."""
-    n_frames = 0
+def open_trajectory(path: str, options: ReadOptions) -> TrajectoryRecording:
+    return TrajectoryRecording(path, options.units)
+
+
+class TrajectoryOutput(WholeFile, FrameWriter):
+    """
+    Frames as the elements of a JSON array.
+
+    :param path: path of the file, ``-`` for standard output.
+    :param generation: v2 or v1; empty for that of each frame, as far as it is written.
+    """
+
+    is_timed = False
+
+    def __init__(self, path: str, *, force: bool, generation: str = '',
+                 units: Units = DEFAULT_UNITS) -> None:
+        super().__init__(path, force=force)
+        self.n_frames = 0
+        # What a generation cannot hold, in the order of its discovery.
+        self._lost: dict[str, dict[str, None]] = {}
+        self._generation, self._units = generation, units
+        self._is_complete = False
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a line about what a generation does not carry."""
+        return [f'{generation} does not carry: {", ".join(lost)}'
+                for generation, lost in self._lost.items() if lost]
+
+    def write(self, frame: Frame) -> None:
+        """Append a frame; ``frame``: in SI units and REP-103 axes."""
+        generation = self._generation or written_as(frame.generation)
+        if generation != frame.generation:
+            self._lost.setdefault(generation, {}).update(
+                dict.fromkeys(losses(frame, generation)))
+        self.handle.write((b',\n' if self.n_frames else b'[\n')
+                          + encode(frame, generation, self._units))
+        self.n_frames += 1
+
+    def complete(self) -> None:
+        """Finish the array, and wait until everything has reached the disk."""
+        if self.n_frames and not self._is_complete:
+            self._is_complete = True
+            self.handle.write(b'\n]\n')
+        super().complete()
+
+
+def new_trajectory(path: str, options: WriteOptions) -> TrajectoryOutput:
+    """Begin a trajectory; without the option ``generation``, frames keep theirs."""
+    return TrajectoryOutput(path, force=options.force, units=options.units,
+                            generation=options.values.get('generation') or '')
+
+
+def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+    """
+    Copy a trajectory up to its last whole frame, and end the array there.
+
+    Frames after a damaged place are copied as well if each frame occupies one line.
+
+    :returns: the number of frames copied; a description of the loss, ``''`` for none.
+    """
+    n_frames = end = 0
+    have_lines = True
     try:
-        for _ in read_payloads(handle, 'trajectory'):
+        for element in read_elements(source, name, _strict_or_none):
             n_frames += 1
-    except TruncatedError as error:
-        handle.seek(error.end)
-        handle.truncate()
-        handle.write(b'\n]\n' if n_frames else b'[]\n')
-    return n_frames
+            end = element.end.offset
+            have_lines = have_lines and b'\n' not in element.text
+    except TrajectoryFormatError as caught:
+        error = caught
+    else:
+        copy_beginning(source, target, source.seek(0, 2))
+        return n_frames, ''
+    source.seek(0)
+    if not n_frames or not source.read(_CHUNK_BYTES).lstrip(BOM_UTF8 + b' \t\r\n').startswith(
+            b'['):
+        raise error
+    copy_beginning(source, target, end)
+    if isinstance(error, TruncatedError):
+        lost = error.lost
+    else:
+        n_lost = source.seek(0, 2) - end
+        source.seek(end)
+        while have_lines and (line := source.readline(MAX_ELEMENT_BYTES)):
+            text = line.strip(b', \t\r\n')
+            if text.startswith(b'{') and json_text.is_strict(text):
+                target.write(b',\n' + text)
+                n_frames += 1
+                n_lost -= len(text)
+        place = error.where.removeprefix(f'{name}: ')
+        lost = f'{counted(n_lost, "byte")} at {place} or after it, which has {error.found}'
+    target.write(b'\n]\n')
+    return n_frames, lost
+
+
+def _strict_or_none(text: bytes) -> bool | None:
+    return json_text.is_strict(text) or None

@@ -28,9 +28,8 @@ its wheel turns (> 0.1 rad/s). Its rows, with poses p and speeds s::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-import struct
 
 import numpy as np
 import numpy.typing as npt
@@ -44,94 +43,69 @@ from state_sensor_ros.simulators.frame_arrays import (
     Rows,
     to_rep103_wheels,
 )
-from state_sensor_ros.simulators.json_values import as_rows, NAN, Number, packed_with_nulls
-from state_sensor_ros.simulators.monodrive.wire import FlatActor, Vehicle, Wheel, WHEEL_MAX
+from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, rows_of, Vehicle
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.
 _IDENTITY_WITHIN = 1e-6
 _TURNING_ABOVE = 0.1
-
 # Source ids of the wheels of a shifted sample; entry 0 belongs to no wheel.
 _SHIFTED_SOURCE_IDS = (1, 2, 3, NO_SOURCE_ID)
-
 _NO_POSE = (NAN,) * 7
 _IDENTITY = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
 _POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 7
-_ROW = struct.Struct('8d')
 
 WheelNumbers = npt.NDArray[np.uint8]
 
 
-def read_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
-    """Collect the wheels of v2: wheels in SI, REP-103 axes."""
+def nested_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
+    """Collect the wheels of v2, SI, REP-103 axes; ``i_first``: row of the first vehicle."""
     wheels = [wheel for vehicle in vehicles for wheel in vehicle.wheels]
-    try:
-        rows = _rows_of(wheels, _ROW.pack_into)
-    except struct.error:
-        # There is a null.
-        rows = _rows_of(wheels, packed_with_nulls(_ROW))
-    return _placed(*_entries(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]),
-                             tuple([wheel.id for wheel in wheels])), rows)
-
-
-def _rows_of(wheels: list[Wheel], pack_into: Callable[..., None]) -> Floats:
-    """Return (W, 8) float64, source units: position xyz, orientation xyzw, speed."""
-    buffer, offset = bytearray(len(wheels) * _ROW.size), 0
+    numbers: list[Number] = []
     for wheel in wheels:
-        pose = wheel.pose
-        p, q = pose.position, pose.orientation
-        pack_into(buffer, offset, p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
-        offset += _ROW.size
-    return np.ndarray((len(wheels), 8), np.float64, buffer)
+        p, q = wheel.pose.position, wheel.pose.orientation
+        numbers += (p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
+    return _placed(*_entries(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]),
+                             tuple([wheel.id for wheel in wheels])), rows_of(numbers, 8))
 
 
-# Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
+# Most frames of a stream have the same entries: the arrays are shared.
 @lru_cache(maxsize=8)
 def _entries(i_first: int, counts: tuple[int, ...],
              ids: tuple[int, ...]) -> tuple[Rows, WheelNumbers, Ints, Rows]:
-    """Return what all frames have in common whose vehicles have the same entries."""
-    # Returns the first four arguments of :func:`_placed`, read-only.
-    actor = np.repeat(np.arange(i_first, i_first + len(counts)), counts)
-    entry_ids = np.array(ids, np.int64)
-    if len(np.unique(actor * (WHEEL_MAX + 1) + entry_ids)) < len(actor):
+    """Return the first four arguments of :func:`_placed`, read-only."""
+    actor, source_id = np.repeat(np.arange(i_first, i_first + len(counts)), counts), np.array(
+        ids, np.int64)
+    if len(set(zip(actor.tolist(), ids, strict=True))) < len(ids):
         raise DecodeError('wheels', 'an id twice', 'each id once per vehicle')
-    shared = (actor, _front_wheels_alone(actor, entry_ids).astype(np.uint8),
-              entry_ids.astype(np.int32), _groups(actor, entry_ids, 4))
+    # Entries 1 and 2 alone are the front wheels, else ids are wheels.
+    wheel = source_id.copy()
+    pairs = _groups(actor, source_id, 2)
+    wheel[pairs[(source_id[pairs] == (1, 2)).all(1)]] -= 1
+    shared = (actor, wheel.astype(np.uint8), source_id.astype(np.int32),
+              _groups(actor, source_id, 4))
     for column in shared:
         column.setflags(write=False)
     return shared
 
 
-def read_flat_wheels(actors: Iterable[FlatActor]) -> Wheels:
-    """Collect the wheels of v0 and v1, whose speeds are a list apart from the entries."""
-    # Returns wheels in SI, REP-103 axes.
-    rows: list[int] = []
-    wheel_ids: list[int] = []
-    source_ids: list[int] = []
+def flat_wheels(actors: Iterable[Flat]) -> Wheels:
+    """Collect the wheels of v1, whose speeds are a list apart from the entries."""
+    rows: list[tuple[int, int, int]] = []
     numbers: list[Number] = []
     for i_actor, actor in enumerate(actors):
-        if not actor.wheels and not actor.wheel_speed:
-            continue
+        speeds = actor.wheel_speed
         entries = {entry.id: (NAN, NAN, NAN, *entry.orientation) for entry in actor.wheels}
         if len(entries) < len(actor.wheels):
             raise DecodeError('wheels', 'an id twice', 'each id once per actor')
-        for wheel, source_id in _source_ids(entries.keys(), len(actor.wheel_speed)).items():
-            rows.append(i_actor)
-            wheel_ids.append(wheel)
-            source_ids.append(source_id)
+        first = 1 if set(entries) == {1, 2} else 0
+        for wheel in sorted({each - first for each in entries} | set(range(len(speeds)))):
+            source_id = wheel + first if wheel + first in entries else NO_SOURCE_ID
+            rows.append((i_actor, wheel, source_id))
             numbers += entries.get(source_id, _NO_POSE)
-            numbers.append(actor.wheel_speed[wheel] if wheel < len(actor.wheel_speed) else NAN)
-    actor_rows, wheels = np.array(rows, np.int64), np.array(wheel_ids, np.int64)
-    return _placed(actor_rows, wheels.astype(np.uint8), np.array(source_ids, np.int32),
-                   _groups(actor_rows, wheels, 4), as_rows(numbers, 8))
-
-
-def _source_ids(ids: Iterable[int], n_speeds: int) -> dict[int, int]:
-    """Map each wheel of a v1 actor, ascending, to the id of its entry."""
-    first = 1 if set(ids) == {1, 2} else 0
-    by_wheel = {wheel_id - first: wheel_id for wheel_id in ids}
-    return {wheel: by_wheel.get(wheel, NO_SOURCE_ID)
-            for wheel in sorted(by_wheel.keys() | set(range(n_speeds)))}
+            numbers.append(speeds[wheel] if wheel < len(speeds) else NAN)
+    actor_rows, wheels, ids = np.array(rows, np.int64).reshape(-1, 3).T.copy()
+    return _placed(actor_rows, wheels.astype(np.uint8), ids.astype(np.int32),
+                   _groups(actor_rows, wheels, 4), rows_of(numbers, 8))
 
 
 def _placed(actor: Rows, wheel: WheelNumbers, source_id: Ints, fours: Rows,
@@ -170,14 +144,6 @@ def _groups(actor: Rows, wheel: Rows, size: int) -> Rows:
     return np.take_along_axis(groups, np.argsort(wheel[groups], axis=1), axis=1)
 
 
-def _front_wheels_alone(actor: Rows, ids: Rows) -> Rows:
-    """Return wheels for ids: entries 1 and 2 alone are the front wheels, else ids are wheels."""
-    pairs = _groups(actor, ids, 2)
-    wheel = ids.copy()
-    wheel[pairs[(ids[pairs] == (1, 2)).all(1)]] -= 1
-    return wheel
-
-
 def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     """Return the vehicles of ``fours`` that are shifted samples."""
     # Most frames have none: that is seen from the first entries' x, which is neither 0 nor NaN.
@@ -198,26 +164,20 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     return shifted
 
 
-def entry_ids(wheels: Wheels, *, from_flat: bool | None, to_flat: bool) -> Ints:
-    """Return the ids of the entries to write."""
+def wheel_entries(wheels: Wheels, *, from_flat: bool | None,
+                  to_flat: bool) -> tuple[Ints, Floats]:
+    """Return the entries that reading would turn into ``wheels``."""
     # from_flat: whether the frame was read from v0 or v1; None for one of another simulator, whose
     # ids have another meaning.
-    # Returns (W,) int32; -1 for wheels without an entry.
-    if from_flat == to_flat:
-        return wheels.source_id
+    # Returns ids (W,), -1 for wheels without an entry; (W, 8) source, position cm, orientation
+    # xyzw, speed rad/s, all NaN when absent.
     wheel = wheels.wheel.astype(np.int32)
     # Recordings of v1 have entries for the front wheels only, and begin with 1.
-    return np.where(wheel <= FRONT_RIGHT, wheel + 1, NO_SOURCE_ID) if to_flat else wheel
-
-
-def wheel_entries(wheels: Wheels, ids: Ints) -> tuple[Ints, Floats]:
-    """Return the entries that reading would turn into ``wheels``."""
-    # ids: (W,) int32, of the entries to write, -1 for wheels without one.
-    # Returns ids (W,), of shifted samples 0 to 3; (W, 8) source, position cm, orientation xyzw,
-    # speed rad/s, all NaN when absent.
+    ids = wheels.source_id.copy() if from_flat == to_flat else np.where(
+        wheel <= FRONT_RIGHT, wheel + 1, NO_SOURCE_ID) if to_flat else wheel
     source = from_rep103_wheels(np.hstack((
         wheels.position_xyz, wheels.orientation_xyzw, wheels.speed[:, None])))
-    ids, stored = ids.copy(), source.copy()
+    stored = source.copy()
     for part, known in ((_POSITION, wheels.position_known),
                         (_ORIENTATION, wheels.orientation_known)):
         # Unknown without a null among the numbers: the pose was absent.

@@ -6,382 +6,256 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-# flake8: noqa: A003
 """
-The usual JSON of the generations v0, v1, v1t and v2 as msgspec types: keys and types.
+The bytes of the sensor port and of the control port, without sockets and in bounded memory.
 
-Described in doc/protocol/frames.md. :class:`TypedReader` decodes with the types for a set of
-needs, and notes each member that no type has, which is skipped from then on.
+Two headers of packets, big-endian (doc/protocol/sensor.md#header); the length includes them::
+
+     0              4              8              12             16
+     +--------------+--------------+--------------+--------------+----------
+     | length       | time         | game_time    | sample_count | payload   new, 16 bytes
+     +--------------+--------------+--------------+--------------+----------
+     | uint32       | uint32 s     | float32 s    | uint32       | JSON
+     +--------------+--------------+--------------+--------------+----------
+     | length       | time         | game_time    | payload …                old, 12 bytes
+     +--------------+--------------+--------------+-------------------------
+
+The first packet with a payload decides: byte 12 is ``{`` or ``[`` with the old header. As the
+first byte of a sample count they would mean more than 1.5e9 samples.
+
+Requests and replies of the control port (doc/protocol/control.md)::
+
+     0              4              8
+     +--------------+--------------+----------------------------------------------
+     | magic uint32 | length uint32| {"type": …, "reference": …, "message": …} …
+     +--------------+--------------+----------------------------------------------
+     6d 6f 6e 6f    00 00 00 2e    46 bytes in all, 38 of JSON
+
+Some simulators do not count the header in the length of a reply: the JSON then ends 8 bytes later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from functools import lru_cache
+from collections.abc import Generator
+from dataclasses import dataclass
 import re
-from types import GenericAlias, UnionType
-from typing import Annotated, Any, get_args, get_origin, TypeAlias, Union
+import struct
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Meta, Raw, Struct
-from msgspec.json import Decoder as JsonDecoder
 
-from state_sensor_ros.payloads import Needs
-from state_sensor_ros.simulators.json_values import (
-    NAN,
-    NO_QUADRUPLE,
-    NO_TRIPLE,
-    Number,
-    Quadruple,
-    shortened,
-    Tags,
-    Triple,
+from state_sensor_ros.simulators import (
+    bad_length,
+    counted,
+    DecodeError,
+    FramingError,
+    RefusalError,
+    TransportError,
 )
+from state_sensor_ros.simulators.monodrive.json_text import NOT_TYPED
 
-GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
-V2, V1, V1T, V0 = GENERATIONS
+_OLD_HEADER, _WORD = struct.Struct('>IIf'), struct.Struct('>I')
+OLD_HEADER_BYTES = _OLD_HEADER.size
+NEW_HEADER_BYTES = OLD_HEADER_BYTES + _WORD.size
 
-INT32_MIN, INT32_MAX = -2 ** 31, 2 ** 31 - 1
-UINT32_MAX = 2 ** 32 - 1
-INT64_MIN, INT64_MAX = -2 ** 63, 2 ** 63 - 1
-WHEEL_MAX = 255
+_HEADER = struct.Struct('>II')
+# 'mono'; simulators before release 1.11 reply with the bytes reversed.
+REQUEST_MAGIC, OLD_REPLY_MAGIC = 0x6D6F6E6F, 0x6F6E6F6D
+MAX_REFERENCE = 2 ** 63 - 1
+# Known replies take less than a kilobyte.
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+# Texts of failures, for replies without `success`.
+_FAILURE = re.compile(r'\b(fail(s|ed|ure)?|errors?|invalid|unable|can ?not|could not|'
+                      r'no (\w+ )*(ego|actors?|vehicles?|trajectory)|not (found|registered))\b',
+                      re.IGNORECASE)
 
-Int32 = Annotated[int, Meta(ge=INT32_MIN, le=INT32_MAX)]
-Int64 = Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
-Uint32 = Annotated[int, Meta(ge=0, le=UINT32_MAX)]
-WheelId = Annotated[int, Meta(ge=0, le=WHEEL_MAX)]
 
-# ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet or frame.
-Head: TypeAlias = tuple[float, int, int]
-# The same as members of a payload, None for those missing.
-PayloadHead: TypeAlias = tuple[Number, int | None, int | None]
+class Packet(NamedTuple):
+    """One payload and what stands in its header."""
 
+    payload: bytearray
+    game_time: float  # s
+    time: int  # s since 1970
+    sample_count: int  # 0 in an old header
 
-class Vector(Struct, gc=False, frozen=True):
-    """A vector of v2."""
 
-    x: Number
-    y: Number
-    z: Number
-
-
-class Quaternion(Struct, gc=False, frozen=True):
-    """A quaternion of v2."""
-
-    w: Number
-    x: Number
-    y: Number
-    z: Number
-
-
-NO_VECTOR = Vector(NAN, NAN, NAN)
-NO_QUATERNION = Quaternion(NAN, NAN, NAN, NAN)
-ONES = Vector(1.0, 1.0, 1.0)
-
-
-class Pose(Struct, gc=False, frozen=True):
-    """Pose of an actor of v2, cm, world."""
-
-    orientation: Quaternion
-    position: Vector
-
-
-class WheelPose(Struct, gc=False, frozen=True):
-    """Pose of a wheel of v2, cm, in the frame of its vehicle."""
-
-    orientation: Quaternion = NO_QUATERNION
-    position: Vector = NO_VECTOR
-
-
-class Odometry(Struct, gc=False, frozen=True):
-    """Motion of an actor of v2, world, cm/s and rad/s."""
-
-    pose: Pose
-    linear_velocity: Vector = NO_VECTOR
-    angular_velocity: Vector = NO_VECTOR
-
-
-class Box(Struct, gc=False, frozen=True):
-    """An oriented bounding box of v2, cm, world."""
-
-    center: Vector
-    # Raw when a whole payload is decoded, as are tags: see ActorTable in assemble.py.
-    extents: Vector | Raw
-    orientation: Quaternion
-    name: str = ''
-    scale: Vector | Raw = ONES
-
-
-class State(Struct, gc=False, frozen=True):
-    """An object of v2 or the ``state`` of a vehicle."""
-
-    name: str
-    odometry: Odometry
-    tags: Tags | Raw = ()
-    oriented_bounding_box: tuple[Box, ...] = ()
-    color: str = ''
-    replay_class: str = ''
-
-
-class Wheel(Struct, gc=False, frozen=True):
-    """A wheel of v2, rad/s."""
-
-    id: WheelId
-    pose: WheelPose = WheelPose()
-    speed: Number = None
-
-
-class ControlState(Struct, gc=False, frozen=True):
-    """Lane state of a vehicle of v2."""
-
-    lane_change_left: bool
-    lane_change_right: bool
-    lane_id: Int32
-    road_id: Int32
-    section_id: Int32
-    s: Number = None
-
-
-class UnreadControlState(Struct, gc=False, frozen=True):
-    """A lane state whose members are not needed."""
-
-
-class Vehicle(Struct, gc=False, frozen=True):
-    """A vehicle of v2."""
-
-    state: State
-    wheels: tuple[Wheel, ...] = ()
-    control_state: ControlState | UnreadControlState | None = None
-
-
-class Actors(Struct, gc=False, frozen=True):
-    """The ``frame`` of v2."""
-
-    # A frame with neither of them is no v2 frame.
-    objects: tuple[State, ...] | None = None
-    vehicles: tuple[Vehicle, ...] | None = None
-
-
-class FrameV2(Struct, gc=False, frozen=True):
-    """A payload of v2."""
-
-    frame: Actors
-    game_time: Number = None
-    time: Int64 | None = None
-    sample_count: Uint32 | None = None
-
-
-class FlatBox(Struct, gc=False, frozen=True):
-    """An oriented bounding box of v1."""
-
-    center: Triple
-    extents: Triple
-    orientation: Quadruple
-    name: str = ''
-    scale: Triple = (1.0, 1.0, 1.0)
-
-
-class FlatWheel(Struct, gc=False, frozen=True):
-    """A wheel entry of v1."""
-
-    id: WheelId
-    orientation: Quadruple = NO_QUADRUPLE
-
-
-class NamelessActor(Struct, gc=False, frozen=True):
-    """An actor of v0, whose name is its key, and what one of v1 and v1t has, too."""
-
-    position: Triple
-    orientation: Quadruple
-    velocity: Triple = NO_TRIPLE
-    angular_velocity: Triple = NO_TRIPLE
-    tags: Tags = ()
-    game_time: Number = None
-    time: Int64 | None = None
-    throttle_input: Number = None
-    brake_input: Number = None
-    wheel_input: Number = None
-    steering_direction: Number = None
-    wheel_speed: tuple[Number, ...] = ()
-    wheels: tuple[FlatWheel, ...] = ()
-    oriented_bounding_box: tuple[FlatBox, ...] = ()
-
-
-class FlatActor(NamelessActor, gc=False, frozen=True, kw_only=True):
-    """An actor of v1 and v1t."""
-
-    name: str
-
-
-class FrameV1(Struct, gc=False, frozen=True):
-    """A payload of v1 and v1t."""
-
-    frame: tuple[FlatActor, ...]
-    game_time: Number = None
-    time: Int64 | None = None
-    sample_count: Uint32 | None = None
-
-
-# One level of JSON, the values as text.
-MEMBERS = JsonDecoder(dict[str, Raw])
-
-# Members that are kept as text for the actor table, and those that only one need has.
-_TABLED = frozenset(('State.tags', 'Box.extents', 'Box.scale'))
-_UNNEEDED: Mapping[str, tuple[str, ...]] = {
-    'appearance': ('Box.name', 'FlatBox.name', 'State.color', 'State.replay_class'),
-    'boxes': ('State.oriented_bounding_box', 'FlatActor.oriented_bounding_box'),
-    'wheels': ('Vehicle.wheels', 'FlatActor.wheels', 'FlatActor.wheel_speed'),
-    'inputs': ('FlatActor.throttle_input', 'FlatActor.brake_input', 'FlatActor.wheel_input',
-               'FlatActor.steering_direction')}
-# Bounds the memory if a peer sends a new key in each frame.
-MAX_UNKNOWN_MEMBERS = 64
-_UNKNOWN = re.compile(r'Object contains unknown field `(.*?)`(?: - at `\$(.*)`)?', re.DOTALL)
-_INDEX = re.compile(r'\[\d+\]')
-
-# An unknown member: key path of its object, with [] for any index, and its name.
-_Member: TypeAlias = tuple[str, str]
-
-
-class _Types:
+class PacketFramer:
     """
-    Types for a set of needs that have some unknown members, too.
+    Divides the bytes of one connection into packets.
 
-    Members that are not needed are left out, and skipped as all that a type without them does not
-    have: the others refuse unknown members.
+    The caller writes the next bytes to :meth:`buffer`, so that a payload is received without a
+    copy, and passes their number to :meth:`advance`.
+
+    :param max_frame_bytes: a longer packet is an error.
+    :param where: named in errors, such as ``host:port``.
     """
 
-    def __init__(self, needs: Needs, members: Set[_Member], is_open: bool) -> None:
-        self._skipped = {name for need, names in _UNNEEDED.items() if not getattr(needs, need)
-                         for name in names}
-        self._members, self._is_open, self._has_lanes = members, is_open, needs.lanes
+    def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
+        self._max, self._where = max_frame_bytes, where
+        self._header_bytes = 0  # 0: not detected yet
+        self._offset = 0  # of the current packet in the stream
+        self._header = bytearray(NEW_HEADER_BYTES)
+        self._begin()
 
-    def of(self, kind: type[Struct], path: str, texts: Set[str] = frozenset()) -> type[Struct]:
-        members: list[Any] = []
-        others = [name for at, name in self._members if at == path]
-        is_open = self._is_open or not all(map(_is_declarable, others))
-        for field in msgspec.structs.fields(kind):
-            name = f'{kind.__name__.replace("Nameless", "Flat")}.{field.name}'
-            if name in self._skipped:
-                is_open = True
-                continue
-            annotation = Raw if name in texts else self._of(
-                field.type, f'{path}.{field.name}'.lstrip('.'), texts)
-            members.append((field.name, annotation) if field.default is msgspec.NODEFAULT
-                           else (field.name, annotation, field.default))
-        renamed = {} if is_open else {f'other_{i}': name for i, name in enumerate(others)}
-        return msgspec.defstruct(
-            kind.__name__, [*members, *[(name, Raw, Raw(b'')) for name in renamed]],
-            rename=renamed, forbid_unknown_fields=not is_open, gc=False, frozen=True,
-            kw_only=True)
+    def _begin(self) -> None:
+        self._payload: bytearray | None = None
+        self._length = self._filled = 0
+        # Before the detection 12 bytes are read first: a packet with the old header may end there.
+        self._view = memoryview(self._header)[:self._header_bytes or OLD_HEADER_BYTES]
 
-    def _of(self, annotation: Any, path: str, texts: Set[str]) -> Any:  # noqa: ANN401
-        if annotation is not UnreadControlState and isinstance(annotation, type) \
-                and issubclass(annotation, Struct):
-            return self.of(annotation, path, texts)
-        parts = get_args(annotation)
-        if get_origin(annotation) in (Union, UnionType):
-            lane = UnreadControlState if self._has_lanes else ControlState
-            known = [part for part in parts if part not in (Raw, lane)]
-            return Union[tuple(self._of(part, path, texts) for part in known)]  # noqa: UP007
-        if parts and parts[-1] is ... and isinstance(parts[0], type):
-            return GenericAlias(tuple, (self._of(parts[0], f'{path}[]', texts), ...))
-        return annotation
+    def buffer(self) -> memoryview:
+        """Return the memory for the next bytes, never empty."""
+        return self._view
+
+    def advance(self, n_bytes: int) -> Packet | None:
+        """Process bytes that were written to :meth:`buffer`; return the packet they complete."""
+        self._filled += n_bytes
+        self._view = self._view[n_bytes:]
+        if not len(self._view) and self._payload is None:
+            self._begin_payload()
+        if len(self._view) or self._payload is None:
+            return None
+        _, time, game_time = _OLD_HEADER.unpack_from(self._header)
+        sample_count = 0
+        if self._length - len(self._payload) == NEW_HEADER_BYTES:
+            (sample_count,) = _WORD.unpack_from(self._header, OLD_HEADER_BYTES)
+        packet = Packet(self._payload, game_time, time, sample_count)
+        self._offset += self._length
+        self._begin()
+        return packet
+
+    def end(self) -> None:
+        """Process the end of the stream; an end within a packet is an error."""
+        if self._filled:
+            raise TransportError(
+                self._where, f'the end of the stream {self._filled} bytes into a packet',
+                f'{self._length} bytes' if self._length else f'{OLD_HEADER_BYTES} bytes or more')
+
+    def _begin_payload(self) -> None:
+        """Check the length, detect the header and allocate the payload."""
+        (self._length,) = _WORD.unpack_from(self._header)
+        header_bytes = self._header_bytes
+        least = header_bytes or OLD_HEADER_BYTES
+        if not least <= self._length <= self._max:
+            raise bad_length(
+                self._where, b'' if self._offset else bytes(self._header[:self._filled]),
+                f'packet length {self._length} at byte {self._offset}',
+                f'at least {least}, its own header' if self._length < least
+                else f'at most max_frame_bytes, {self._max}')
+        if not header_bytes:
+            if self._length >= NEW_HEADER_BYTES > self._filled:
+                self._view = memoryview(self._header)[OLD_HEADER_BYTES:]
+                return
+            is_old = self._length < NEW_HEADER_BYTES or self._header[OLD_HEADER_BYTES] in b'{['
+            header_bytes = OLD_HEADER_BYTES if is_old else NEW_HEADER_BYTES
+            if self._length > NEW_HEADER_BYTES or (
+                    is_old and self._length == NEW_HEADER_BYTES):
+                # A packet without payload does not show which header the connection has.
+                self._header_bytes = header_bytes
+        # The first bytes of the payload may have been read as those of a new header.
+        received = self._header[header_bytes:max(self._filled, header_bytes)]
+        self._payload = bytearray(self._length - header_bytes)
+        self._payload[:len(received)] = received
+        self._view = memoryview(self._payload)[len(received):]
 
 
-def _is_declarable(name: str) -> bool:
-    return name.isprintable() and not {'"', '\\'} & set(name)
+def encode_request(command: str, message: object, reference: int) -> bytes:
+    """
+    Encode one request.
+
+    :param message: its body, plain data or ``msgspec.Raw`` JSON, which is sent unchanged.
+    :param reference: 1 to :data:`MAX_REFERENCE`, repeated by the reply.
+    """
+    body = msgspec.json.encode({'type': command, 'reference': reference, 'message': message})
+    length = _HEADER.size + len(body)
+    if length >= 1 << 32:
+        raise FramingError(command, f'{length} bytes', f'at most {(1 << 32) - 1}')
+    return _HEADER.pack(REQUEST_MAGIC, length) + body
 
 
-# Type and key path of each kind; the actors of v0 have their names as keys.
-_KINDS: Mapping[str, tuple[type[Struct], str]] = {
-    'v2': (FrameV2, ''), 'v1': (FrameV1, ''), 'state': (State, 'frame.objects[]'),
-    'vehicle': (Vehicle, 'frame.vehicles[]'), 'flat': (FlatActor, 'frame[]')}
+@dataclass(frozen=True, slots=True)
+class Reply:
+    reference: int | None  # None if the reply has none
+    message: object
+    success: bool  # as sent, else derived from the text
+
+    def check(self, where: str, command: str) -> None:
+        """Raise RefusalError unless the reply reports success."""
+        if not self.success:
+            raise RefusalError(where, f'{repr(self.message)[:200]} in reply to {command}',
+                               'success')
 
 
-# Types of the 32 sets of needs, and those of streams with unknown members.
-@lru_cache(maxsize=64)
-def _decoders(needs: Needs, members: frozenset[_Member],
-              is_open: bool) -> dict[str, JsonDecoder[Any]]:
-    types = _Types(needs, members, is_open)
-    decoders: dict[str, JsonDecoder[Any]] = {
-        kind: JsonDecoder(types.of(declared, path, _TABLED if kind == 'v2' else frozenset()))
-        for kind, (declared, path) in _KINDS.items()}
-    actor = types.of(NamelessActor, '<actor>')
-    decoders['v0'] = JsonDecoder(GenericAlias(dict, (
-        str, Union[actor, int, float, bool, str, None])))  # noqa: UP007
-    return decoders
+class ReplyReader:
+    """
+    Assembles one reply from parts.
 
+    The caller feeds at most ``n_wanted`` bytes at a time, until that is 0, or calls :meth:`end`
+    when no more bytes arrive. ``is_incomplete_json`` whether the body ends inside its JSON: the
+    rest of it is beyond the given length.
 
-def _paths(members: Set[_Member]) -> frozenset[str]:
-    return frozenset(f'{path}.{shortened(name)}'.lstrip('.') for path, name in members)
+    :param where: named in errors, such as ``host:port``.
+    """
 
-
-class TypedReader:
-    """Decode payloads and single actors of a stream with the types for a set of needs."""
-
-    def __init__(self, needs: Needs) -> None:
-        self._members: frozenset[_Member] = frozenset()
-        self.unknown_members: frozenset[str] = frozenset()
-        self.needs = needs
-        self.decoders = self._decoders()
-
-    def use(self, needs: Needs) -> None:
-        """Decode other parts from now on."""
-        self.needs = needs
-        self.decoders = self._decoders()
-
-    def _decoders(self) -> dict[str, JsonDecoder[Any]]:
-        return _decoders(self.needs, self._members, self._is_full(self._members))
-
-    @staticmethod
-    def _is_full(members: Set[_Member]) -> bool:
-        return len(members) >= MAX_UNKNOWN_MEMBERS
-
-    def read(self, kind: str, text: bytes | bytearray | memoryview | Raw) -> Any:  # noqa: ANN401
-        """Decode a text, and note the unknown members in it."""
-        # kind: generation of a payload, or ``state``, ``vehicle`` or ``flat`` for an actor.
-        try:
-            return self.decoders[kind].decode(text)
-        except msgspec.ValidationError as error:
-            members = {self._refused(kind, text, error)}
-        while True:
-            found = self._members | members
-            try:
-                value = _decoders(self.needs, found, self._is_full(found))[kind].decode(text)
-            except msgspec.ValidationError as error:
-                members.add(self._refused(kind, text, error))
-                if members <= found:
-                    raise
-            else:
-                self.note(members)
-                return value
+    def __init__(self, where: str) -> None:
+        self._where, self._n_bytes = where, 0
+        self._data = bytearray()
+        self._unfinished: DecodeError | None = None
+        self._steps = self._read()
+        self.n_wanted = next(self._steps)
+        self.reply: Reply | None = None
 
     @property
-    def known(self) -> frozenset[_Member]:
-        """Return the unknown members that were noted; may be set to those of before."""
-        return self._members
+    def is_incomplete_json(self) -> bool:
+        return self._unfinished is not None
 
-    @known.setter
-    def known(self, members: frozenset[_Member]) -> None:
-        if members is not self._members:
-            self._members = members
-            self.unknown_members = _paths(members)
-            self.decoders = self._decoders()
+    def feed(self, data: bytes) -> None:
+        """Process the next bytes of the stream."""
+        self._data += data
+        self._n_bytes += len(data)
+        self.n_wanted -= len(data)
+        if not self.n_wanted:
+            whole, self._data = bytes(self._data), bytearray()
+            try:
+                self.n_wanted = self._steps.send(whole)
+            except StopIteration as end:
+                self.reply = end.value
 
-    def note(self, members: Set[_Member]) -> None:
-        """Add unknown members, as long as there are few."""
-        new = members - self._members
-        if new and not self._is_full(self._members):
-            self.known = self._members | new
+    def end(self) -> None:
+        """Process the end of the stream; raises an error."""
+        raise self._unfinished or DecodeError(
+            self._where, f'{counted(self._n_bytes, "byte")} of a reply', f'{self.n_wanted} more')
 
-    def _refused(self, kind: str, text: bytes | bytearray | memoryview | Raw,
-                 error: msgspec.ValidationError) -> _Member:
-        """Return the unknown member because of which a text was refused."""
-        found = _UNKNOWN.fullmatch(str(error))
-        if found is None:
-            raise error
-        name, path = found[1], _INDEX.sub('[]', found[2] or '').replace('[...]', '<actor>')
-        if kind in ('v2', 'v1') and not path and 'frame' not in MEMBERS.decode(text):
-            raise error
-        outer = _KINDS[kind][1] if kind in _KINDS else ''
-        return f'{outer}{path}'.lstrip('.'), name
+    def _read(self) -> Generator[int, bytes, Reply]:
+        """Yield how many bytes are needed next, and return the reply."""
+        magic, length = _HEADER.unpack((yield _HEADER.size))
+        if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
+            raise FramingError(self._where, f'magic {magic:#010x}',
+                               f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
+        # An envelope is never empty.
+        if not _HEADER.size < length <= MAX_REPLY_BYTES:
+            raise FramingError(self._where, f'reply length {length}',
+                               f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
+        body = yield length - _HEADER.size
+        try:
+            return self._parsed(msgspec.json.decode(body))
+        except NOT_TYPED as error:
+            self._unfinished = DecodeError(self._where, f'a reply that is not JSON ({error})',
+                                           'an object')
+        body += yield _HEADER.size
+        try:
+            return self._parsed(msgspec.json.decode(body))
+        except NOT_TYPED:
+            raise self._unfinished from None
+
+    def _parsed(self, value: object) -> Reply:
+        if not isinstance(value, dict):
+            raise DecodeError(self._where, f'a reply of {value!r}', 'an object')
+        reference, message, success = map(value.get, ('reference', 'message', 'success'))
+        if isinstance(reference, float) and reference.is_integer():
+            reference = int(reference)  # of a peer without integers
+        if reference is not None and type(reference) is not int:
+            raise DecodeError(f'{self._where}: reference', repr(reference), 'an integer')
+        if not isinstance(success, bool):
+            success = not (isinstance(message, str) and _FAILURE.search(message))
+        return Reply(reference, message, success)

@@ -9,7 +9,6 @@
 # flake8: noqa: I100
 """A control connection with peers that reply correctly, wrongly, late or not at all."""
 
-from contextlib import suppress
 from functools import partial
 import json
 import socket
@@ -20,16 +19,12 @@ from budgets import AWAIT_S
 from ports import free_port
 import pytest
 from scripted_simulator import complete, HANG_UP, NEVER, reply, ScriptedSimulator
-from stopwatch import Stopwatch, until
+from stopwatch import Stopwatch
 
 from state_sensor_ros.connections.connection import SILENCE_S
 from state_sensor_ros.errors import RefusalError, TransportError
-from state_sensor_ros.simulators.monodrive import control_session
-from state_sensor_ros.simulators.monodrive.control_session import (
-    ControlSession,
-    LOADING_TIMEOUT_S,
-    REPLY_TIMEOUT_S,
-)
+from state_sensor_ros.simulators.monodrive import control
+from state_sensor_ros.simulators.monodrive.control import ControlSession
 
 
 @pytest.fixture
@@ -72,9 +67,10 @@ def test_session_continues_after_a_refusal(peer, connect, members):
     assert session.request('X', {}) == 'complete'
 
 
-def test_session_closes_after_a_time_out(peer, connect):
+def test_session_closes_after_a_time_out(peer, connect, monkeypatch):
+    monkeypatch.setattr(control, 'REPLY_TIMEOUT_S', 0.05)
     peer.answer = lambda request: NEVER
-    session = connect(peer.control_port, reply_timeout_s=0.05)
+    session = connect(peer.control_port)
     with pytest.raises(TransportError, match=r'no reply to X in 0\.05 s'):
         session.request('X', {})
     peer.wait_for(lambda p: 'control closed' in p.events)
@@ -109,37 +105,6 @@ def test_session_reports_a_silence_once_and_accepts_a_late_reply(peer, connect):
     assert lines[1].endswith('waiting up to 60 s')
 
 
-def test_session_reports_that_a_request_is_not_read(connect):
-    lines, reported = [], threading.Event()
-
-    def on_silence(text):
-        lines.append(text)
-        reported.set()
-
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        session = connect(listener.getsockname()[1], on_silence=on_silence)
-
-        def request():
-            with suppress(TransportError):
-                session.request('X', 'x' * 50_000_000)
-
-        thread = threading.Thread(target=request)
-        thread.start()
-        assert reported.wait(AWAIT_S)
-        session.close()
-        thread.join(AWAIT_S)
-        assert not thread.is_alive()
-    assert len(lines) == 1
-    assert 'no reader of X for 1 s' in lines[0]
-
-
-def test_session_waits_longer_for_a_map_or_a_trajectory():
-    session = ControlSession('127.0.0.1', 1)
-    assert session._timeout_s('SimulatorConfig_ID') == LOADING_TIMEOUT_S >= 60
-    assert session._timeout_s('REPLAY_ConfigureTrajectoryCommand_ID') == LOADING_TIMEOUT_S
-    assert session._timeout_s('SampleSensorsCommand_ID') == REPLY_TIMEOUT_S == 25
-
-
 def answered(data, error):
     return pytest.param(lambda request: data, error)
 
@@ -165,7 +130,7 @@ def test_session_closes_after_an_invalid_reply(peer, connect, answer, error):
 
 
 def test_session_closes_after_a_truncated_reply(peer, connect, monkeypatch):
-    monkeypatch.setattr(control_session, '_REST_TIMEOUT_S', AWAIT_S)
+    monkeypatch.setattr(control, '_REST_TIMEOUT_S', AWAIT_S)
     session = connect(peer.control_port)
 
     def cut(request):
@@ -193,9 +158,10 @@ def test_session_sends_a_request_larger_than_any_buffer(peer, connect):
     assert peer.requests[0]['message'] == [body]
 
 
-def test_session_closes_in_time_when_no_request_is_read(connect):
+def test_session_closes_in_time_when_no_request_is_read(connect, monkeypatch):
+    monkeypatch.setattr(control, 'REPLY_TIMEOUT_S', 0.05)
     with socket.create_server(('127.0.0.1', 0)) as listener:
-        session = connect(listener.getsockname()[1], reply_timeout_s=0.05)
+        session = connect(listener.getsockname()[1])
         with pytest.raises(TransportError, match='no reader of X in'):
             session.request('X', 'x' * 50_000_000)
 
@@ -234,35 +200,6 @@ def test_session_closed_from_another_thread_ends_at_once(peer, connect):
     # The thread may have been before its read.
     assert 'ended on request' in errors[0]
     session.close()
-
-
-def test_session_closed_while_connecting_ends_at_once():
-    # A full backlog: the next connection is neither accepted nor refused.
-    with socket.create_server(('127.0.0.1', 0), backlog=0) as listener:
-        address = listener.getsockname()
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:
-            filler.setblocking(False)
-            filler.connect_ex(address)
-        session = ControlSession(*address)
-        errors = []
-
-        def connect():
-            try:
-                session.connect()
-            except TransportError as error:
-                errors.append(str(error))
-
-        thread = threading.Thread(target=connect)
-        thread.start()
-        until(lambda: session._connection._socket is not None)
-        watch = Stopwatch()
-        session.close()
-        thread.join(AWAIT_S)
-        for filler in fillers:
-            filler.close()
-    assert watch.seconds < 2
-    assert len(errors) == 1
 
 
 def test_session_of_several_threads_has_one_request_outstanding(peer, connect):

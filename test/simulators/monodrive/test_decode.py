@@ -10,32 +10,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import replace
 import json
 import math
 
-from essentials import ESSENTIALS
+from monodrive_frames import frame_of, sample, SAMPLES, with_faults
 import numpy as np
-from paths import GOOD
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Frame, KIND_OBJECT, KIND_VEHICLE
-from state_sensor_ros.payloads import EVERYTHING, Needs
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-
-
-def sample(name):
-    return (GOOD / f'{name}.json').read_bytes()
-
-
-def decoded(payload, **header) -> Frame:
-    results = Decoder().decode(payload, **header)
-    assert [result.faults for result in results] == [()]
-    return results[0].frame
+from state_sensor_ros.simulators.monodrive.frames import Decoder
+from state_sensor_ros.source import MEMBER
 
 
 def vector(source):
@@ -94,33 +80,31 @@ def assert_actors(frame, value):
             np.testing.assert_allclose(got[i], wanted, rtol=1e-15, atol=0)
 
 
-@pytest.mark.parametrize('needs', [EVERYTHING, ESSENTIALS])
-@pytest.mark.parametrize(('name', 'generation'), [
-    ('minimal_v0', 'v0'), ('minimal_v1', 'v1'), ('minimal_v1t', 'v1t'), ('minimal_v2', 'v2'),
-    ('sample_v1', 'v1'), ('sample_v2', 'v2')])
-def test_actors_of_samples(name, generation, needs):
-    payload = sample(name)
-    [result] = Decoder(needs=needs).decode(payload)
-    assert (result.frame.generation, result.faults) == (generation, ())
-    assert_actors(result.frame, json.loads(payload))
+@pytest.mark.parametrize('details', [True, False])
+@pytest.mark.parametrize('name', SAMPLES)
+def test_actors_of_samples(name, details):
+    decoder = Decoder()
+    decoder.details = details
+    frame = frame_of(sample(name), decoder=decoder)
+    assert frame.generation == name.split('_')[1]
+    assert_actors(frame, sample(name))
+    for part in (frame.boxes, frame.wheels, frame.inputs):
+        assert (part is None) is not details
 
 
 @pytest.mark.parametrize('file', FILES)
 def test_actors_of_recordings(file):
-    path = path_of(file)
     decoder = Decoder()
-    for value in json.loads(path.read_bytes()):
-        [result] = decoder.decode(json.dumps(value).encode())
-        assert (result.frame.generation, result.faults) == (file.split('.')[1], ())
-        assert_actors(result.frame, value)
-        assert result.frame.game_time == value['game_time']
-        assert result.frame.time == value['time']
-        assert result.frame.sample_count == value.get('sample_count', 0)
-    assert decoder.unknown_members == frozenset()
+    for value in json.loads(path_of(file).read_bytes()):
+        frame = frame_of(value, decoder=decoder)
+        assert frame.generation == file.split('.')[1]
+        assert_actors(frame, value)
+        assert (frame.game_time, frame.time, frame.sample_count) == (
+            value['game_time'], value['time'], value.get('sample_count', 0))
 
 
 def test_v2_by_hand():
-    frame = decoded(sample('minimal_v2'))
+    frame = frame_of(sample('minimal_v2'))
     assert (frame.game_time, frame.time, frame.sample_count) == (12.5, 1600000000, 40)
     assert frame.names == ('Cone_A', 'demo_sedan_1')
     assert frame.kinds.tolist() == [KIND_OBJECT, KIND_VEHICLE]
@@ -131,14 +115,12 @@ def test_v2_by_hand():
     assert lanes.actor.tolist() == [1]
     assert (lanes.road_id[0], lanes.section_id[0], lanes.lane_id[0], lanes.s[0]) == (7, 0, 2, 12.5)
     assert (lanes.lane_change_left[0], lanes.lane_change_right[0]) == (False, False)
-    assert frame.inputs is not None
     assert np.isnan(frame.inputs).all()
     assert frame.colors == ('', '')
 
 
 def test_boxes_by_hand():
-    boxes = decoded(sample('minimal_v2')).boxes
-    assert boxes is not None
+    boxes = frame_of(sample('minimal_v2')).boxes
     assert boxes.actor.tolist() == [0, 1]
     assert boxes.names == ('None', 'Body')
     np.testing.assert_array_equal(boxes.position_xyz, [[42, 3.1, 0.35], [25, 3, 0.84]])
@@ -149,174 +131,105 @@ def test_boxes_by_hand():
 
 def test_units_change_extents_and_s():
     units = Units(obb_extents='half', road_s_unit='m')
-    [result] = Decoder(units).decode(sample('minimal_v2'))
-    assert result.frame.boxes is not None
-    np.testing.assert_array_equal(result.frame.boxes.size_xyz, [[0.6, 0.6, 1.2], [3.6, 2.6, 9]])
-    assert result.frame.lanes.s.tolist() == [1250.0]
+    frame = frame_of(sample('minimal_v2'), units=units)
+    np.testing.assert_array_equal(frame.boxes.size_xyz, [[0.6, 0.6, 1.2], [3.6, 2.6, 9]])
+    assert frame.lanes.s.tolist() == [1250.0]
 
 
 def test_inputs_by_hand():
-    inputs = decoded(sample('minimal_v1')).inputs
-    assert inputs is not None
+    inputs = frame_of(sample('minimal_v1')).inputs
     np.testing.assert_array_equal(inputs, [[0.4, 0.0, -0.02, math.nan]])
-    inputs = decoded(sample('minimal_v0')).inputs
-    assert inputs is not None
+    inputs = frame_of(sample('minimal_v0')).inputs
     assert inputs[0, 3] == pytest.approx(math.radians(1.5), rel=1e-15)
     assert np.isnan(inputs[0, :3]).all()
 
 
 def test_recorded_brake_sign_is_turned():
-    value = json.loads(sample('minimal_v1'))
+    value = sample('minimal_v1')
     value['frame'][0]['brake_input'] = -0.31
-    inputs = decoded(json.dumps(value).encode()).inputs
-    assert inputs is not None
+    inputs = frame_of(value).inputs
     assert inputs[0, 1] == 0.31
 
 
 def test_v1t_frame_has_the_time_of_the_ego():
-    value = json.loads(sample('minimal_v1t'))
+    value = sample('minimal_v1t')
     other = {**value['frame'][0], 'name': 'first', 'tags': ['vehicle'], 'game_time': 7.0,
              'time': 1600000007}
     value['frame'].insert(0, other)
-    frame = decoded(json.dumps(value).encode(), sample_count=3)
+    frame = frame_of(value, (0.0, 0, 3))
     assert (frame.generation, frame.game_time, frame.time) == ('v1t', 3.25, 1550000000)
     assert frame.sample_count == 3
     value['frame'][1]['tags'] = ['vehicle']
-    frame = decoded(json.dumps(value).encode())
+    frame = frame_of(value)
     assert (frame.game_time, frame.time) == (7.0, 1600000007)
 
 
 @pytest.mark.parametrize('name', ['minimal_v0', 'minimal_v1', 'minimal_v2'])
 def test_packet_header_replaces_missing_members(name):
-    value = json.loads(sample(name))
-    frame = decoded(json.dumps(value).encode(), game_time=1.0, time=1600000002, sample_count=3)
+    value, head = sample(name), (1.0, 1600000002, 3)
+    frame = frame_of(value, head)
     assert (frame.game_time, frame.time) == (value['game_time'], value['time'])
     for key in ('game_time', 'time', 'sample_count'):
         value.pop(key, None)
-    for payload in (json.dumps(value), json.dumps({**value, 'game_time': None, 'time': None})):
-        frame = decoded(payload.encode(), game_time=1.0, time=1600000002, sample_count=3)
-        assert (frame.game_time, frame.time, frame.sample_count) == (1.0, 1600000002, 3)
-        frame = decoded(payload.encode())
+    for payload in (value, {**value, 'game_time': None, 'time': None}):
+        frame = frame_of(payload, head)
+        assert (frame.game_time, frame.time, frame.sample_count) == head
+        frame = frame_of(payload)
         assert math.isnan(frame.game_time)
         assert (frame.time, frame.sample_count) == (0, 0)
 
 
-def test_needs_select_parts_and_can_change():
-    decoder = Decoder(needs=ESSENTIALS)
-    for name in ('minimal_v2', 'minimal_v1'):
-        decoder.needs = ESSENTIALS
-        [lean] = decoder.decode(sample(name))
-        for part in ('boxes', 'wheels', 'inputs'):
-            assert getattr(lean.frame, part) is None
-            decoder.needs = Needs(**{**dict.fromkeys(('boxes', 'wheels', 'inputs', 'appearance'),
-                                                     False), part: True})
-            [more] = decoder.decode(sample(name))
-            assert getattr(more.frame, part) is not None
-            np.testing.assert_array_equal(more.frame.kinematics, lean.frame.kinematics)
-
-
-def test_without_needs_lane_states_have_actors_only():
-    value = json.loads(sample('minimal_v2'))
-    vehicle = value['frame']['vehicles'][0]
+def test_lane_states_of_some_vehicles():
+    value = sample('minimal_v2')
+    [vehicle] = value['frame']['vehicles']
     without = {**vehicle, 'state': {**vehicle['state'], 'name': 'without'}, 'control_state': None}
-    again = {**vehicle, 'state': {**vehicle['state'], 'name': 'again'}}
-    for vehicles in ([vehicle, again], [without, vehicle], [without]):
-        value['frame']['vehicles'] = vehicles
-        payload = json.dumps(value).encode()
-        read, unread = (Decoder(needs=needs).decode(payload)[0].frame.lanes
-                        for needs in (replace(ESSENTIALS, lanes=True), ESSENTIALS))
-        assert unread.actor.tolist() == read.actor.tolist()
-        assert len(read.actor) == len(vehicles) - (without in vehicles)
-        for column in ('lane_change_left', 'road_id', 'lane_id', 's'):
-            assert getattr(unread, column).shape == getattr(read, column).shape
-            assert getattr(unread, column).dtype == getattr(read, column).dtype
-        assert read.road_id.tolist() == [7] * len(read.actor)
-        assert not unread.road_id.any()
+    value['frame']['vehicles'] = [without, vehicle]
+    lanes = frame_of(value).lanes
+    assert (lanes.actor.tolist(), lanes.road_id.tolist()) == ([2], [7])
 
 
-@pytest.mark.parametrize('of', [bytes, bytearray, memoryview])
-def test_payload_may_be_any_buffer(of):
-    for payload in (sample('minimal_v2'), b'[' + sample('minimal_v2') + b']'):
-        [result] = Decoder().decode(of(payload))
-        assert result.frame.n_actors == 2
+def test_unchanged_names_and_tags_are_the_same_objects():
+    decoder = Decoder()
+    first, second = (frame_of(sample('sample_v2'), decoder=decoder) for _ in range(2))
+    assert first.names is second.names
+    assert first.tags is second.tags
 
 
 def test_empty_frames_have_no_actors():
     for payload, generation in ((b'{"frame": {"vehicles": null}}', 'v2'),
                                 (b'{"frame": []}', 'v1'),
                                 (b'{"frame": {"objects": [], "vehicles": []}}', 'v2')):
-        frame = decoded(payload)
+        frame = frame_of(payload)
         assert (frame.generation, frame.n_actors) == (generation, 0)
         assert frame.kinematics.shape == (0, 13)
 
 
-def test_unknown_members_are_collected_whenever_they_appear():
+def unknown(decoder, value):
+    _, faults = with_faults(value, decoder=decoder)
+    return {fault.error.where for fault in faults if fault.kind == MEMBER}
+
+
+def test_unknown_members_are_named_once_in_usual_and_other_forms():
     decoder = Decoder()
-    value = json.loads(sample('minimal_v2'))
+    value = sample('minimal_v2')
     value['frame']['vehicles'][0]['state']['foo'] = [{'bar': 1e3}]
     value['frame']['vehicles'][0]['wheels'][1]['pose']['tilt'] = 3
     value['weather'] = {'rain': 'heavy'}
     value['frame']['pedestrians'] = []
-    decoder.decode(json.dumps(value).encode())
     expected = {'weather', 'frame.pedestrians', 'frame.vehicles[].state.foo',
                 'frame.vehicles[].wheels[].pose.tilt'}
-    assert decoder.unknown_members == expected
-    value['late'] = value['frame']['objects'][0]['"odd"'] = 1
-    decoder.decode(json.dumps(value).encode())
-    expected |= {'late', 'frame.objects[]."odd"'}
-    assert decoder.unknown_members == expected
-    flat = json.loads(sample('minimal_v0'))
+    assert unknown(decoder, value) == expected
+    assert unknown(decoder, value) == set()
+    # Of a frame with a bad actor, too.
+    value['frame']['objects'][0].update(name=7, mood=1)
+    assert unknown(decoder, [{**value, 'late': 1}]) == {'late', 'frame.objects[].mood'}
+    flat = sample('minimal_v0')
     flat['demo_1']['mood'] = 'good'
     flat['comment'] = 'none'
-    decoder.decode(json.dumps(flat).encode())
-    assert decoder.unknown_members == expected | {'<actor>.mood', 'comment'}
+    assert unknown(Decoder(), flat) == {'<actor>.mood', 'comment'}
 
 
-@pytest.mark.parametrize('last', [
-    {}, {'state': None}, {'wheels': [[{'odd': 1}]]}, {'state': {'odometry': {'pose': 'none'}}},
-    {'state': {'name': float('nan')}}])
-def test_unknown_members_of_one_actor_are_found_among_others(last):
-    # Whatever the other actors are: that of the second one is found, and no other.
-    decoder = Decoder()
-    value = json.loads(sample('minimal_v2'))
-    vehicle = value['frame']['vehicles'][0]
-    odd = {**vehicle, 'state': {**vehicle['state'], 'name': 'odd', 'odometry': {
-        **vehicle['state']['odometry'], 'since': 3}}}
-    value['frame']['vehicles'] = [vehicle, odd, last]
-    with contextlib.suppress(DecodeError):
-        decoder.decode(json.dumps(value).encode())
-    assert decoder.unknown_members == {'frame.vehicles[].state.odometry.since'}
-
-
-def test_unknown_members_are_collected_in_unusual_payloads_too():
-    decoder = Decoder()
-    value = json.loads(sample('minimal_v2'))
-    value['frame']['vehicles'][0]['mood'] = 'good'
-    value['frame']['objects'][0]['name'] = 7
-    decoder.decode(json.dumps(value).encode())
-    assert decoder.unknown_members == {'frame.vehicles[].mood'}
-    decoder.decode(json.dumps([{**value, 'late': 1}]).encode())
-    assert decoder.unknown_members == {'frame.vehicles[].mood', 'late'}
-
-
-def test_unknown_members_are_collected_up_to_a_limit():
-    decoder = Decoder()
-    value = json.loads(sample('minimal_v1'))
+def test_unknown_members_are_named_up_to_a_limit():
+    value = sample('minimal_v1')
     value['frame'][0].update({f'{i}' * 100: i for i in range(10, 1000)})
-    decoder.decode(json.dumps(value).encode())
-    assert len(decoder.unknown_members) == 64
-    assert all(len(path) < 60 for path in decoder.unknown_members)
-
-
-def test_unknown_members_nested_too_deep_are_skipped():
-    # At some of these depths the typed decoders skip text that the parser cannot parse. The limit
-    # is 1000 before Python 3.14, then the stack, of 8 MB as a rule.
-    depths = [*range(900, 1000), *(int(1000 * 1.1 ** i) for i in range(75))]
-    n_decoded = 0
-    for depth in depths:
-        decoder = Decoder()
-        with contextlib.suppress(DecodeError):
-            decoder.decode(b'{"frame": [], "x": ' + b'[' * depth + b']' * depth + b'}')
-            n_decoded += 1
-            assert decoder.unknown_members <= {'x'}
-    assert 0 < n_decoded < len(depths)
+    assert len(unknown(Decoder(), value)) == 64

@@ -14,27 +14,14 @@ from dataclasses import replace
 import json
 import math
 
+from monodrive_frames import frame_of, sample, SAMPLES, with_faults
 import numpy as np
 from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import from_rep103_rotator
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.source import IGNORED
-
-ALL = ['minimal_v0', 'minimal_v1', 'minimal_v1t', 'minimal_v2', 'sample_v1', 'sample_v2']
-
-
-def sample(name):
-    return json.loads((GOOD / f'{name}.json').read_bytes())
-
-
-def decoded(payload, decoder=None) -> Frame:
-    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    results = (decoder or Decoder()).decode(text)
-    assert [result.faults for result in results] == [()]
-    return results[0].frame
+from state_sensor_ros.source import DROPPED, IGNORED
 
 
 def assert_same(one, other):
@@ -85,15 +72,10 @@ def floats_as_integers(value):
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def with_strangers(value):
-    return {**value, 'stranger': [{'x': 'y'}, None]} if isinstance(value, dict) else value
-
-
-@pytest.mark.parametrize('name', ALL)
-@pytest.mark.parametrize('change', [as_arrays, integers_as_floats, floats_as_integers,
-                                    with_strangers])
+@pytest.mark.parametrize('name', SAMPLES)
+@pytest.mark.parametrize('change', [as_arrays, integers_as_floats, floats_as_integers])
 def test_formats_of_numbers_and_vectors(name, change):
-    assert_same(decoded(mapped(sample(name), change)), decoded(sample(name)))
+    assert_same(frame_of(mapped(sample(name), change)), frame_of(sample(name)))
 
 
 @pytest.mark.parametrize('name', ['minimal_v0', 'minimal_v1', 'minimal_v1t'])
@@ -105,10 +87,10 @@ def test_vectors_as_objects_in_the_flat_generations(name):
         actor.update(mapped(actor, as_objects))
         if speeds:
             actor['wheel_speed'] = speeds
-    assert_same(decoded(value), decoded(sample(name)))
+    assert_same(frame_of(value), frame_of(sample(name)))
 
 
-@pytest.mark.parametrize('name', ALL)
+@pytest.mark.parametrize('name', SAMPLES)
 @pytest.mark.parametrize('change', [
     lambda text: b'\xef\xbb\xbf' + text, lambda text: b' \r\n' + text + b'\n ',
     lambda text: b'[' + text + b']', lambda text: text.replace(b'"', b"'"),
@@ -116,11 +98,11 @@ def test_vectors_as_objects_in_the_flat_generations(name):
     lambda text: json.dumps(json.loads(text), separators=(',', ':'), sort_keys=True).encode()])
 def test_formats_of_text(name, change):
     text = (GOOD / f'{name}.json').read_bytes()
-    assert_same(decoded(change(text)), decoded(text))
+    assert_same(frame_of(change(text)), frame_of(text))
 
 
 def test_single_quotes_stay_where_double_quotes_are():
-    frame = decoded(b'{"frame": [{"name": "driver\'s car", "position": [0, 0, 0], '
+    frame = frame_of(b'{"frame": [{"name": "driver\'s car", "position": [0, 0, 0], '
                     b'"orientation": [0, 0, 0, 1], "tags": []}]}')
     assert frame.names == ("driver's car",)
 
@@ -130,7 +112,7 @@ def collapsed(value):
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-@pytest.mark.parametrize('name', ALL)
+@pytest.mark.parametrize('name', SAMPLES)
 def test_arrays_of_one_may_be_their_item(name):
     value = sample(name)
     if name == 'sample_v2':
@@ -140,19 +122,16 @@ def test_arrays_of_one_may_be_their_item(name):
         value['frame'] = [{**value['frame'][0], 'tags': ['ego'], 'wheel_speed': [3.0]}]
     changed = mapped(value, collapsed)
     assert changed != value or name == 'minimal_v0'
-    whole, single = Decoder(), Decoder()
-    assert_same(decoded(changed, single), decoded(value, whole))
-    # What another generation does not know is not unknown.
-    assert single.unknown_members == whole.unknown_members
+    assert_same(frame_of(changed), frame_of(value))
 
 
 def test_one_actor_may_be_the_frame():
     flat = sample('minimal_v1')
-    assert_same(decoded({**flat, 'frame': flat['frame'][0]}), decoded(flat))
+    assert_same(frame_of({**flat, 'frame': flat['frame'][0]}), frame_of(flat))
     value = sample('minimal_v2')
     for key in ('objects', 'vehicles'):
         alone = {**value, 'frame': value['frame'][key][0]}
-        assert_same(decoded(alone), decoded({**value, 'frame': {key: value['frame'][key]}}))
+        assert_same(frame_of(alone), frame_of({**value, 'frame': {key: value['frame'][key]}}))
 
 
 @pytest.mark.parametrize(('time', 'expected', 'kept'), [
@@ -161,32 +140,30 @@ def test_one_actor_may_be_the_frame():
     (12, 'between 1990 and 2100', 12), (1600000000.75, None, 1600000000), (0, None, 0)])
 @pytest.mark.parametrize('name', ['minimal_v1', 'minimal_v2'])
 def test_a_time_of_another_unit_is_named_and_costs_no_frame(name, time, expected, kept):
-    [result] = Decoder().decode(json.dumps({**sample(name), 'time': time}).encode())
-    assert_same(result.frame, decoded({**sample(name), 'time': kept}) if expected is None else
-                replace(decoded(sample(name)), time=kept))
-    assert [fault.kind for fault in result.faults] == [IGNORED] * (expected is not None)
-    assert all(expected in fault.error.expected for fault in result.faults)
+    [frame], faults = with_faults({**sample(name), 'time': time})
+    assert_same(frame, frame_of({**sample(name), 'time': kept}) if expected is None else
+                replace(frame_of(sample(name)), time=kept))
+    assert [fault.kind for fault in faults] == [IGNORED] * (expected is not None)
+    assert all(expected in fault.error.expected for fault in faults)
 
 
 @pytest.mark.parametrize('sent', [
     lambda text: text.encode(),
     lambda text: json.dumps({'state_data_as_string': text}).encode()], ids=['array', 'text'])
 def test_array_on_the_wire_is_several_frames(sent):
-    payload = sent(json.dumps([sample(name) for name in ALL]))
-    results = Decoder().decode(payload)
-    assert len(Decoder().split(payload)) == len(ALL)
-    assert [result.frame.generation for result in results] \
-        == ['v0', 'v1', 'v1t', 'v2', 'v1', 'v2']
-    for result, name in zip(results, ALL, strict=True):
-        assert_same(result.frame, decoded(sample(name)))
+    payload = sent(json.dumps([sample(name) for name in SAMPLES]))
+    frames, faults = with_faults(payload)
+    assert faults == ()
+    for frame, name in zip(frames, SAMPLES, strict=True):
+        assert_same(frame, frame_of(sample(name)))
 
 
 def test_v1_list_of_v2_states_is_v2():
     value = sample('minimal_v2')
     value['frame']['objects'] = []
-    usual = decoded(value)
+    usual = frame_of(value)
     value['frame'] = value['frame']['vehicles']
-    assert_same(decoded(value), usual)
+    assert_same(frame_of(value), usual)
 
 
 @pytest.mark.parametrize(('roll', 'pitch', 'yaw'), [
@@ -197,27 +174,40 @@ def test_rotators_in_degrees(roll, pitch, yaw):
     v1['frame'][0]['orientation'] = rotator
     v2['frame']['vehicles'][0]['state']['odometry']['pose']['orientation'] = rotator
     for value in (v1, v2):
-        frame = decoded(value)
+        frame = frame_of(value)
         np.testing.assert_allclose(from_rep103_rotator(frame.orientation_xyzw[-1]),
                                    (roll, pitch, yaw), atol=1e-12)
         assert frame.has_pose().all()
 
 
-@pytest.mark.parametrize('bad', ['NaN', 'Infinity', '-Infinity', '1e999', '-1e999', '9' * 400,
-                                 '9' * 5000, 'null'])
+@pytest.mark.parametrize('bad', ['NaN', 'Infinity', '-Infinity', 'null'])
 def test_numbers_that_are_not_finite_are_nan(bad):
-    texts = {name: (GOOD / f'{name}.json').read_text() for name in ('minimal_v1', 'minimal_v2')}
-    for name, value in (('minimal_v1', '2500.0'), ('minimal_v2', '2500.0')):
+    for name in ('minimal_v1', 'minimal_v2'):
+        text = (GOOD / f'{name}.json').read_text()
         # Position and box center.
-        frame = decoded(texts[name].replace(value, bad, 1).encode())
+        frame = frame_of(text.replace('2500.0', bad, 1).encode())
         assert np.isnan(frame.position_xyz[-1, 0])
         assert frame.position_xyz[-1, 1] == 3.0
         assert frame.has_pose().tolist() == [True] * (frame.n_actors - 1) + [False]
-    for name, value in (('minimal_v1', '1000.0'), ('minimal_v2', '1000.0')):
-        frame = decoded(texts[name].replace(value, bad, 1).encode())
+        frame = frame_of(text.replace('1000.0', bad, 1).encode())
         assert np.isnan(frame.velocity_xyz[-1, 0])
         assert frame.velocity_xyz[-1, 1] == 0.0
         assert frame.has_pose().all()
+
+
+@pytest.mark.parametrize('bad', ['1e999', '-1e999', '9' * 400, '9' * 5000])
+@pytest.mark.parametrize(('name', 'where'), [
+    ('minimal_v1', 'frame[0].position'),
+    ('minimal_v2', 'frame.vehicles[0].state.odometry.pose.position.x')])
+def test_numbers_beyond_a_double_are_refused_with_their_key(name, where, bad):
+    text = (GOOD / f'{name}.json').read_text()
+    [frame], [fault] = with_faults(text.replace('2500.0', bad, 1).encode())
+    assert frame.n_actors == frame_of(sample(name)).n_actors - 1
+    assert fault.kind == DROPPED
+    assert fault.error.where.startswith(where)
+    [frame], [fault] = with_faults(text.replace('12.5', bad, 1).encode())
+    assert (fault.kind, fault.error.where) == (IGNORED, 'game_time')
+    assert math.isnan(frame.game_time)
 
 
 @pytest.mark.parametrize('value', [None, {'x': None, 'y': None, 'z': None}, [None] * 3])
@@ -227,7 +217,7 @@ def test_null_pose_keeps_the_actor_without_a_pose(value):
         actor = payload['frame'][0] if name == 'minimal_v1' \
             else payload['frame']['vehicles'][0]['state']['odometry']['pose']
         actor['position'] = value
-        frame = decoded(payload)
+        frame = frame_of(payload)
         assert np.isnan(frame.position_xyz[-1]).all()
         assert not frame.has_pose()[-1]
 
@@ -236,7 +226,7 @@ def test_null_pose_keeps_the_actor_without_a_pose(value):
 def test_a_quaternion_that_is_no_rotation_is_no_pose(quaternion):
     payload = sample('minimal_v1')
     payload['frame'][0]['orientation'] = quaternion
-    frame = decoded(payload)
+    frame = frame_of(payload)
     assert frame.has_pose().tolist() == [False]
     np.testing.assert_array_equal(np.abs(frame.orientation_xyzw[0]), quaternion)
 
@@ -249,17 +239,17 @@ def test_missing_velocities_are_nan():
     for key in ('linear_velocity', 'angular_velocity'):
         del odometry[key]
     for value in (v1, v2):
-        frame = decoded(value)
+        frame = frame_of(value)
         assert np.isnan(frame.kinematics[-1, 7:]).all()
         assert frame.has_pose().all()
     v2['frame']['vehicles'][0]['state']['odometry']['linear_velocity'] = {'x': 100.0, 'z': None}
-    np.testing.assert_array_equal(decoded(v2).velocity_xyz[-1], [1.0, math.nan, math.nan])
+    np.testing.assert_array_equal(frame_of(v2).velocity_xyz[-1], [1.0, math.nan, math.nan])
 
 
 def test_missing_optional_members():
     pose = {'position': {'x': 0, 'y': 0, 'z': 0}, 'orientation': {'w': 1, 'x': 0, 'y': 0, 'z': 0}}
     value = {'frame': {'vehicles': [{'state': {'name': 'a', 'odometry': {'pose': pose}}}]}}
-    frame = decoded(value)
+    frame = frame_of(value)
     assert (frame.names, frame.tags, frame.kinds.tolist()) == (('a',), ((),), [1])
     assert frame.boxes is not None
     assert frame.wheels is not None
@@ -268,13 +258,13 @@ def test_missing_optional_members():
     value['frame']['vehicles'][0]['state'].update(nulls)
     value['frame']['vehicles'][0].update(wheels=None, control_state=None)
     value['frame']['objects'] = None
-    assert_same(decoded(value), frame)
+    assert_same(frame_of(value), frame)
 
 
 def test_actors_without_the_vehicle_tag_are_objects_in_flat_generations():
     value = sample('minimal_v0')
     value['light'] = {**value['demo_1'], 'tags': ['stop_light']}
     value['loud'] = {**value['demo_1'], 'tags': ['VEHICLE']}
-    frame = decoded(value)
+    frame = frame_of(value)
     assert dict(zip(frame.names, frame.kinds.tolist(), strict=True)) \
         == {'demo_1': 1, 'light': 0, 'loud': 1}

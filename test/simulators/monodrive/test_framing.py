@@ -9,59 +9,17 @@
 """Bytes to packets, divided at any place; the streams here are packed with struct."""
 
 import struct
-import subprocess
-import sys
 
-from budgets import AWAIT_S
 from framers import fed
 from hypothesis import example, given
 from hypothesis import strategies as st
 import pytest
 
 from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.simulators.monodrive.source import PacketFramer
+from state_sensor_ros.simulators.monodrive.wire import PacketFramer
 
 LIMIT = 1 << 16
 # Bytes of a packet of ten thousand actors.
-LONG = 17_700_000
-# Prints how many bytes nine packets take at most, in a thread as in the node: eight wait while one
-# is received.
-WAITING = f"""
-from collections import deque
-from pathlib import Path
-import random
-import resource
-import struct
-import threading
-
-from state_sensor_ros.simulators.monodrive.source import PacketFramer
-
-
-def resident():
-    return int(Path('/proc/self/statm').read_text().split()[1]) * resource.getpagesize()
-
-
-def receive():
-    framer, lengths, waiting = PacketFramer(1 << 26), random.Random(1), deque(maxlen=8)
-    before = most = resident()
-    for i in range(50):
-        header = struct.pack('>IIfI', {LONG} + lengths.randrange(3000), 0, 1.0, i + 1)
-        packet = None
-        while packet is None:
-            room = framer.buffer()
-            part, header = header[:len(room)], header[len(room):]
-            room[:len(part)] = part
-            packet = framer.advance(len(room))
-            room.release()
-        waiting.append(packet)
-        most = max(most, resident())
-    print(most - before)
-
-
-thread = threading.Thread(target=receive)
-thread.start()
-thread.join()
-"""
 PAYLOADS = [b'{}', b'', b'{"a":1}', b'[' + b' ' * 3000 + b']', b'']
 
 
@@ -123,11 +81,3 @@ def test_framing_refuses_less_than_the_detected_header():
 
 def test_framing_accepts_a_packet_of_exactly_the_limit():
     assert len(packets_of(packed(b'{' + b' ' * (LIMIT - 17), 16))[0].payload) == LIMIT - 16
-
-
-@pytest.mark.skipif(not sys.platform.startswith('linux'), reason='reads /proc')
-def test_framing_packets_that_wait_take_their_own_memory_and_an_eighth():
-    done = subprocess.run([sys.executable, '-c', WAITING], capture_output=True, text=True,
-                          timeout=AWAIT_S, check=True)
-    # Nine, and what the thread needs.
-    assert 9 * LONG < int(done.stdout) < 9 * LONG * 1.125 + 2 ** 23

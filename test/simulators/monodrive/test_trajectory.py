@@ -12,32 +12,26 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import closing
-from dataclasses import replace
-from functools import cache
 import io
 import itertools
 import json
-import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-import numpy as np
 from paths import GOOD
 import pytest
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
+from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.simulators.monodrive import trajectory
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.recording import TrajectoryRecording
+from state_sensor_ros.simulators.monodrive.json_text import is_strict
 from state_sensor_ros.simulators.monodrive.trajectory import (
-    complete_trajectory,
-    Payload,
-    read_payloads,
-    TrajectoryWriter,
+    copy_whole_frames,
+    read_elements,
+    TrajectoryOutput,
+    TrajectoryRecording,
 )
-from state_sensor_ros.simulators.monodrive.wire import TypedReader
-from state_sensor_ros.source import MEMBER
+from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted
 
 BOM = b'\xef\xbb\xbf'
@@ -58,14 +52,17 @@ class Dripping(io.RawIOBase):
         return False
 
 
-def payloads(text) -> list[Payload]:
-    return list(read_payloads(io.BytesIO(text), 'x.json'))
+def strict(text):
+    return is_strict(text) or None
+
+
+def elements(text):
+    return list(read_elements(io.BytesIO(text), 'x.json', strict))
 
 
 def failure(text):
     """Return how many frames came before the error, and the error."""
-    reader = read_payloads(io.BytesIO(text), 'x.json')
-    n_frames = 0
+    n_frames, reader = 0, read_elements(io.BytesIO(text), 'x.json', strict)
     while True:
         try:
             next(reader)
@@ -79,25 +76,25 @@ def failure(text):
                                             (b'\xef\xbb\xbf[', b']')])
 def test_elements_come_out_byte_for_byte(begin, end, separator):
     text = begin + separator.join(FRAMES) + end
-    found = payloads(text)
-    assert [payload.data for payload in found] == FRAMES
-    assert [payload.index for payload in found] == list(range(len(FRAMES)))
-    for payload in found:
-        assert text[payload.offset:payload.offset + len(payload.data)] == payload.data
-        before = text[:payload.offset].removeprefix(b'\xef\xbb\xbf')
-        assert payload.line == before.count(b'\n') + 1
-        assert payload.column == len(before) - (before.rfind(b'\n') + 1) + 1
+    found = elements(text)
+    assert [element.text for element in found] == FRAMES
+    assert [element.begin.number for element in found] == list(range(len(FRAMES)))
+    for element in found:
+        assert text[element.begin.offset:element.begin.offset + len(element.text)] == element.text
+        before = text[:element.begin.offset].removeprefix(b'\xef\xbb\xbf')
+        assert element.begin.line == before.count(b'\n') + 1
+        assert element.begin.column == len(before) - (before.rfind(b'\n') + 1) + 1
 
 
 @pytest.mark.parametrize('text', [b'[]', b' [ ]\n', b'[\n]'])
 def test_an_empty_array_is_an_empty_trajectory(text):
-    assert payloads(text) == []
+    assert elements(text) == []
 
 
 @pytest.mark.parametrize('frame', FRAMES)
 def test_a_single_frame_is_a_trajectory_of_one(frame):
-    [payload] = payloads(b'\n ' + frame + b'\n')
-    assert (payload.data, payload.line, payload.column) == (frame, 2, 2)
+    [element] = elements(b'\n ' + frame + b'\n')
+    assert (element.text, element.begin.line, element.begin.column) == (frame, 2, 2)
 
 
 TRICKY = [rb'{"name": "[{\"]}", "a": ["]", {"}": "\\"}]}',
@@ -109,13 +106,13 @@ TRICKY = [rb'{"name": "[{\"]}", "a": ["]", {"}": "\\"}]}',
 def test_cuts_anywhere_change_nothing(n_bytes):
     text = b' \n\t [' + b',\n'.join(TRICKY + FRAMES[:2]) + b'] \n\t '
     handle = Dripping(text, iter(lambda: n_bytes, None))
-    assert [payload.data for payload in read_payloads(handle, 'x')] == TRICKY + FRAMES[:2]
+    assert [element.text for element in read_elements(handle, 'x', strict)] == TRICKY + FRAMES[:2]
 
 
 @pytest.mark.parametrize('text', [b'', b'  \n ', b'\xef\xbb\xbf'])
 def test_empty_file_is_named(text):
     with pytest.raises(TrajectoryFormatError) as caught:
-        list(read_payloads(io.BytesIO(text), 'x'))
+        list(read_elements(io.BytesIO(text), 'x', strict))
     assert str(caught.value) == 'x: found an empty file; expected a JSON array of frames'
 
 
@@ -182,13 +179,13 @@ def indented(frames, n_blanks):
 @pytest.mark.parametrize('file_format', FORMATS)
 def test_a_cut_at_any_byte_leaves_the_whole_frames(file_format):
     text = FORMATS[file_format](TRICKY)
-    whole = payloads(text)
-    ends = [payload.offset + len(payload.data) for payload in whole]
+    whole = elements(text)
+    ends = [element.begin.offset + len(element.text) for element in whole]
     for n_bytes in range(text.index(b'[') + 1, text.rindex(b']') + 1):
         cut = text[:n_bytes]
         found, error = [], None
         try:
-            found.extend(read_payloads(io.BytesIO(cut), 'x.json'))
+            found.extend(read_elements(io.BytesIO(cut), 'x.json', strict))
         except trajectory.TruncatedError as caught:
             error = caught
         assert error is not None
@@ -225,74 +222,11 @@ def test_a_fault_before_the_end_is_no_cut(text):
 def test_a_frame_without_end_does_not_fill_the_memory(monkeypatch, begin, again, message):
     monkeypatch.setattr(trajectory, 'MAX_ELEMENT_BYTES', 1_000_000)
     handle = io.BytesIO(b'[{"a": 1},\n' + begin + again * (3_000_000 // len(again)))
-    reader = read_payloads(handle, 'x')
-    assert next(reader).data == b'{"a": 1}'
+    reader = read_elements(handle, 'x', strict)
+    assert next(reader).text == b'{"a": 1}'
     with pytest.raises(TrajectoryFormatError, match=message):
         next(reader)
     assert handle.tell() < 2_000_000
-
-
-def test_errors_of_the_decoder_get_a_place():
-    text = b'[{"frame": []},\n  {"frame": 7}]'
-    payload = payloads(text)[1]
-    with pytest.raises(DecodeError) as caught:
-        Decoder().decode(payload.data)
-    error = payload.error('x.json', caught.value)
-    assert error.where == 'x.json: line 2 column 3: frame 1: frame'
-    assert (error.found, error.expected) == (caught.value.found, caught.value.expected)
-
-
-def written(*items):
-    handle = io.BytesIO()
-    writer = TrajectoryWriter(handle)
-    for item in items:
-        writer.write(item)
-    writer.close()
-    writer.close()
-    assert writer.n_frames == len(payloads(handle.getvalue()))
-    return handle.getvalue()
-
-
-def test_written_frames_are_read_again_as_they_were():
-    assert [payload.data for payload in payloads(written(*FRAMES))] == FRAMES
-    assert written() == b'[]\n'
-
-
-def test_arrays_add_each_frame_and_not_quite_json_becomes_json():
-    text = written(b'[{"a": 1}, {"b": 2}]', b'[]', b'\xef\xbb\xbf{"c": [NaN, 1e999, 1.5]}',
-                   b"{'d': 'e'}")
-    assert json.loads(text) == [{'a': 1}, {'b': 2}, {'c': [None, None, 1.5]}, {'d': 'e'}]
-
-
-@pytest.mark.parametrize('bad', [b'{', b'hello', b'', b'\xff', b'[' * 100_000, b'{} {}'])
-def test_what_is_no_json_is_not_written(bad):
-    handle = io.BytesIO()
-    writer = TrajectoryWriter(handle)
-    writer.write(FRAMES[0])
-    with pytest.raises(DecodeError):
-        writer.write(bad)
-    writer.write(FRAMES[1])
-    writer.close()
-    assert [payload.data for payload in payloads(handle.getvalue())] == FRAMES[:2]
-
-
-def test_mend_keeps_the_whole_frames():
-    whole = written(*TRICKY[:3])
-    for n_bytes in range(len(whole) + 1):
-        handle = io.BytesIO(whole[:n_bytes])
-        n_frames = complete_trajectory(handle)
-        kept = [payload.data for payload in payloads(handle.getvalue())]
-        assert kept == TRICKY[:n_frames]
-        assert n_frames >= whole[:n_bytes].count(b'},\n')
-    assert handle.getvalue() == whole
-
-
-def test_mend_leaves_what_is_broken_otherwise():
-    for text in (b'[{"a": }, {"b": 1}', b'hello', b'[{}] x'):
-        handle = io.BytesIO(text)
-        with pytest.raises(TrajectoryFormatError):
-            complete_trajectory(handle)
-        assert handle.getvalue() == text
 
 
 BITS = [b'', b'"', b'\\', b'{', b'}', b'[', b']', b',', b'\xff', b'\n', b'1']
@@ -306,78 +240,61 @@ def test_damage_never_ends_in_another_error(damage):
         at = int(place * len(text))
         text[at:at + n_bytes] = bits
     with contextlib.suppress(TrajectoryFormatError):
-        for payload in read_payloads(io.BytesIO(bytes(text)), 'x'):
-            assert bytes(text[payload.offset:payload.offset + len(payload.data)]) == payload.data
+        for element in read_elements(io.BytesIO(bytes(text)), 'x', strict):
+            assert bytes(text[element.begin.offset:element.end.offset]) == element.text
 
 
-
-
-@cache
-def traffic_texts(generation):
-    return [json.dumps(frame) for frame in itertools.islice(
-        generate(2, 1, 20.0, 1, generation), 4)]
-
-
-def texts(seed):
-    """Return frames of all generations, some of them unusual or no frames."""
-    rng = random.Random(seed)
-    frames = []
-    for generation in rng.choices(('v2', 'v1', 'v0'), k=6):
-        some = traffic_texts(generation)
-        frames += some
-        frames += rng.choice(([], [some[0].replace('"tags": [', '"tags": [1, ')], ['{"frame": 3}'],
-                              [some[1].replace('"game_time"', '"gone"')],
-                              ['{"game_time": 1.0}'], [some[2], some[2]]))
-    return frames
-
-
-@pytest.mark.parametrize('seed', range(8))
-def test_recording_is_decoded_as_its_frames_one_by_one(seed, tmp_path):
+def test_recording_gives_frames_faults_and_the_places_of_both(tmp_path):
     path = tmp_path / 'drive.json'
-    frames = texts(seed)
-    path.write_text('[\n' + ',\n'.join(frames) + '\n]\n')
-    rng, alone = random.Random(seed), Decoder()
-    expected, faults = [], []
-    for text in frames:
-        try:
-            for one in alone.decode(text.encode()):
-                expected.append(one.frame)
-                faults += [str(fault.error) for fault in one.faults]
-        except DecodeError as error:
-            faults.append(str(error))
-    with closing(TrajectoryRecording(str(path))) as recording, \
-            np.printoptions(threshold=1_000_000, precision=17):
-        recording.is_timed = False
-        for frame, other in zip(recording.frames(), expected, strict=True):
-            bare = {} if recording.details else {'boxes': None, 'wheels': None, 'inputs': None}
-            assert repr(frame) == repr(replace(other, **bare))
-            recording.details = rng.random() < 0.8
-        assert [str(fault.error) for fault in recording.faults.take()
-                if fault.kind != MEMBER] == faults
-
-
-def test_frame_that_follows_a_decoded_one_is_parsed_once(tmp_path, monkeypatch):
-    path = tmp_path / 'drive.json'
-    texts = [json.dumps(frame) for frame in itertools.islice(
-        generate(1, 0, 20.0, 1, 'v2'), 4)]
-    path.write_text('[\n' + ',\n'.join(texts) + '\n]\n')
-    read, parsed = TypedReader.read, []
-    monkeypatch.setattr(TypedReader, 'read', lambda reader, kind, text:
-                        parsed.append(text) or read(reader, kind, text))
+    good = [json.dumps(frame) for frame in itertools.islice(generate(2, 1, 20.0, 1, 'v2'), 3)]
+    path.write_text('[\n' + ',\n'.join([good[0], '{"frame": 3}', *good[1:]]) + '\n]\n')
     with closing(TrajectoryRecording(str(path))) as recording:
-        assert len(list(recording.frames())) == 4
-    # The others were read ahead.
-    assert parsed == [texts[0].encode()]
+        found = [(frame.game_time, recording.faults.place, recording.faults.take(),
+                  recording.mark()) for frame in recording.frames()]
+        assert recording.cut is None
+        times = [time for time, *_ in found]
+        assert times == pytest.approx([8.0, 8.05, 8.1], abs=1e-6)
+        assert [place for _, place, *_ in found] == [f'line {i} column 1' for i in (2, 4, 5)]
+        assert [[fault.kind for fault in faults] for *_, faults, _ in found] == [[], [LOST], []]
+        for i, (*_, mark) in enumerate(found):
+            assert [frame.game_time for frame in recording.frames(mark)] == times[i + 1:]
 
 
-def test_reading_goes_on_from_a_mark(tmp_path):
-    path = tmp_path / 'drive.json'
-    path.write_text(' [\n' + ',\n'.join(texts(3)) + '\n]\n')
-    with closing(TrajectoryRecording(str(path))) as recording:
-        recording.is_timed = False
-        frames, marks = [], []
+@pytest.mark.parametrize('generation', ['v1', 'v2'])
+def test_written_frames_are_read_again(tmp_path, generation):
+    path, texts = tmp_path / 'drive.json', list(itertools.islice(
+        generate(2, 1, 20.0, 1, generation), 3))
+    source = tmp_path / 'source.json'
+    source.write_text(json.dumps(texts))
+    with TrajectoryOutput(str(path), force=False) as output, \
+            closing(TrajectoryRecording(str(source))) as recording:
         for frame in recording.frames():
-            frames.append(repr(frame))
-            marks.append(recording.mark())
-        for number, mark in enumerate(marks, 1):
-            assert [repr(frame) for frame in recording.frames(mark)] == frames[number:]
+            output.write(frame)
+        output.complete()
+        output.commit()
+    assert [frame['game_time'] for frame in json.loads(path.read_text())] \
+        == [frame['game_time'] for frame in texts]
+    if generation == 'v2':
+        assert json.loads(path.read_text()) == texts
+
+
+def test_repair_keeps_the_whole_frames_of_a_cut_file():
+    whole = b'[\n' + b',\n'.join(TRICKY[:3]) + b'\n]\n'
+    for n_bytes in range(len(whole)):
+        cut, target = io.BytesIO(whole[:n_bytes]), io.BytesIO()
+        try:
+            n_frames, lost = copy_whole_frames(cut, target, 'x')
+        except TrajectoryFormatError:
+            assert whole[:n_bytes].count(b'},\n') == 0
+            continue
+        assert bool(lost) == (n_bytes < len(whole) - 1)
+        assert [element.text for element in elements(target.getvalue())] == TRICKY[:n_frames]
+
+
+def test_repair_goes_on_after_a_damaged_line():
+    lines = [b'{"a": 1}', b'{"b": }', b'{"c": 3}']
+    source, target = io.BytesIO(b'[\n' + b',\n'.join(lines) + b'\n]\n'), io.BytesIO()
+    n_frames, lost = copy_whole_frames(source, target, 'x')
+    assert n_frames == 2
+    assert 'line 3 column 7' in lost
+    assert json.loads(target.getvalue()) == [{'a': 1}, {'c': 3}]

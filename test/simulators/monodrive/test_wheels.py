@@ -13,25 +13,14 @@ from __future__ import annotations
 import json
 import math
 
+from monodrive_frames import frame_of, sample, written
 import numpy as np
-from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import FRONT_LEFT, FRONT_RIGHT, REAR_LEFT, REAR_RIGHT
-from state_sensor_ros.simulators.monodrive.decoder import Decoder, format_frame
 
 SPUN = [0.0, 0.6, 0.0, 0.8]
 TURNED = [0.0, 0.0, 0.6, 0.8]
-
-
-def sample(name):
-    return json.loads((GOOD / f'{name}.json').read_bytes())
-
-
-def frame_of(value):
-    [result] = Decoder().decode(json.dumps(value).encode())
-    assert result.faults == ()
-    return result.frame
 
 
 def v1(*actors):
@@ -161,17 +150,6 @@ def test_each_vehicle_of_a_frame_by_its_own_convention():
     assert found.wheel.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 0, 1]
 
 
-@pytest.mark.parametrize('n_wheels', [0, 2, 3, 4, 6, 18])
-def test_any_number_of_wheels(n_wheels):
-    wheels = [entry(i, SPUN, [1, 2, 3], float(i)) for i in range(n_wheels)]
-    found = frame_of(v2(wheels, wheels)).wheels
-    assert found.wheel.tolist() == found.source_id.tolist() == list(range(n_wheels)) * 2
-    assert found.speed.tolist() == [float(i) for i in range(n_wheels)] * 2
-    flat = frame_of(v1({'wheel_speed': [float(i) for i in range(n_wheels)]})).wheels
-    assert flat.wheel.tolist() == list(range(n_wheels))
-    assert not flat.orientation_known.any()
-
-
 def test_entries_and_speeds_of_v1_need_not_match():
     found = frame_of(v1({'wheel_speed': [1.0, None]}, {'wheels': [{'id': 3, 'orientation': SPUN}]},
                         {'wheel_speed': [5.0], 'wheels': [{'id': 1}, {'id': 2}]}, {})).wheels
@@ -198,8 +176,8 @@ def test_parts_of_a_wheel_may_be_missing_or_null():
     v2([entry(2, SPUN, [None, 1, 2]), entry(1, [None, 0, 0, 1], [0, 0, 0])]),
     v2([entry(1, SPUN), entry(2, TURNED)], [], [entry(7, SPUN, [1, 2, 3], -4.0)])])
 def test_v2_wheels_are_written_as_they_were(value):
-    written = format_frame(frame_of(value))
-    for was, is_now in zip(value['frame']['vehicles'], written['frame']['vehicles'], strict=True):
+    vehicles = written(frame_of(value))['frame']['vehicles']
+    for was, is_now in zip(value['frame']['vehicles'], vehicles, strict=True):
         for wheel in was['wheels']:
             if not wheel.get('pose'):
                 wheel.pop('pose', None)
@@ -217,7 +195,7 @@ def test_v2_wheels_are_written_as_they_were(value):
                                           for i in range(4)]},
     {'wheel_speed': [1.0, None, 3.0]}, {'wheels': [{'id': 1}, {'id': 2}]}, {}])
 def test_v1_wheels_are_written_as_they_were(actor):
-    written = format_frame(frame_of(v1(actor, {})))['frame']
+    found = written(frame_of(v1(actor, {})))['frame']
     for key in ('wheel_speed', 'wheels'):
-        assert written[0].get(key) == actor.get(key)
-        assert key not in written[1]
+        assert found[0].get(key) == actor.get(key)
+        assert key not in found[1]

@@ -10,9 +10,8 @@
 Client of a simulator in Replay Mode: it sends a trajectory and steps through it at its pace.
 
 Replay Mode accepts strict JSON with an actor tagged ego in each frame
-(doc/protocol/trajectories.md).
-
-The requests are described in doc/protocol/trajectories.md#replay-by-index. States::
+(doc/protocol/trajectories.md). The requests are described in
+doc/protocol/trajectories.md#replay-by-index. States::
 
     state        event                              next state
     -----------  ---------------------------------  ----------
@@ -27,10 +26,9 @@ In any state, ``stop()``, ``abort()``, the end of the trajectory or a failure en
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-import io
 import threading
 import time
 
@@ -40,31 +38,77 @@ from state_sensor_ros.simulators import (
     ConfigError,
     EGO_TAG,
     failed_stream,
+    Frame,
     has_ego_tag,
-    ignore,
+    LOST,
     no_frames,
     parse_settings,
     Reading,
-    restated,
+    ReadOptions,
+    RecordingReader,
     TrajectoryFormatError,
     TransportError,
 )
-from state_sensor_ros.simulators.connections import OnSilence, TcpSource
-from state_sensor_ros.simulators.json_values import is_strict_json
-from state_sensor_ros.simulators.monodrive.control_session import (
+from state_sensor_ros.simulators.connections import OnSilence
+from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators.monodrive.control import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,
     CONFIGURE_TRAJECTORY,
     ControlSession,
     STEP,
 )
-from state_sensor_ros.simulators.monodrive.decoder import Decoder
-from state_sensor_ros.simulators.monodrive.recording import JsonFrame, JsonRecording
+from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
+from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
-from state_sensor_ros.simulators.monodrive.source import open_sensor_port
-from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryWriter
-from state_sensor_ros.simulators.monodrive.wire import V2
-from state_sensor_ros.simulators.recordings import MAX_GAP_S, PERIOD_S
+from state_sensor_ros.simulators.monodrive.source import SensorPort
+from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
+from state_sensor_ros.simulators.recordings import format_of_name, MAX_GAP_S, open_any, PERIOD_S
+
+# As for a reply: the simulator may be drawing.
+_PACKET_TIMEOUT_S = 25.0
+# A sensor port may open a little after the reply to its configuration.
+_CONNECT_TIMEOUT_S = 5.0
+# Names of formats that lack parts of a frame.
+_TABLES = frozenset(('parquet', 'csv'))
+
+
+def open_whole(path: str, options: ReadOptions) -> RecordingReader:
+    """Open a recording, but no table: it lacks parts of a frame."""
+    found = format_of_name(path)
+    if found is not None and found.name in _TABLES:
+        raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or another '
+                                    'recording with whole frames; '
+                                    '`state_sensor convert` makes a trajectory of a .parquet file')
+    recording = open_any(path, options)
+    recording.is_timed = recording.details = not isinstance(recording, TrajectoryRecording)
+    return recording
+
+
+def texts_of(recording: RecordingReader, frames: Iterator[Frame], lost: dict[str, None],
+             generation: str = '') -> Iterator[tuple[bytes, Frame, str]]:
+    """
+    Yield each frame as JSON, those of a trajectory as they are in the file, and its place.
+
+    :param lost: to which the names of the parts are added that are not carried.
+    :param generation: for frames of other simulators.
+    :raises TrajectoryFormatError: for what is no frame.
+    """
+    for frame in frames:
+        for fault in recording.faults.take():
+            if fault.kind == LOST:
+                raise TrajectoryFormatError(
+                    f'{recording.name}: {fault.place}: frame {fault.index}: {fault.error.where}',
+                    fault.error.found, fault.error.expected)
+        faults = recording.faults
+        place = f'{recording.name}: {faults.place or "a frame"}: frame {faults.index}'
+        if isinstance(recording, TrajectoryRecording):
+            yield recording.payload, frame, place
+            continue
+        chosen = written_as(frame.generation) if frame.generation in GENERATIONS \
+            else generation or written_as('')
+        lost.update(dict.fromkeys(losses(frame, chosen)))
+        yield encode(frame, chosen), frame, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,36 +134,27 @@ class Trajectory:
         return span if 0 < span <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
 
 
-def read_trajectory(name: str, frames: Iterable[JsonFrame]) -> Trajectory:
-    text = io.BytesIO()
-    writer = TrajectoryWriter(text)
-    decoder = Decoder()
+def read_trajectory(recording: RecordingReader, frames: Iterator[Frame],
+                    lost: dict[str, None]) -> Trajectory:
+    """Read a recording; refuse frames that Replay Mode would."""
+    texts: list[bytes] = []
     game_times: list[float] = []
     tags: dict[str, None] = {}
-    for frame in frames:
-        tags.update(dict.fromkeys(_checked(frame, decoder, name)))
+    for text, frame, where in texts_of(recording, frames, lost):
+        if not json_text.is_strict(text):
+            raise TrajectoryFormatError(where, 'JSON that only lenient readers accept',
+                                        'strict JSON, which has no NaN or Infinity')
+        found = [tag for actor_tags in frame.tags for tag in actor_tags]
+        if not has_ego_tag(found):
+            raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
+                                        'one in each frame: Replay Mode needs it')
+        tags.update(dict.fromkeys(found))
         game_times.append(frame.game_time)
-        writer.write(frame.text)
-    if not game_times:
-        raise no_frames(name)
-    writer.close()
-    return Trajectory(name, text.getvalue(), tuple(game_times),
-                      tuple(tag for tag in tags if tag))
-
-
-def _checked(frame: JsonFrame, decoder: Decoder, name: str) -> list[str]:
-    """Return the tags of a frame; refuse one that :mod:`inspection` reports as not replayable."""
-    where = f'{name}: {frame.place}: frame {frame.number}'
-    with restated(TrajectoryFormatError, where):
-        frames = [decoded.frame for decoded in decoder.decode(frame.text)]
-    if not is_strict_json(frame.text):
-        raise TrajectoryFormatError(where, 'JSON that only lenient readers accept',
-                                    'strict JSON, which has no NaN or Infinity')
-    tags = [tag for frame in frames for actor_tags in frame.tags for tag in actor_tags]
-    if not has_ego_tag(tags):
-        raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
-                                    'one in each frame: Replay Mode needs it')
-    return tags
+        texts.append(text)
+    if not texts:
+        raise no_frames(recording.name)
+    return Trajectory(recording.name, b'[' + b',\n'.join(texts) + b']', tuple(game_times),
+                      tuple(filter(None, tags)))
 
 
 class Cursor:
@@ -144,27 +179,6 @@ class Cursor:
         return other_end if self._loop and other_end != self.index else None
 
 
-# As for a reply: the simulator may be drawing.
-_PACKET_TIMEOUT_S = 25.0
-# A sensor port may open a little after the reply to its configuration.
-_CONNECT_TIMEOUT_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Parameters of a replay."""
-
-    host: str
-    control_port: int
-    port: int | None  # of the State sensor to create and read, None for no sensor
-    rate: float  # of the pace relative to ``game_time``, 0 = as fast as the simulator
-    step: int
-    start: int | None  # index of the first frame, None for the first one in the direction
-    loop: bool
-    is_backwards: bool
-    simulator: object | None = None  # its configuration, sent first
-
-
 class ReplayState(str, Enum):
     """State of a :class:`ReplayClient`; the values are the texts of the progress bar."""
 
@@ -178,31 +192,37 @@ class ReplayState(str, Enum):
 
 class ReplayClient:
     """
-    Step a simulator through a trajectory, one request at a time.
+    Steps a simulator through a trajectory, one request at a time.
 
     :meth:`run` is called in one thread, the other methods from any.
+
+    :param options: of the command `replay`.
+    :param simulator: its configuration, sent first; None for none.
     """
 
-    def __init__(self, trajectory: Trajectory, plan: Plan,
-                 on_silence: OnSilence = ignore) -> None:
+    def __init__(self, trajectory: Trajectory, options: argparse.Namespace, simulator: object,
+                 on_silence: OnSilence) -> None:
         last = trajectory.n_frames - 1
-        start = plan.start
+        start = options.start
         if start is None:
-            start = last if plan.is_backwards else 0
+            start = last if options.is_backwards else 0
         if start > last:
             raise ConfigError('--start', str(start),
                               f'at most {last}, the last frame of {trajectory.name}')
         self.trajectory = trajectory
-        self.cursor = Cursor(trajectory.n_frames, step=plan.step, start=start, loop=plan.loop,
-                             is_backwards=plan.is_backwards)
+        self.cursor = Cursor(trajectory.n_frames, step=options.step, start=start,
+                             loop=options.loop, is_backwards=options.is_backwards)
         self.state = ReplayState.CONFIGURING
-        self._plan = plan
-        self._session = ControlSession(plan.host, plan.control_port, on_silence=on_silence)
+        self._rate, self._simulator = options.rate, simulator
+        # Of the State sensor to create and read, None for no sensor.
+        self._sensor = None if options.no_sensor else parse_settings({
+            'host': options.host, 'port': options.port, 'desired_tags': trajectory.tags})
+        self._session = ControlSession(options.host, options.control_port, on_silence)
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self._is_stopping = self._is_paused = self._is_connected = False
         self._n_packets = 0
-        self._source: TcpSource | None = None
+        self._source: SensorPort | None = None
 
     @property
     def index(self) -> int:
@@ -248,7 +268,11 @@ class ReplayClient:
         """
         try:
             self._session.connect()
-            self._configure()
+            if self._simulator is not None:
+                self._session.request(CONFIGURE_SIMULATOR, self._simulator)
+            self._session.request(CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
+            if self._sensor is not None:
+                self._session.request(CONFIGURE_SENSORS, state_sensor(self._sensor))
             self._connect()
             self._step_through()
         except TransportError:
@@ -259,25 +283,14 @@ class ReplayClient:
                 self._source.close()
             self._session.close()
 
-    def _configure(self) -> None:
-        if self._plan.simulator is not None:
-            self._session.request(CONFIGURE_SIMULATOR, self._plan.simulator)
-        self._session.request(CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
-        if self._plan.port is not None:
-            settings = parse_settings({
-                'port': self._plan.port, 'desired_tags': self.trajectory.tags})
-            self._session.request(CONFIGURE_SENSORS, state_sensor(settings))
-
     def _connect(self) -> None:
         """Connect to the sensor port and count its packets in a thread."""
-        if self._plan.port is None or self._is_stopping:
+        if self._sensor is None or self._is_stopping:
             return
-        self._source = open_sensor_port(
-            parse_settings({'host': self._plan.host, 'port': self._plan.port}),
-            after_connect=self._connected)
+        self._source = SensorPort(self._sensor, after_connect=self._connected)
         threading.Thread(target=self._read, name='read', daemon=True).start()
         if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
-            raise failed_stream(f'{self._plan.host}:{self._plan.port}',
+            raise failed_stream(f'{self._sensor.host}:{self._sensor.port}',
                                 self._source.health.last_error,
                                 'no sensor port after the sensor was configured')
 
@@ -297,8 +310,8 @@ class ReplayClient:
         due_s = time.monotonic()
         while not self._is_stopping and (target := self.cursor.target()) is not None:
             self.state = ReplayState.PLAYING
-            if self.cursor.index >= 0 and self._plan.rate > 0:
-                due_s += self._span_s(target) / self._plan.rate
+            if self.cursor.index >= 0 and self._rate > 0:
+                due_s += self._span_s(target) / self._rate
             if self._wait_until(due_s):
                 # After a pause the direction may differ, and the pace starts anew.
                 due_s = time.monotonic()
@@ -331,9 +344,9 @@ class ReplayClient:
         n_before = self._n_packets
         self._session.request(STEP, {'amount': target - self.cursor.index})
         self.cursor.index = target
-        if self._source is not None and not self._await(
+        if self._sensor is not None and not self._await(
                 lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
-            raise TransportError(f'{self._plan.host}:{self._plan.port}',
+            raise TransportError(f'{self._sensor.host}:{self._sensor.port}',
                                  f'no packet in {_PACKET_TIMEOUT_S:g} s after {STEP}')
 
     def _await(self, condition: Callable[[], bool], timeout_s: float) -> bool:
@@ -344,33 +357,20 @@ class ReplayClient:
 
 def open_replay(options: argparse.Namespace, reading: Reading,
                 warn: Callable[[str], None]) -> ReplayClient:
-    """Read the recording, and prepare its replay."""
-    # reading: progress display, as for :meth:`Simulator.open_replay`; ``warn`` likewise.
-    return ReplayClient(_read(options, reading, warn), _plan(options), warn)
-
-
-def _read(options: argparse.Namespace, reading: Reading,
-          warn: Callable[[str], None]) -> Trajectory:
-    # Frames of other simulators are sent as V2.
-    recording = JsonRecording(options.file, V2, options.read_options)
+    """Read the recording, and prepare its replay; the arguments are those of a simulator."""
+    recording = open_whole(options.file, options.read_options)
+    lost: dict[str, None] = {}
     try:
         with reading(recording) as frames:
-            trajectory = read_trajectory(options.file, frames)
+            trajectory = read_trajectory(recording, frames, lost)
     finally:
         recording.close()
-    if recording.lost:
-        warn(f'{options.file}: {V2} does not carry: {", ".join(recording.lost)}')
-    return trajectory
-
-
-def _plan(options: argparse.Namespace) -> Plan:
+    if lost:
+        warn(f'{options.file}: Replay Mode does not carry: {", ".join(lost)}')
     simulator = None
     if options.simulator is not None:
         simulator = read_json(options.simulator)
         if not isinstance(simulator, dict):
             raise ConfigError(options.simulator, 'no object',
                               'an object with map, simulation_mode')
-    return Plan(host=options.host, control_port=options.control_port,
-                port=None if options.no_sensor else options.port, rate=options.rate,
-                step=options.step, start=options.start, loop=options.loop,
-                is_backwards=options.is_backwards, simulator=simulator)
+    return ReplayClient(trajectory, options, simulator, warn)

@@ -1,0 +1,245 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A frame to the JSON of v2 or v1, and the parts of it that this generation cannot carry.
+
+Factors and signs are in rep103.py. Numbers are written as float32, as the simulator does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import math
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from state_sensor_ros.simulators import ConfigError, Frame, Units, Wheels
+from state_sensor_ros.simulators.frame_arrays import (
+    DEFAULT_UNITS,
+    Floats,
+    from_rep103_boxes,
+    from_rep103_inputs,
+    from_rep103_kinematics,
+    from_rep103_road_s,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    NO_SOURCE_ID,
+)
+from state_sensor_ros.simulators.monodrive.frames import kind_of
+from state_sensor_ros.simulators.monodrive.schema import GENERATIONS, Number, V1, V2, WRITTEN
+from state_sensor_ros.simulators.monodrive.wheels import wheel_entries
+from state_sensor_ros.simulators.recordings import parts_of
+
+Record: TypeAlias = dict[str, object]
+Numbers: TypeAlias = list[Number]
+
+# Up to here numbers of float32 are at most 0.0625 apart from those of float64: 0.6 mm.
+_FINE = float(1 << 20)
+_INPUTS = ('throttle_input', 'brake_input', 'wheel_input', 'steering_direction')
+# Parts of a frame that are written, or that have a name of their own in :func:`losses`.
+_WRITTEN = frozenset(('lanes', 'boxes', 'wheels', 'inputs', 'colors', 'replay_classes', 'ids',
+                      'time', 'sample_count'))
+
+
+def written_as(generation: str) -> str:
+    """Return the generation in which a frame of any source is written unless one is asked for."""
+    return V1 if generation in GENERATIONS and generation != V2 else V2
+
+
+def encode(frame: Frame, generation: str = '', units: Units = DEFAULT_UNITS) -> bytes:
+    """
+    Return the payload that the simulator would send for a frame.
+
+    :param frame: SI, REP-103 axes, of any source.
+    :param generation: v2 or v1; empty for that of :func:`written_as`.
+    :param units: units of extents and of ``s`` in the payload.
+    :returns: compact JSON, UTF-8, keys in alphabetical order, null for NaN.
+    """
+    generation = generation or written_as(frame.generation)
+    if generation not in WRITTEN:
+        raise ConfigError('generation', repr(generation), f'one of {", ".join(WRITTEN)}')
+    actors = _flat(frame, units) if generation == V1 else _nested(frame, units)
+    head: Record = {}
+    if not math.isnan(frame.game_time):
+        head['game_time'] = frame.game_time
+    if frame.sample_count or generation == V2:
+        head['sample_count'] = frame.sample_count
+    if frame.time or generation == V2:
+        head['time'] = frame.time
+    return msgspec.json.encode({'frame': actors, **head})
+
+
+def _numbers(source: Floats) -> list[Numbers]:
+    """Return rows of float32 values as lists; None for NaN, and float64 if float32 is coarse."""
+    with np.errstate(all='ignore'):
+        single = source.astype(np.float32).astype(np.float64)
+        # UTM coordinates in cm have nine digits, float32 has seven.
+        rows: list[Numbers] = np.where(np.abs(source) < _FINE, single, source).tolist()
+    if np.isfinite(source).all():
+        return rows
+    return [[number if number is not None and math.isfinite(number) else None for number in row]
+            for row in rows]
+
+
+def _vector(xyz: Numbers) -> Record:
+    return dict(zip('xyz', xyz, strict=True))
+
+
+def _quaternion(xyzw: Numbers) -> Record:
+    return {'w': xyzw[3], **_vector(xyzw[:3])}
+
+
+def _is_unknown(numbers: Sequence[Number]) -> bool:
+    return all(number is None for number in numbers)
+
+
+def _nested(frame: Frame, units: Units) -> Record:
+    """Return the member ``frame`` of v2."""
+    boxes, wheels, lanes = _boxes(frame, units), _nested_wheels(frame), _lanes(frame, units)
+    groups: dict[str, list[Record]] = {'objects': [], 'vehicles': []}
+    for i, row in enumerate(_numbers(from_rep103_kinematics(frame.kinematics))):
+        state: Record = {
+            'color': frame.colors[i] if frame.colors else '', 'name': frame.names[i],
+            'odometry': {
+                'angular_velocity': _vector(row[10:13]), 'linear_velocity': _vector(row[7:10]),
+                'pose': {'orientation': _quaternion(row[3:7]), 'position': _vector(row[0:3])}},
+            'oriented_bounding_box': [
+                {'center': _vector(box[0:3]), 'extents': _vector(box[7:10]), 'name': name,
+                 'orientation': _quaternion(box[3:7]), 'scale': _vector(box[10:13])}
+                for name, box in boxes[i]],
+            'replay_class': frame.replay_classes[i] if frame.replay_classes else '',
+            'tags': frame.tags[i]}
+        state = {key: value for key, value in state.items() if value != '' or key == 'name'}
+        if frame.kinds[i] == KIND_VEHICLE:
+            lane: Record = {'control_state': lanes[i]} if i in lanes else {}
+            groups['vehicles'].append({**lane, 'state': state, 'wheels': wheels[i]})
+        else:
+            groups['objects'].append(state)
+    return {**groups}
+
+
+def _boxes(frame: Frame, units: Units) -> list[list[tuple[str, Numbers]]]:
+    """Return name, and center, orientation, extents, scale, of the boxes of each actor."""
+    owned: list[list[tuple[str, Numbers]]] = [[] for _ in frame.names]
+    if frame.boxes is not None:
+        for i, name, row in zip(frame.boxes.actor.tolist(), frame.boxes.names,
+                                _numbers(from_rep103_boxes(frame.boxes.rows, units)),
+                                strict=True):
+            owned[i].append((name, row))
+    return owned
+
+
+def _lanes(frame: Frame, units: Units) -> dict[int, Record]:
+    lanes = frame.lanes
+    road_s = _numbers(from_rep103_road_s(lanes.s, units)[:, None])
+    return {i: {'lane_change_left': left, 'lane_change_right': right, 'lane_id': lane_id,
+                'road_id': road_id, 's': s, 'section_id': section_id}
+            for i, (left, right), (road_id, section_id, lane_id), (s,) in zip(
+                lanes.actor.tolist(), lanes.is_changing.tolist(), lanes.ids.tolist(), road_s,
+                strict=True)}
+
+
+def _is_flat(frame: Frame) -> bool | None:
+    """Return whether a frame was read from v0 or v1, None for another simulator."""
+    return written_as(frame.generation) == V1 if frame.generation in GENERATIONS else None
+
+
+def _nested_wheels(frame: Frame) -> list[list[Record]]:
+    owned: list[list[Record]] = [[] for _ in frame.names]
+    if (wheels := frame.wheels) is None:
+        return owned
+    ids, source = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=False)
+    for i, wheel_id, row in zip(wheels.actor.tolist(), ids.tolist(), _numbers(source),
+                                strict=True):
+        pose: Record = {}
+        if not _is_unknown(row[3:7]):
+            pose['orientation'] = _quaternion(row[3:7])
+        if not _is_unknown(row[0:3]):
+            pose['position'] = _vector(row[0:3])
+        owned[i].append({'id': wheel_id, **({'pose': pose} if pose else {}), 'speed': row[7]})
+    return owned
+
+
+def _flat(frame: Frame, units: Units) -> list[Record]:
+    """Return the member ``frame`` of v1."""
+    boxes, wheels = _boxes(frame, units), _flat_wheels(frame)
+    inputs = [] if frame.inputs is None else _numbers(from_rep103_inputs(frame.inputs))
+    actors: list[Record] = []
+    for i, row in enumerate(_numbers(from_rep103_kinematics(frame.kinematics))):
+        actor: Record = {'name': frame.names[i], 'orientation': row[3:7], 'position': row[0:3],
+                         'tags': frame.tags[i], **wheels[i]}
+        velocities = {'angular_velocity': row[10:13], 'velocity': row[7:10]}
+        actor.update((key, value) for key, value in velocities.items() if not _is_unknown(value))
+        if inputs:
+            actor.update((key, value) for key, value in zip(_INPUTS, inputs[i], strict=True)
+                         if value is not None)
+        if boxes[i]:
+            actor['oriented_bounding_box'] = [
+                {'center': box[0:3], 'extents': box[7:10], 'name': name,
+                 'orientation': box[3:7], 'scale': box[10:13]} for name, box in boxes[i]]
+        actors.append(dict(sorted(actor.items())))
+    return actors
+
+
+def _flat_wheels(frame: Frame) -> list[Record]:
+    """Return ``wheels`` and ``wheel_speed`` of each actor, as far as it has them."""
+    owned: list[Record] = [{} for _ in frame.names]
+    if (wheels := frame.wheels) is None:
+        return owned
+    ids, source = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=True)
+    entries: dict[int, list[Record]] = {}
+    speeds: dict[int, dict[int, Number]] = {}
+    for i, wheel, wheel_id, row in zip(wheels.actor.tolist(), wheels.wheel.tolist(),
+                                       ids.tolist(), _numbers(source), strict=True):
+        speeds.setdefault(i, {})[wheel] = row[7]
+        if wheel_id != NO_SOURCE_ID:
+            orientation = {} if _is_unknown(row[3:7]) else {'orientation': row[3:7]}
+            entries.setdefault(i, []).append({'id': wheel_id, **orientation})
+    for i, by_wheel in speeds.items():
+        in_order = [by_wheel.get(wheel) for wheel in range(max(by_wheel) + 1)]
+        if not _is_unknown(in_order):
+            owned[i]['wheel_speed'] = in_order
+    for i, records in entries.items():
+        owned[i]['wheels'] = records
+    return owned
+
+
+def losses(frame: Frame, generation: str) -> list[str]:
+    """Return the parts of a frame that its payload of a generation, v2 or v1, would lack."""
+    wheels, inputs = frame.wheels, frame.inputs
+    if generation == V1:
+        found = {
+            'lane states': len(frame.lanes.actor) > 0,
+            'colors and replay classes': any(
+                (frame.colors or ()) + (frame.replay_classes or ())),
+            'objects tagged as vehicles or vehicles not tagged so':
+                list(map(kind_of, frame.tags)) != frame.kinds.tolist(),
+            'wheel positions': wheels is not None and bool(wheels.position_known.any()),
+            'orientations of rear wheels':
+                wheels is not None and _lose_orientations(frame, wheels)}
+    else:
+        found = {
+            'throttle, brake and steering':
+                inputs is not None and bool(np.isfinite(inputs).any()),
+            'wheels and lane states of objects': any(
+                bool((frame.kinds[part.actor] == KIND_OBJECT).any())
+                for part in (frame.lanes, wheels) if part is not None),
+            'the order of objects and vehicles':
+                bool((np.diff(frame.kinds.astype(np.int8)) < 0).any())}
+    found['ids of actors'] = frame.ids is not None and frame.generation not in GENERATIONS
+    found.update((field.part, True) for field in parts_of(frame) if field.name not in _WRITTEN)
+    return [what for what, is_lost in found.items() if is_lost]
+
+
+def _lose_orientations(frame: Frame, wheels: Wheels) -> bool:
+    """Return whether a wheel has an orientation but no entry in v1."""
+    ids, _ = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=True)
+    return bool((wheels.orientation_known & (ids == NO_SOURCE_ID)).any())

@@ -1,0 +1,351 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Payloads that do not have the types of schema.py as a whole: each actor is decoded alone.
+
+An actor that has the types is taken as it is; another one is spelled in the usual way first
+(doc/protocol/frames.md#vector-formats). A member that is ``null`` gets its default. The generation
+is recognized as in doc/protocol/frames.md#recognition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+import math
+import re
+import sys
+from typing import Any, get_args
+
+import msgspec
+from msgspec import Struct
+import numpy as np
+
+from state_sensor_ros.simulators import DecodeError, DROPPED, DUPLICATE, Faults, IGNORED
+from state_sensor_ros.simulators.frame_arrays import mirrored_orientation, to_rep103_rotator
+from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators.monodrive.json_text import wrong
+from state_sensor_ros.simulators.monodrive.schema import (
+    Actors,
+    Flat,
+    Payload,
+    Schema,
+    V0,
+    V1,
+    V2,
+)
+
+STRING_KEY = 'state_data_as_string'
+HEAD_KEYS = ('game_time', 'time', 'sample_count')
+# Errors kept of one frame: enough to find the cause, too few to matter in memory.
+_MAX_ERRORS = 100
+
+
+@dataclass(slots=True)
+class Parts:
+    """The actors of one frame that could be decoded."""
+
+    # Values of HEAD_KEYS, None for those without.
+    head: tuple[Any, ...]
+    generation: str = V2
+    objects: list[Any] = field(default_factory=list)
+    vehicles: list[Any] = field(default_factory=list)
+    flat: list[Any] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+
+def frame_values(text: bytes | bytearray) -> Iterator[tuple[Any, str, bool]]:
+    """
+    Yield each frame in a payload: a frame, an array of them, or an object with either as text.
+
+    :returns: the frame as parsed, its key path, and whether all of its numbers are finite.
+    """
+    try:
+        value, is_finite = msgspec.json.decode(text), True
+    except (*json_text.NOT_TYPED, ValueError):
+        value, is_finite = json_text.parse(text), False
+    yield from _frames(value, '', is_finite)
+
+
+def _frames(value: Any, where: str, is_finite: bool  # noqa: ANN401
+            ) -> Iterator[tuple[Any, str, bool]]:
+    if isinstance(value, list):
+        if not value:
+            raise DecodeError(where or 'payload', 'an empty array', 'a frame')
+        for i, each in enumerate(value):
+            if not isinstance(each, dict):
+                raise wrong(f'{where}[{i}]', each, 'an object: a frame')
+            yield from _frames(each, f'{where}[{i}]', is_finite)
+        return
+    if not isinstance(value, dict):
+        raise wrong(where or 'payload', value, 'an object: a frame')
+    if STRING_KEY not in value or 'frame' in value:
+        yield value, where, is_finite
+        return
+    where = f'{where}.{STRING_KEY}'.lstrip('.')
+    if not isinstance(value[STRING_KEY], str):
+        raise wrong(where, value[STRING_KEY], 'a string')
+    yield from _frames(json_text.parse(value[STRING_KEY].encode()), where, False)
+
+
+class FormReader:
+    """Decodes the frames of one payload actor by actor, and adds a fault for each that is bad."""
+
+    def __init__(self, schema: Schema, faults: Faults) -> None:
+        self._types = {'state': schema.state, 'vehicle': schema.vehicle, 'flat': schema.flat}
+        self._faults = faults
+        self._is_finite, self._n_bad = True, 0
+
+    def read(self, frame: Mapping[str, Any], where: str, is_finite: bool) -> Parts:
+        """Decode a frame of :func:`frame_values`."""
+        self._is_finite, self._n_bad = is_finite, 0
+        parts = self._parts(frame, where)
+        if self._n_bad > _MAX_ERRORS:
+            self._faults.add(DROPPED, DecodeError(
+                where or 'payload', f'more than {_MAX_ERRORS} bad actors', 'none'),
+                self._n_bad - _MAX_ERRORS)
+        return parts
+
+    def _parts(self, frame: Mapping[str, Any], where: str) -> Parts:
+        start = f'{where}.'.lstrip('.')
+        parts = Parts(self._head(frame, start))
+        if 'frame' in frame:
+            self._add_all(parts, frame['frame'], f'{start}frame')
+            return parts
+        parts.generation = V0
+        actors = {name: value for name, value in frame.items() if isinstance(value, dict)}
+        if not any('position' in actor for actor in actors.values()):
+            raise DecodeError(where or 'payload', 'an object', 'a frame: a member "frame", or '
+                              'actors by name with a "position"')
+        for name, actor in actors.items():
+            self._add(parts, 'flat', {**actor, 'name': name}, start + name)
+        return parts
+
+    def _head(self, frame: Mapping[str, Any], start: str) -> tuple[Any, ...]:
+        """Return the members that are not actors; what cannot be used of them is a fault."""
+        found: list[Any] = []
+        for key, low, high, expected in (
+                ('game_time', -sys.float_info.max, sys.float_info.max, 'a number'),
+                ('time', -2 ** 63, 2 ** 63 - 1, 'whole seconds since 1970'),
+                ('sample_count', 0, 2 ** 32 - 1, f'an integer in 0 .. {2 ** 32 - 1}')):
+            number: Any = frame.get(key)
+            if isinstance(number, int | float) and not isinstance(number, bool) \
+                    and low <= number <= high and (key != 'sample_count' or not number % 1):
+                found.append(number if key == 'game_time' else int(number))
+                continue
+            found.append(None)
+            if number is not None:
+                self._faults.add(IGNORED, wrong(start + key, number, expected))
+        return tuple(found)
+
+    def _add_all(self, parts: Parts, value: Any, where: str) -> None:  # noqa: ANN401
+        """Recognize the generation of a ``frame``, and add its actors."""
+        if not isinstance(value, dict | list):
+            raise wrong(where, value, 'an object (v2) or an array (v1)')
+        if isinstance(value, dict) and {'objects', 'vehicles'} & value.keys():
+            for key, kind in (('objects', 'state'), ('vehicles', 'vehicle')):
+                self._add_items(parts, kind, value.get(key), f'{where}.{key}')
+            return
+        first = value[0] if isinstance(value, list) and value else value
+        keys = first.keys() if isinstance(first, dict) else set()
+        kind = 'vehicle' if 'state' in keys else 'state' if 'odometry' in keys else 'flat'
+        if kind == 'flat':
+            parts.generation = V1
+            if isinstance(value, dict) and 'position' not in value:
+                raise DecodeError(where, 'an object', '"objects" or "vehicles" in it (v2), or an '
+                                  'actor with a "position" (v1)')
+        self._add_items(parts, kind, value, where)
+
+    def _add_items(self, parts: Parts, kind: str, value: Any, where: str) -> None:  # noqa: ANN401
+        """Add the actors of an array; one object stands for an array of it."""
+        if isinstance(value, dict):
+            self._add(parts, kind, value, where)
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                self._add(parts, kind, item, f'{where}[{i}]')
+        elif value is not None:
+            raise wrong(where, value, 'an array')
+
+    def _add(self, parts: Parts, kind: str, value: Any, where: str) -> None:  # noqa: ANN401
+        """Add an actor, or the fault in it."""
+        try:
+            actor = self._actor(kind, value, where)
+        except DecodeError as error:
+            self._n_bad += 1
+            if self._n_bad <= _MAX_ERRORS:
+                self._faults.add(DROPPED, error)
+            return
+        name = actor.state.name if kind == 'vehicle' else actor.name
+        if name in parts.names:
+            self._faults.add(DUPLICATE, wrong(where, name, 'a name that no other actor has'))
+            return
+        parts.names.add(name)
+        {'state': parts.objects, 'vehicle': parts.vehicles, 'flat': parts.flat}[kind].append(actor)
+
+    def _actor(self, kind: str, value: Any, where: str) -> Any:  # noqa: ANN401
+        actor: Any = None
+        if self._is_finite:
+            with suppress(*json_text.NOT_TYPED):
+                actor = msgspec.convert(value, self._types[kind])
+        if actor is None:
+            if not isinstance(value, dict):
+                raise wrong(where, value, 'an object')
+            usual = _usual(value, where, is_flat=kind == 'flat')
+            try:
+                actor = msgspec.convert(usual, self._types[kind])
+            except msgspec.ValidationError as error:
+                raise error_of(str(error), usual, where) from None
+        if kind == 'flat' and actor.name is msgspec.UNSET:
+            raise DecodeError(f'{where}.name', 'nothing', 'a value')
+        ids = [wheel.id for wheel in getattr(actor, 'wheels', ())]
+        if len(set(ids)) < len(ids):
+            raise wrong(f'{where}.wheels', ids, 'each wheel id once')
+        return actor
+
+
+# Members of the three usual forms; motions and poses of wheels may lack components.
+_MOTIONS = frozenset(('velocity', 'linear_velocity', 'angular_velocity'))
+_VECTORS = _MOTIONS | {'position', 'center', 'extents', 'scale'}
+_ROTATION = 'orientation'
+_LISTS = frozenset(('tags', 'wheels', 'wheel_speed', 'oriented_bounding_box'))
+
+
+def _usual(value: Mapping[str, Any], where: str, *, is_flat: bool,
+           is_open: bool = False) -> dict[str, Any]:
+    """Spell an object in the usual way, as far as it can be; refuse numbers beyond a double."""
+    usual: dict[str, Any] = {}
+    for key, item in value.items():
+        at = f'{where}.{key}'
+        if key in _VECTORS:
+            usual[key] = _components(item, at, 'xyz', is_flat, is_open or key in _MOTIONS)
+        elif key == _ROTATION:
+            usual[key] = _components(_unrotated(item, at), at, 'xyzw', is_flat, False)
+        elif key in _LISTS and item is not None:
+            items = item if isinstance(item, list) else [item] if item != '' else []
+            usual[key] = [_usual(each, f'{at}[{i}]', is_flat=is_flat,
+                                 is_open=is_open or key == 'wheels')
+                          if isinstance(each, dict) else _finite(each, f'{at}[{i}]')
+                          for i, each in enumerate(items)]
+        elif isinstance(item, dict):
+            usual[key] = _usual(item, at, is_flat=is_flat, is_open=is_open)
+        elif isinstance(item, float) and abs(item) < 2.0 ** 53 and (
+                item.is_integer() or key == 'time'):
+            usual[key] = int(item)
+        elif item is not None:
+            usual[key] = _finite(item, at)
+    return usual
+
+
+def _finite(item: Any, where: str) -> Any:  # noqa: ANN401
+    if isinstance(item, float) and math.isinf(item):
+        raise wrong(where, item, 'a number')
+    return item
+
+
+def _components(item: Any, where: str, keys: str, is_flat: bool,  # noqa: ANN401
+                is_open: bool) -> Any:  # noqa: ANN401
+    """Return a vector or quaternion as an object, or as a list for the flat generations."""
+    if item is None:
+        item = dict.fromkeys(keys)
+    if isinstance(item, list) and len(item) == len(keys):
+        item = dict(zip(keys, item, strict=True))
+    if not isinstance(item, dict):
+        return item
+    for key, number in item.items():
+        _finite(number, f'{where}.{key}')
+    if is_open:
+        item = {**dict.fromkeys(keys), **item}
+    return [item[key] for key in keys] if is_flat and item.keys() >= set(keys) else item
+
+
+def _unrotated(item: Any, where: str) -> Any:  # noqa: ANN401
+    """Return the quaternion of a rotator, ``{pitch, yaw, roll}`` in degrees; others unchanged."""
+    if not isinstance(item, dict) or 'w' in item or 'yaw' not in item:
+        return item
+    angles = [_finite(item.get(key, ''), f'{where}.{key}') for key in ('roll', 'pitch', 'yaw')]
+    if not all(angle is None or type(angle) in (int, float) for angle in angles):
+        return item
+    quaternion = mirrored_orientation(to_rep103_rotator(np.array(angles, np.float64)))
+    return dict(zip('xyzw', quaternion.tolist(), strict=True))
+
+
+_PLACE = re.compile(r'(.*?)(?: - at `\$(.*)`)?', re.DOTALL)
+_STEP = re.compile(r'\.(\w+)|\[(\d+)\]')
+_MISSING = re.compile(r'Object missing required field `(.*)`')
+_EXPECTED = re.compile(r'Expected (.*?)(?:, got `.*`)?')
+_TYPE = re.compile(r'`(\w+)(?: \| null)?`')
+_WORDS = {'int': 'an integer', 'float': 'a number', 'str': 'a string', 'bool': 'true or false',
+          'object': 'an object', 'array': 'an array'}
+_VECTOR, _QUATERNION = '{x, y, z} or [x, y, z]', '{w, x, y, z} or [x, y, z, w]'
+_ABSENT = object()
+
+
+def error_of(text: str, value: Any, where: str) -> DecodeError:  # noqa: ANN401
+    """Return the error for a value that msgspec refuses with ``text``."""
+    match = _PLACE.fullmatch(text)
+    assert match is not None
+    what, path = match[1], match[2] or ''
+    missing = _MISSING.fullmatch(what)
+    if missing is not None:
+        path += f'.{missing[1]}'
+    steps = _STEP.findall(path)
+    for key, index in steps:
+        value = value.get(key, _ABSENT) if key else value[int(index)]
+    last = steps[-1][0] if steps else ''
+    refused = _EXPECTED.fullmatch(what)
+    expected = _VECTOR if last in _VECTORS else _QUATERNION if last == _ROTATION else 'a value' \
+        if missing is not None else what if refused is None else _TYPE.sub(
+            lambda name: _WORDS.get(name[1], name[1]), refused[1])
+    return DecodeError(where + path, 'nothing', expected) if value is _ABSENT \
+        else wrong(where + path, value, expected)
+
+
+def unknown_members(frame: Mapping[str, Any], generation: str) -> Iterator[str]:
+    """Yield the key paths of the members that the types of a generation do not have."""
+    if generation != V0:
+        yield from _unknown(frame, Payload[Actors] if generation == V2
+                            else Payload[tuple[Flat, ...]], '')
+        return
+    for name, value in frame.items():
+        if isinstance(value, dict):
+            yield from _unknown(value, Flat, '<actor>')
+        elif name not in HEAD_KEYS:
+            yield name
+
+
+def _unknown(value: Any, kind: Any, path: str) -> Iterator[str]:  # noqa: ANN401
+    if isinstance(value, list):
+        for item in value:
+            yield from _unknown(item, kind, f'{path}[]')
+    elif isinstance(value, dict):
+        known = _members(kind)
+        if not known.keys() & value.keys():
+            return  # an object of another form, such as a rotator
+        for key, item in value.items():
+            at = f'{path}.{key}'.lstrip('.')
+            if key not in known:
+                yield at
+            elif known[key] is not None:
+                yield from _unknown(item, known[key], at)
+
+
+@lru_cache(maxsize=64)
+def _members(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    """Return the members of a type, with the type of those that are objects or arrays of them."""
+    return {each.encode_name: _object_in(each.type) for each in msgspec.structs.fields(kind)}
+
+
+def _object_in(annotation: Any) -> Any:  # noqa: ANN401
+    """Return the type of the objects in a member, None for a member without."""
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return annotation
+    return next((found for part in get_args(annotation)
+                 if (found := _object_in(part)) is not None), None)

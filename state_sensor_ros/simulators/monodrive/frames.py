@@ -1,0 +1,333 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Payloads of all generations to frames: typed as a whole (schema.py), else by actor (forms.py).
+
+Factors and signs are in rep103.py; here each member is put into its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import lru_cache
+from itertools import chain
+import math
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from state_sensor_ros.simulators import (
+    Boxes,
+    DecodeError,
+    Faults,
+    Frame,
+    has_ego_tag,
+    IGNORED,
+    Lanes,
+    MEMBER,
+    Units,
+    Wheels,
+)
+from state_sensor_ros.simulators.frame_arrays import (
+    DEFAULT_UNITS,
+    Floats,
+    KIND_OBJECT,
+    KIND_VEHICLE,
+    Kinds,
+    NO_LANES,
+    Rows,
+    to_rep103_bodies,
+    to_rep103_inputs,
+    to_rep103_road_s,
+)
+from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators.monodrive.forms import (
+    FormReader,
+    frame_values,
+    HEAD_KEYS,
+    Parts,
+    unknown_members,
+)
+from state_sensor_ros.simulators.monodrive.schema import (
+    FULL,
+    LEAN,
+    NAN,
+    Number,
+    rows_of,
+    V0,
+    V1,
+    V1T,
+    V2,
+)
+from state_sensor_ros.simulators.monodrive.wheels import flat_wheels, nested_wheels
+
+# ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet, for a payload without.
+Head: TypeAlias = tuple[float, int, int]
+NO_HEAD: Head = NAN, 0, 0
+VEHICLE_TAG = 'vehicle'
+# Bounds the memory if a peer sends a new key in each frame.
+_MAX_UNKNOWN = 64
+# Payloads of the usual forms are searched for unknown members as often as their number is a power
+# of two up to this: the search takes longer than their decoding.
+_LAST_SEARCHED = 1024
+# 1990 and 2100, s since 1970, and other units in which a time may have been written.
+_EARLIEST_S, _LATEST_S = 631_152_000, 4_102_444_800
+_OTHER_UNITS = {'ms': 10 ** 3, 'us': 10 ** 6, 'ns': 10 ** 9}
+
+
+class Parsed(NamedTuple):
+    """A payload of strict JSON; ``value`` of the types of a generation, none for ``''``."""
+
+    generation: str
+    value: Any
+
+
+class Decoder:
+    """
+    Decodes the payloads of one stream.
+
+    ``details`` whether boxes, wheels, inputs and looks are decoded; may change between payloads.
+
+    :param units: of extents and of ``s`` in this simulator.
+    :param faults: to which bad actors and members, and unknown ones once, are added.
+    """
+
+    def __init__(self, units: Units = DEFAULT_UNITS, faults: Faults | None = None) -> None:
+        self.details = True
+        self.faults = Faults() if faults is None else faults
+        self._units = units
+        # The generation of the last payload is tried first.
+        self._order: tuple[str, ...] = (V2, V1, V0)
+        # The same object as in the frame before if they are equal.
+        self._names: tuple[str, ...] = ()
+        self._tags: tuple[tuple[str, ...], ...] = ()
+        self._unknown: set[str] = set()
+        self._n_payloads = 0
+
+    def parse(self, payload: bytes | bytearray) -> Parsed | None:
+        """Return the value of a payload, None if it is not strict JSON."""
+        schema = FULL if self.details else LEAN
+        for generation in self._order:
+            try:
+                value: Any = getattr(schema, generation).decode(payload)
+            except json_text.NOT_TYPED:
+                continue
+            if not _is_of(generation, value):
+                continue
+            if generation != self._order[0]:
+                self._order = generation, *(each for each in self._order if each != generation)
+            # Members that the types skip are not checked.
+            return Parsed(generation, value) if payload.isascii() or _is_utf8(payload) else None
+        return Parsed('', None) if json_text.is_strict(bytes(payload)) else None
+
+    def frames(self, payload: bytes | bytearray, head: Head = NO_HEAD,
+               parsed: Parsed | None = None) -> list[Frame]:
+        """
+        Decode one payload.
+
+        :param payload: JSON text, UTF-8.
+        :param parsed: its value by :meth:`parse`, if that was called.
+        :returns: one frame, or several of an array of frames; SI, REP-103 axes.
+        :raises DecodeError: if it is not a frame.
+        """
+        if not payload:
+            raise DecodeError('payload', 'nothing', 'a frame')
+        parsed = parsed or self.parse(payload)
+        if parsed is not None and parsed.generation:
+            try:
+                frame = self._typed(parsed, head)
+            except DecodeError:
+                pass  # two actors have one name, or two wheels one id
+            else:
+                self._n_payloads += 1
+                n = self._n_payloads
+                if not n & (n - 1) and n <= _LAST_SEARCHED:
+                    self._note_unknown(msgspec.json.decode(payload), parsed.generation)
+                return [self._dated(frame)]
+        reader = FormReader(FULL if self.details else LEAN, self.faults)
+        frames = []
+        for value, where, is_finite in frame_values(payload):
+            parts = reader.read(value, where, is_finite)
+            self._note_unknown(value, parts.generation)
+            frames.append(self._dated(self._of_parts(parts, head)))
+        return frames
+
+    def _note_unknown(self, value: dict[str, Any], generation: str) -> None:
+        for path in unknown_members(value, generation):
+            if path not in self._unknown and len(self._unknown) < _MAX_UNKNOWN:
+                self._unknown.add(path)
+                self.faults.add(MEMBER, DecodeError(
+                    path, 'an unknown member, which is ignored', 'none'))
+
+    def _typed(self, parsed: Parsed, head: Head) -> Frame:
+        value = parsed.value
+        if parsed.generation == V0:
+            actors = {name: each for name, each in value.items()
+                      if isinstance(each, msgspec.Struct)}
+            return self._flat(V0, tuple(actors), tuple(actors.values()),
+                              tuple(map(value.get, HEAD_KEYS)), head)
+        own = value.game_time, value.time, value.sample_count
+        if parsed.generation == V2:
+            return self._nested(value.frame.objects or (), value.frame.vehicles or (), own, head)
+        return self._flat(V1, tuple([actor.name for actor in value.frame]), value.frame, own,
+                          head)
+
+    def _of_parts(self, parts: Parts, head: Head) -> Frame:
+        if parts.generation == V2:
+            return self._nested(parts.objects, parts.vehicles, parts.head, head)
+        return self._flat(parts.generation, tuple([actor.name for actor in parts.flat]),
+                          parts.flat, parts.head, head)
+
+    def _nested(self, objects: Sequence[Any], vehicles: Sequence[Any], own: tuple[Any, ...],
+                head: Head) -> Frame:
+        """Return a frame of v2: objects, then vehicles."""
+        states = [*objects, *[vehicle.state for vehicle in vehicles]]
+        owned = [state.oriented_bounding_box for state in states] if self.details else []
+        numbers: list[Number] = []
+        for state in states:
+            odometry = state.odometry
+            pose, v, w = odometry.pose, odometry.linear_velocity, odometry.angular_velocity
+            p, q = pose.position, pose.orientation
+            numbers += (p.x, p.y, p.z, q.x, q.y, q.z, q.w, v.x, v.y, v.z, w.x, w.y, w.z)
+        for box in chain.from_iterable(owned):
+            c, q, e, k = box.center, box.orientation, box.extents, box.scale
+            numbers += (c.x, c.y, c.z, q.x, q.y, q.z, q.w, e.x, e.y, e.z, k.x, k.y, k.z)
+        looks = [tuple([state.color for state in states]),
+                 tuple([state.replay_class for state in states])] if self.details else [None, None]
+        return self._frame(
+            V2, own, head, tuple([state.name for state in states]),
+            _kinds(len(objects), len(vehicles)), tuple([state.tags for state in states]),
+            numbers, owned, self._lanes(vehicles, len(objects)),
+            nested_wheels(vehicles, len(objects)) if self.details else None,
+            np.full((len(states), 4), NAN) if self.details else None, *looks)
+
+    def _flat(self, generation: str, names: tuple[str, ...], actors: Sequence[Any],
+              own: tuple[Any, ...], head: Head) -> Frame:
+        """Return a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles."""
+        if generation == V1 and (own[0] is None or math.isnan(own[0])):
+            timed = [actor for actor in actors if actor.game_time is not None]
+            if timed:
+                # The time of the ego, else of the first of them.
+                generation = V1T
+                first = next((each for each in timed if has_ego_tag(each.tags)), timed[0])
+                own = first.game_time, own[1] if first.time is None else first.time, own[2]
+        owned = [actor.oriented_bounding_box for actor in actors] if self.details else []
+        numbers: list[Number] = []
+        for actor in actors:
+            numbers += actor.position
+            numbers += actor.orientation
+            numbers += actor.velocity
+            numbers += actor.angular_velocity
+        for box in chain.from_iterable(owned):
+            numbers += box.center
+            numbers += box.orientation
+            numbers += box.extents
+            numbers += box.scale
+        tags = tuple([actor.tags for actor in actors])
+        return self._frame(
+            generation, own, head, names, np.array(list(map(kind_of, tags)), np.uint8), tags,
+            numbers, owned, NO_LANES, flat_wheels(actors) if self.details else None,
+            to_rep103_inputs(rows_of([number for actor in actors for number in (
+                actor.throttle_input, actor.brake_input, actor.wheel_input,
+                actor.steering_direction)], 4)) if self.details else None)
+
+    def _frame(self, generation: str, own: tuple[Any, ...], head: Head, names: tuple[str, ...],
+               kinds: Kinds, tags: tuple[tuple[str, ...], ...], numbers: list[Number],
+               owned: Sequence[Sequence[Any]], lanes: Lanes, wheels: Wheels | None,
+               inputs: Floats | None, colors: tuple[str, ...] | None = None,
+               replay_classes: tuple[str, ...] | None = None) -> Frame:
+        if names == self._names:
+            names = self._names
+        elif len(set(names)) < len(names):
+            raise DecodeError('names', 'one twice', 'each once in a frame')
+        self._names = names
+        self._tags = tags = self._tags if tags == self._tags else tags
+        rows = to_rep103_bodies(rows_of(numbers, 13), len(names), self._units)
+        boxes = Boxes(_owners(tuple(map(len, owned))),
+                      tuple([box.name for box in chain.from_iterable(owned)]),
+                      rows[len(names):]) if self.details else None
+        game_time, time, sample_count = own
+        frame = Frame(
+            generation, head[0] if game_time is None or math.isnan(game_time) else game_time,
+            head[1] if time is None else time,
+            head[2] if sample_count is None else sample_count, names, kinds, tags,
+            rows[:len(names)], lanes, boxes, wheels, inputs, colors=colors,
+            replay_classes=replay_classes)
+        frame.set_rows(rows)
+        return frame
+
+    def _lanes(self, vehicles: Sequence[Any], i_first: int) -> Lanes:
+        found = [(i, vehicle.control_state) for i, vehicle in enumerate(vehicles, i_first)
+                 if vehicle.control_state is not None]
+        if not found:
+            return NO_LANES
+        numbers: list[int] = []
+        for _, lane in found:
+            numbers += (lane.lane_change_left, lane.lane_change_right, lane.road_id,
+                        lane.section_id, lane.lane_id)
+        rows = np.array(numbers, np.int32).reshape(-1, 5)
+        road_s = rows_of([lane.s for _, lane in found], 1)[:, 0]
+        return Lanes(np.array([i for i, _ in found], np.int64), rows[:, :2].astype(np.bool_),
+                     rows[:, 2:].copy(), to_rep103_road_s(road_s, self._units))
+
+    def _dated(self, frame: Frame) -> Frame:
+        """Name a time that is not one of a simulator; one that is too late is unknown."""
+        time = frame.time
+        if not time or _EARLIEST_S <= time <= _LATEST_S:
+            return frame
+        expected = 'seconds since 1970, between 1990 and 2100'
+        for unit, factor in _OTHER_UNITS.items():
+            if _EARLIEST_S <= time // factor <= _LATEST_S:
+                date = datetime.fromtimestamp(time // factor, timezone.utc)
+                expected = f'seconds since 1970; in {unit} it would be {date:%F %T} UTC'
+        self.faults.add(IGNORED, DecodeError('time', str(time), expected))
+        return frame if 0 <= time <= _LATEST_S else replace(frame, time=0)
+
+
+@lru_cache(maxsize=4096)
+def kind_of(tags: tuple[str, ...]) -> int:
+    """Return the kind of an actor of v0 or v1, which do not separate objects and vehicles."""
+    return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
+
+
+# Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
+@lru_cache(maxsize=16)
+def _kinds(n_objects: int, n_vehicles: int) -> Kinds:
+    return np.repeat(np.array((KIND_OBJECT, KIND_VEHICLE), np.uint8), (n_objects, n_vehicles))
+
+
+@lru_cache(maxsize=16)
+def _owners(counts: tuple[int, ...]) -> Rows:
+    """Return the owner's row of each part, for owners with ``counts`` parts each."""
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def _is_of(generation: str, value: Any) -> bool:  # noqa: ANN401
+    """Return whether a value of the types of a generation is a frame of it."""
+    if generation == V2:
+        return value.frame.objects is not None or value.frame.vehicles is not None
+    if generation == V1:
+        return all(actor.name is not msgspec.UNSET for actor in value.frame)
+    game_time, time, sample_count = map(value.get, HEAD_KEYS)
+    return ('frame' not in value
+            and any(isinstance(each, msgspec.Struct) for each in value.values())
+            and isinstance(game_time, int | float | None) and not isinstance(game_time, bool)
+            and all(each is None or (type(each) is int and 0 <= each < most)
+                    for each, most in ((time, 2 ** 63), (sample_count, 2 ** 32))))
+
+
+def _is_utf8(payload: bytes | bytearray) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

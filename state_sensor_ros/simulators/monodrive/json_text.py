@@ -1,0 +1,138 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+JSON text that is not strict: NaN and infinity, single quotes, a byte order mark; and its faults.
+
+``found`` of an error is the text at the first fault.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from state_sensor_ros.simulators import DecodeError
+
+# Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
+NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_STRICT = msgspec.json.Decoder(msgspec.Raw)
+# Length of the longest word, -Infinity: for a word that is cut off, the parser reports its begin.
+_MAX_WORD = 9
+_WORDS = {'None': 'null', 'True': 'true', 'False': 'false'}
+_PYTHON_WORD = re.compile('|'.join(_WORDS))
+_MAX_SHOWN = 40
+# Marks at the beginning of other encodings, as shells of Windows write them.
+_MARKS = {b'\xff\xfe\0\0': 'UTF-32', b'\0\0\xfe\xff': 'UTF-32', b'\xff\xfe': 'UTF-16',
+          b'\xfe\xff': 'UTF-16', b'[\0': 'UTF-16LE', b'{\0': 'UTF-16LE', b'\0[': 'UTF-16BE',
+          b'\0{': 'UTF-16BE'}
+# An integer with more digits than any of 64 bits is read as a float, as which it may be infinite.
+_PARSER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 20
+                           else float(digits), parse_constant=lambda _: None)
+
+
+class JsonError(DecodeError):
+    """
+    Text is not JSON; ``line`` and ``column``, 1-based, of the first fault.
+
+    ``is_at_end`` whether the text may be valid JSON that was cut off.
+    """
+
+    def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
+        word = _PYTHON_WORD.match(text, fault.pos)
+        reason = fault.msg if word is None else \
+            f"{word[0]} is Python's: `json.dumps` writes {_WORDS[word[0]]}"
+        super().__init__(
+            f'line {fault.lineno} column {fault.colno}', repr(
+                text[fault.pos:fault.pos + _MAX_SHOWN]) if fault.pos < len(text) else 'the end',
+            f'JSON ({reason})')
+        self.line, self.column = fault.lineno, fault.colno
+        self.is_at_end = fault.msg.startswith('Unterminated') \
+            or len(text) - fault.pos < _MAX_WORD
+
+
+def is_strict(text: bytes) -> bool:
+    """Return whether ``text`` is a JSON value, without BOM, NaN, Infinity and single quotes."""
+    try:
+        _STRICT.decode(text)
+    except NOT_TYPED:
+        return False
+    return True
+
+
+def check_encoding(beginning: bytes | bytearray, where: str) -> None:
+    """Refuse text of UTF-16 or UTF-32; ``beginning``: at least its first four bytes."""
+    for mark, encoding in _MARKS.items():
+        if beginning.startswith(mark):
+            raise DecodeError(where, encoding, f'UTF-8 (`iconv -f {encoding} -t UTF-8` '
+                              'converts it)')
+
+
+def check_utf8(text: bytes | bytearray) -> str:
+    """Return ``text`` without its BOM; an error has the offset of the first wrong byte."""
+    try:
+        return str(text, 'utf-8-sig')
+    except UnicodeDecodeError as error:
+        check_encoding(text[:4], 'payload')
+        wrong = error.object[error.start:error.start + 1]
+        raise DecodeError(
+            f'byte {error.start}', f'0x{wrong.hex()}, {wrong.decode("latin-1")!r} in Latin-1',
+            'UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it)') from None
+
+
+def parse(text: bytes | bytearray) -> Any:  # noqa: ANN401
+    """
+    Return the value of JSON that need not be strict, None for NaN and infinity.
+
+    A number beyond a double is infinite; half of a surrogate pair, no character, is ``?``.
+
+    :raises JsonError: if it is not JSON.
+    :raises DecodeError: if it is not UTF-8, or nested too deep.
+    """
+    characters = check_utf8(text)
+    try:
+        value = _PARSER.decode(characters)
+        if '\\u' in characters:
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode('utf-8', 'replace'))
+        return value
+    except json.JSONDecodeError as error:
+        # Next to double quotes, a single quote may be an apostrophe: then it is not replaced.
+        if "'" in characters and '"' not in characters:
+            return parse(characters.replace("'", '"').encode())
+        raise JsonError(characters, error) from None
+    except RecursionError:
+        raise DecodeError('payload', 'brackets nested too deep', 'JSON') from None
+
+
+def strict(text: bytes) -> bytes:
+    """Return text that :func:`parse` accepts as strict JSON, with null for infinite numbers."""
+    if is_strict(text):
+        return text
+    return msgspec.json.encode(parse(text))
+
+
+def shown(value: object) -> str:
+    """Return a short text of a parsed value, for errors."""
+    if isinstance(value, dict):
+        return 'an object'
+    if isinstance(value, list):
+        return f'an array of {len(value)}'
+    if isinstance(value, float) and math.isinf(value):
+        return 'a number beyond 1.8e308'
+    if isinstance(value, str):
+        return repr(value if len(value) <= _MAX_SHOWN else f'{value[:_MAX_SHOWN]}…')
+    return json.dumps(value)
+
+
+def wrong(where: str, value: object, expected: str) -> DecodeError:
+    """Return the error for a value of another type or range than expected."""
+    return DecodeError(where, shown(value), expected)
