@@ -111,7 +111,7 @@ def test_all_other_parameters_are_named_in_one_line(folder, capsys, written, use
     source = 'in' if written == 'json' else 'in.json'
     others = [name for name in SCHEMA.names
               if name not in (*used, 'desired_tags', 'undesired_tags', 'odom_frame_pose',
-                              'obb_extents', 'road_s_unit', 'publish_clock')]
+                              'obb_extents', 'road_s_unit')]
     words = [word for name in others for word in ('-p', f'{name}:={text_of(name)}')]
     command = 'render' if written == 'html' else 'convert'
     assert main([command, source, f'plain.{written}', '-q']) == 0
