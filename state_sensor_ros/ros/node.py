@@ -33,25 +33,10 @@ from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.counters import Counters
 from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
 from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
+from state_sensor_ros.ros import graph_checks, report
 from state_sensor_ros.ros.commanding import Commanding
-from state_sensor_ros.ros.graph_checks import (
-    check_packages,
-    DuplicateNodes,
-    OtherPublishers,
-    rival_publishers,
-    UnreadPublishers,
-)
 from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
-from state_sensor_ros.ros.report import (
-    checks_status,
-    DiagnosticsTopic,
-    Level,
-    NodeLog,
-    Status,
-    StreamReading,
-    StreamReport,
-)
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators.opening import Input
@@ -159,15 +144,15 @@ class StateSensorNode(ManagedNode):
         self._stopped: StreamThreads | None = None
         self._static_frame: StaticFrame | None = None
         self._input: Input | None = None
-        self._report = StreamReport('', 1.0, 0)
+        self._report = report.StreamReport('', 1.0, 0)
         # Diagnostics in a row with actors and without an ego.
         self._n_without_ego = 0
-        self._other_publishers: OtherPublishers | None = None
+        self._other_publishers: graph_checks.OtherPublishers | None = None
         # Whether /clock is left to another node, and the end of the search for it.
         self._clock_left, self._clock_until_s = False, 0.0
         add_services(self)
-        self._fault_log = NodeLog(self.get_logger())
-        self._diagnostics = DiagnosticsTopic(self)
+        self._fault_log = report.NodeLog(self.get_logger())
+        self._diagnostics = report.DiagnosticsTopic(self)
         for line in self._own_parameters.warnings:
             self.get_logger().warning(line)
         for name, similar in self._own_parameters.unknown().items():
@@ -178,8 +163,8 @@ class StateSensorNode(ManagedNode):
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
         self._waker = self.create_guard_condition(self._log_timer.reset)
-        self._duplicates = DuplicateNodes(self, self.get_logger().warning)
-        self._unread = UnreadPublishers(self, self.get_logger().warning)
+        self._duplicates = graph_checks.DuplicateNodes(self, self.get_logger().warning)
+        self._unread = graph_checks.UnreadPublishers(self, self.get_logger().warning)
 
     @property
     def settings(self) -> Settings:
@@ -213,17 +198,17 @@ class StateSensorNode(ManagedNode):
         definitions = load_definitions()
         counters = Counters()
 
-        def report(kind: str, text: str) -> None:
+        def note(kind: str, text: str) -> None:
             self._fault_log.warn(kind, text)
             if kind not in _REMARKS:
                 counters.last_error.note(text)
 
-        check_packages(settings)
-        self._input = received = Input(settings, report)
+        graph_checks.check_packages(settings)
+        self._input = received = Input(settings, note)
 
         def encoder_of(settings: Settings) -> Encoder:
             # The topic is there, too, if it may be switched on later.
-            made = Encoder(replace(settings, publish_clock=True), definitions, report,
+            made = Encoder(replace(settings, publish_clock=True), definitions, note,
                            received.topics.encoders, last_command=self._last_command)
             made.reconfigure(settings)
             return made
@@ -231,14 +216,14 @@ class StateSensorNode(ManagedNode):
         encoder = encoder_of(settings)
         verify(encoder.type_names, definitions, message_class, deserialize_message)
         self._sink = TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
-        self._other_publishers = OtherPublishers(
+        self._other_publishers = graph_checks.OtherPublishers(
             self, encoder.topics, self.get_logger().warning)
         self._stopped = None
         self._pipeline = Pipeline(
-            settings, encoder_of, self._sink, report=report,
+            settings, encoder_of, self._sink, report=note,
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
-        self._report = StreamReport(self._hardware_id(), settings.stale_after,
+        self._report = report.StreamReport(self._hardware_id(), settings.stale_after,
                                     settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
@@ -373,8 +358,8 @@ class StateSensorNode(ManagedNode):
         if self._clock_left or not settings.publish_clock or settings.stamp_source != 'game_time' \
                 or time.monotonic() > self._clock_until_s:
             return
-        others = {*rival_publishers(self, '/clock')} - {self.get_fully_qualified_name()}
-        if others:
+        rivals = graph_checks.rival_publishers(self, '/clock')
+        if others := set(rivals) - {self.get_fully_qualified_name()}:
             self._clock_left = True
             self._reconfigure(settings)
             names = ', '.join(sorted(others))
@@ -396,15 +381,14 @@ class StateSensorNode(ManagedNode):
         self._unread.search()
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None:
-            statuses = {'stream': Status(Level.OK, 'not active', ())}
+            statuses = {'stream': report.Status(report.Level.OK, 'not active', ())}
         else:
             if self._other_publishers is not None:
                 self._other_publishers.search()
             reading = self._reading(stream, pipeline)
-            level, what, _ = self._report.condition(reading)
             statuses = {
                 'stream': self._report.status(reading, pipeline.counters.take_latencies()),
-                'truth': checks_status(pipeline.checks, what if level > Level.WARN else '')}
+                'truth': self._report.truth(reading, pipeline.checks)}
             if self._commanding is not None:
                 statuses['control'] = self._commanding.status()
             self._look_for_ego(pipeline)
@@ -444,8 +428,8 @@ class StateSensorNode(ManagedNode):
             self._log_timer.cancel()
 
     @staticmethod
-    def _reading(stream: StreamThreads, pipeline: Pipeline) -> StreamReading:
-        return StreamReading(
+    def _reading(stream: StreamThreads, pipeline: Pipeline) -> report.StreamReading:
+        return report.StreamReading(
             time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
             stream.source.health, pipeline.counters, pipeline.stamper.n_missed,
             pipeline.stamper.n_coarse)

@@ -210,6 +210,24 @@ class StreamReport:
         level, message = self._level(last, now)
         return Status(level, message, self._values(last, now, latencies_ns))
 
+    def truth(self, now: StreamReading, checks: Checks) -> Status:
+        """Return the status ``<node>: truth``, whose name is part of the interface."""
+        condition, missing, _ = self.condition(now)
+        complaints, of = checks.complaints, checks.figures()
+        level = Level.WARN if complaints else Level.OK
+        message = '; '.join(complaints) or checks.reason or 'twist and pose agree'
+        if condition > Level.WARN:
+            level, message = Level.STALE, f'{missing}; before that: {message}'
+        return Status(level, message, (
+            ('displacement per velocity x time', _slope(of.displacement)),
+            ('rotation per angular velocity x time', _slope(of.rotation)),
+            ('linear residual (m)', shown(of.linear_residual)),
+            ('angular residual (rad)', shown(of.angular_residual)),
+            ('slip (sine)', shown(of.slip)),
+            ('pairs compared', str(checks.n_pairs)),
+            ('jumps', '; '.join(checks.jumps.lines) or 'none'),
+        ))
+
     def _level(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
         n_defects = now.counters.n_defects - last.counters.n_defects
         if n_defects:
@@ -290,25 +308,6 @@ class StreamReport:
             ('sim/real factor', shown(pace if has_pace else math.nan)),
         ]
         return tuple((key, str(value)) for key, value in values)
-
-
-def checks_status(checks: Checks, missing: str = '') -> Status:
-    """Return the status ``<node>: truth``, whose name is part of the interface."""
-    # missing: why no frames arrive, empty if they do.
-    complaints, of = checks.complaints, checks.figures()
-    level = Level.WARN if complaints else Level.OK
-    message = '; '.join(complaints) or checks.reason or 'twist and pose agree'
-    if missing:
-        level, message = Level.STALE, f'{missing}; before that: {message}'
-    return Status(level, message, (
-        ('displacement per velocity x time', _slope(of.displacement)),
-        ('rotation per angular velocity x time', _slope(of.rotation)),
-        ('linear residual (m)', shown(of.linear_residual)),
-        ('angular residual (rad)', shown(of.angular_residual)),
-        ('slip (sine)', shown(of.slip)),
-        ('pairs compared', str(checks.n_pairs)),
-        ('jumps', '; '.join(checks.jumps.lines) or 'none'),
-    ))
 
 
 def _slope(value: float) -> str:
