@@ -36,7 +36,6 @@ import state_sensor_ros.control.ego_driver as ego_driver_module
 import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
 import state_sensor_ros.ros.commanding as commanding_module
-from state_sensor_ros.simulators import Packet
 from state_sensor_ros.simulators.carla.carla_schema import Control
 import state_sensor_ros.simulators.carla.commands as carla_commands_module
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
@@ -257,7 +256,7 @@ class Carla(Simulator):
         self.machine.at(0.0, lambda: self._receive(frame), 'node')
 
     def _receive(self, frame):
-        self.client.answer(Packet(b'', frame.game_time, 0, 0))
+        self.client.answer(b'')
         self.world.deliver(frame)
 
 
@@ -313,7 +312,7 @@ class Carla9(Helped):
         run = carla9_source_module.ClientRun(own, 1.0, False, details=False)
         self.client = client = carla_process_module.WorldClient(run, self)
         client._carla, client._episode = self.carla, 1
-        client._reader = SimpleNamespace(ego=self.actor, step=self.step)
+        client._reader = SimpleNamespace(ego=self.actor, step=self.step, scene=None)
         client._world = client._client = self
         self.is_ticking, self.id = ticking, 1
         source.is_paused = False
@@ -343,7 +342,7 @@ class Carla9(Helped):
         return '0.9.15'
 
     def step(self, snapshot, *, details, is_first, tire_angle):
-        return self.client._scene, self.world.frame()
+        return self.world.frame()
 
     def control(self, control):
         reverse = getattr(control, 'reverse', False)

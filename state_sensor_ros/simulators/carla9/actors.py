@@ -22,16 +22,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import EGO_TAG
-from state_sensor_ros.simulators.frame_arrays import (
-    Bools,
-    DERIVED_SIZE,
-    Floats,
-    KIND_OBJECT,
-    KIND_VEHICLE,
-    Kinds,
-    Rows,
-)
+from state_sensor_ros.classes import EGO_TAG, Kind
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Kinds, Rows
 
 GENERATION: Final = 'carla9'
 _VEHICLE, _LIGHT, _SIGN = 'vehicle', 'traffic_light', 'traffic_sign'
@@ -253,7 +245,7 @@ class WorldActors:
             tuple((*actor.tags, EGO_TAG) if actor.number in egos else actor.tags
                   for actor in actors),
             tuple(actor.display for actor in actors),
-            np.array([KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT for actor in actors],
+            np.array([Kind.VEHICLE if actor.is_vehicle else Kind.OBJECT for actor in actors],
                      np.uint8),
             np.array([actor.is_fixed for actor in actors], bool),
             np.array([DERIVED_SIZE * actor.has_assumed_box for actor in actors], np.uint8)

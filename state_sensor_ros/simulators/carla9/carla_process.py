@@ -34,41 +34,11 @@ from typing import Any, cast, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.simulators import (
-    EgoCommand,
-    importing,
-    INDICATORS_LEFT,
-    INDICATORS_RIGHT,
-    StateSensorError,
-    UnreachableError,
-)
-from state_sensor_ros.simulators.carla9.actors import box_of, FIRST_PARKED, NO_BOX, WorldActors
-from state_sensor_ros.simulators.carla9.frames import (
-    indicators_of,
-    LEFT_BLINKER,
-    N_NUMBERS,
-    read_town,
-    RIGHT_BLINKER,
-    StepActors,
-    WorldStep,
-)
-from state_sensor_ros.simulators.carla9.source import (
-    ClientRun,
-    EpisodeBegun,
-    FAULT,
-    SILENCE,
-    StepSettings,
-    UNANSWERED,
-    WorldNote,
-)
-from state_sensor_ros.simulators.child_process import (
-    Indicate,
-    process_pipes,
-    ProcessEnd,
-    Restart,
-    StepClock,
-    StepPace,
-)
+from state_sensor_ros.errors import importing, StateSensorError, UnreachableError
+from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT
+from state_sensor_ros.simulators import child_process, EgoCommand
+from state_sensor_ros.simulators.carla9 import actors, frames, source
+from state_sensor_ros.simulators.child_process import Indicate, Restart, StepPace
 
 # Objects of CARLA's client library, which has no types.
 Snapshot: TypeAlias = Any
@@ -90,7 +60,7 @@ _LIGHTS_S = 0.2
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
 # Numbers of an actor that does not move, after its place.
-_AT_REST = (0.0,) * (N_NUMBERS - 6)
+_AT_REST = (0.0,) * (frames.N_NUMBERS - 6)
 # Parked vehicles of the level by the label of the server, with their tag.
 _PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'motorcycle'),
            ('Bicycle', 'bicycle'), ('Vehicles', 'car'))
@@ -100,7 +70,7 @@ class WorldReader:
     """Reads the snapshots of one episode; lights and signs are read once."""
 
     def __init__(self, carla: ModuleType, world: World, town: Any,  # noqa: ANN401
-                 table: WorldActors, *, with_parked: bool) -> None:
+                 table: actors.WorldActors, *, with_parked: bool) -> None:
         self._world, self._town, self._table = world, town, table
         self._location = carla.Location
         state = carla.ActorSnapshot
@@ -128,19 +98,20 @@ class WorldReader:
             for found in () if kind is None else self._world.get_environment_objects(kind):
                 if found.id in known:
                     continue
-                number = FIRST_PARKED + len(known)
+                number = actors.FIRST_PARKED + len(known)
                 known.add(found.id)
                 # The box of such an object is given in the world, not relative to the object.
                 box = found.bounding_box
                 extent = _xyz(box.extent)
                 x, y, z = _xyz(box.location)
-                self._table.add_parked(number, found.name, tag, box_of((0, 0, extent[2]), extent))
+                box_on_ground = actors.box_of((0, 0, extent[2]), extent)
+                self._table.add_parked(number, found.name, tag, box_on_ground)
                 self._fixed[number] = (x, y, z - extent[2], *_rpy(box.rotation))
 
     def step(self, snapshot: Snapshot, *, details: bool, is_first: bool,
-             tire_angle: Callable[[Vehicle | None], float]) -> tuple[StepActors, WorldStep]:
+             tire_angle: Callable[[Vehicle | None], float]) -> frames.WorldStep:
         """
-        Return the step of a snapshot and its scene, the same object until that changes.
+        Return the step of a snapshot; :attr:`scene` is the same object until it changes.
 
         :param tire_angle: returns that of the ego, degrees, + = right.
         """
@@ -151,7 +122,7 @@ class WorldReader:
             self._ids = ids
         numbers = self._numbers(map(states.__getitem__, self._moving))
         stamp = snapshot.timestamp
-        return self.scene, WorldStep(
+        return frames.WorldStep(
             stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, numbers.tobytes(),
             bytes([int(light.get_state()) for light in self._lights]),
             self._controls(tire_angle(self.ego)) if details else b'', self._lanes(numbers))
@@ -195,8 +166,8 @@ class WorldReader:
         # An attribute whose value is not of its type makes all of them unreadable.
         with suppress(ValueError):
             attributes = actor.attributes
-        self._table.add(number, actor.type_id, attributes, NO_BOX if box is None else box_of(
-            _xyz(box.location), _xyz(box.extent)))
+        self._table.add(number, actor.type_id, attributes, actors.NO_BOX if box is None
+                        else actors.box_of(_xyz(box.location), _xyz(box.extent)))
         if self._table.get(number) is not None:
             self._actors[number] = actor
 
@@ -214,7 +185,7 @@ class WorldReader:
         self._lights = [self._actors[numbers[row]] for row in lights]
         self._vehicles = [row for row, actor in enumerate(known)
                           if actor is not None and actor.is_vehicle]
-        self.scene = StepActors(
+        self.scene = frames.StepActors(
             self._table.rows(np.array(numbers, np.int64)), np.array(lights, np.int64),
             tuple(str(light.get_opendrive_id()) for light in self._lights)
             if self._lights and hasattr(self._lights[0], 'get_opendrive_id') else ())
@@ -233,7 +204,7 @@ class WorldReader:
 
     def _lanes(self, numbers: array[float]) -> bytes:
         """Return the lanes of vehicles: row, road, section, lane, s (m), speed to the right."""
-        rows, found = np.array(numbers).reshape(-1, N_NUMBERS), []
+        rows, found = np.array(numbers).reshape(-1, frames.N_NUMBERS), []
         for row in self._vehicles:
             x, y, z, _, _, _, vx, vy, vz = rows[row, :9].tolist()
             waypoint = self._town.get_waypoint(self._location(x, y, z), project_to_road=False)
@@ -260,13 +231,14 @@ def _rpy(rotation: Any) -> tuple[float, float, float]:  # noqa: ANN401
 class WorldClient:
     """One connection to a server."""
 
-    def __init__(self, run: ClientRun, messages: Connection) -> None:
+    def __init__(self, run: source.ClientRun, messages: Connection) -> None:
         self._own, self._messages = run.own, messages
         self._telling = threading.Lock()
         self._details = run.details
         # Guards the pace; notified when it changes.
         self._changed = threading.Condition()
-        self._clock, self._is_reload = StepClock(run.rate, is_paused=run.is_paused), False
+        self._clock = child_process.StepClock(run.rate, is_paused=run.is_paused)
+        self._is_reload = False
         # Guards the end, and the settings.
         self._ending = threading.Lock()
         # Held while a command of the driver is sent, and from the last brake on.
@@ -286,7 +258,7 @@ class WorldClient:
         # Turn signals that were requested last, None once they are set.
         self._wanted: int | None = None
         # The scene that was sent last.
-        self._scene: StepActors | None = None
+        self._scene: frames.StepActors | None = None
         self._carla: Any = None
         self._client: Any = None
         self._world: World = None
@@ -330,25 +302,26 @@ class WorldClient:
         world = self._world
         is_new, self._episode = bool(self._episode), world.id
         settings = world.get_settings()
-        found = StepSettings(settings.synchronous_mode, settings.fixed_delta_seconds or None)
+        found = source.StepSettings(settings.synchronous_mode,
+                                    settings.fixed_delta_seconds or None)
         town = world.get_map()
-        table = WorldActors(self._own.ego, with_level=self._own.static)
+        table = actors.WorldActors(self._own.ego, with_level=self._own.static)
         reader = WorldReader(self._carla, world, town, table, with_parked=self._own.static)
         with self._ending:
             self._reader = reader
             # Settings as this run makes them were left by an earlier process.
-            if self._found is None or found != StepSettings(True, self._own.step):
+            if self._found is None or found != source.StepSettings(True, self._own.step):
                 self._found = found
-        town_map, problem = read_town(town.to_opendrive())
+        town_map, problem = frames.read_town(town.to_opendrive())
         if problem:
             self._note('map', problem)
-        self._tell(EpisodeBegun(town_map, self._found, is_new))
+        self._tell(source.EpisodeBegun(town_map, self._found, is_new))
         if self._own.tick:
             with self._ending:
                 self._has_set = True
-                self._set(StepSettings(True, self._own.step))
+                self._set(source.StepSettings(True, self._own.step))
 
-    def _set(self, wanted: StepSettings) -> None:
+    def _set(self, wanted: source.StepSettings) -> None:
         """Change the settings that ticking needs; the others stay as they are."""
         settings = self._world.get_settings()
         settings.synchronous_mode = wanted.is_synchronous
@@ -395,7 +368,7 @@ class WorldClient:
     def _note_fault(self, text: str) -> None:
         if text != self._fault:
             self._fault = text
-            self._note(FAULT, text)
+            self._note(source.FAULT, text)
 
     def _reload(self) -> None:
         self._client.set_timeout(max(self._own.timeout, _LOAD_S))
@@ -422,7 +395,7 @@ class WorldClient:
                         break
                 continue
             if silence_s > _SILENCE_S:
-                self._note(SILENCE, '')
+                self._note(source.SILENCE, '')
             last_s, silence_s = time.monotonic(), _SILENCE_S
             if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
                 break
@@ -442,8 +415,9 @@ class WorldClient:
         world = self._client.get_world()
         if world.id != self._episode:
             return True
-        self._note(SILENCE, 'the world is in synchronous mode and no client ticks it; if the '
-                   'client was killed, set carla9.tick' if world.get_settings().synchronous_mode
+        self._note(source.SILENCE,
+                   'the world is in synchronous mode and no client ticks it; if the client was '
+                   'killed, set carla9.tick' if world.get_settings().synchronous_mode
                    else 'the server answers but makes no steps')
         return False
 
@@ -451,13 +425,13 @@ class WorldClient:
         """Send the step of a snapshot; return False if another episode has begun meanwhile."""
         assert self._reader is not None
         try:
-            scene, step = self._reader.step(snapshot, details=self._details, is_first=is_first,
-                                            tire_angle=self._tire_angle)
+            step = self._reader.step(snapshot, details=self._details, is_first=is_first,
+                                     tire_angle=self._tire_angle)
         except RuntimeError:
             if self._client.get_world().id != self._episode:
                 return False
             raise
-        lights = self._lights
+        scene, lights = self._reader.scene, self._lights
         if scene is not self._scene or lights is not self._shown:
             self._shown, self._indicators = lights, _indicators(scene, lights)
         if scene is not self._scene:
@@ -514,9 +488,9 @@ class WorldClient:
             wanted, self._wanted = self._wanted, None
             if ego is not None and wanted is not None and ego.id in lights:
                 ego.set_light_state(self._carla.VehicleLightState(
-                    lights[ego.id] & ~(LEFT_BLINKER | RIGHT_BLINKER)
-                    | LEFT_BLINKER * bool(wanted & INDICATORS_LEFT)
-                    | RIGHT_BLINKER * bool(wanted & INDICATORS_RIGHT)))
+                    lights[ego.id] & ~(frames.LEFT_BLINKER | frames.RIGHT_BLINKER)
+                    | frames.LEFT_BLINKER * bool(wanted & INDICATORS_LEFT)
+                    | frames.RIGHT_BLINKER * bool(wanted & INDICATORS_RIGHT)))
         if lights != self._lights:
             self._lights = lights
 
@@ -539,10 +513,9 @@ class WorldClient:
             self._answered_s, self._pressed[0][0]) > _UNANSWERED_S
         if is_unanswered is not self._is_unanswered:
             self._is_unanswered = is_unanswered
-            self._note(
-                UNANSWERED, f'throttle {shown.throttle:.2f} and brake {shown.brake:.2f} are in '
-                'effect, unlike the last commands: the server ignores commands, or another '
-                'client drives' if is_unanswered else '')
+            self._note(source.UNANSWERED, f'throttle {shown.throttle:.2f} and brake '
+                       f'{shown.brake:.2f} are in effect, unlike the last commands: the server '
+                       'ignores commands, or another client drives' if is_unanswered else '')
 
     # Requests, in threads of their own.
 
@@ -614,7 +587,7 @@ class WorldClient:
         ego.apply_control(self._carla.VehicleControl(gear=self._gear, **pedals))
 
     def _note(self, kind: str, text: str) -> None:
-        self._tell(WorldNote(kind, text))
+        self._tell(source.WorldNote(kind, text))
 
     def _tell(self, message: object) -> None:
         # Connection.send() takes twice the time.
@@ -656,8 +629,8 @@ def _exit_late() -> None:
     os._exit(_NOT_RESTORED)
 
 
-def _indicators(scene: StepActors, lights: dict[int, int]) -> bytes:
-    indicators = indicators_of(
+def _indicators(scene: frames.StepActors, lights: dict[int, int]) -> bytes:
+    indicators = frames.indicators_of(
         scene.rows.numbers, np.fromiter(lights, np.int64, len(lights)),
         np.fromiter(lights.values(), np.uint32, len(lights)))
     return b'' if indicators is None else indicators.tobytes()
@@ -673,9 +646,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # In all threads, for the one that waits for it: the main one may be in a call of the library.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    requests, messages = process_pipes()
+    requests, messages = child_process.process_pipes()
     try:
-        run = cast(ClientRun, requests.recv())
+        run = cast(source.ClientRun, requests.recv())
     except EOFError:
         return
     client = WorldClient(run, messages)
@@ -693,7 +666,8 @@ def main() -> None:
             else _line(error) if isinstance(error, RuntimeError) \
             else f'internal error: {type(error).__name__}: {_line(error)}'
         with suppress(OSError):
-            messages.send(ProcessEnd(found, is_unreachable=isinstance(error, UnreachableError)))
+            messages.send(child_process.ProcessEnd(
+                found, is_unreachable=isinstance(error, UnreachableError)))
     client.end()
 
 

@@ -22,29 +22,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import (
-    Boxes,
-    Frame,
-    INDICATORS_LEFT,
-    INDICATORS_RIGHT,
-    INDICATORS_UNKNOWN,
-    lane_states,
-    Lanes,
-    LIGHT_GREEN,
-    LIGHT_RED,
-    LIGHT_YELLOW,
-    MapLine,
-    TrafficLights,
-)
+from state_sensor_ros import frame as parts
+from state_sensor_ros.frame import Floats, Frame, Rows
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.simulators import lane_states
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
-from state_sensor_ros.simulators.frame_arrays import (
-    Floats,
-    global_from_unit,
-    NO_LANES,
-    NO_WHEELS,
-    quaternion_from_rpy,
-    Rows,
-)
 from state_sensor_ros.simulators.open_drive import parse_lanes
 
 # Numbers of an actor: position m, roll pitch yaw degrees, velocity m/s, angular velocity
@@ -55,8 +37,8 @@ _TO_REP103: Floats = np.concatenate((
     (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (1.0, -1.0, 1.0),
     np.radians((-1.0, 1.0, -1.0)), (1.0, -1.0, 1.0)))
 # CARLA's states in the order of its numbers; a light that is off or unknown has none here.
-_LIGHTS = (LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN)
-_COLORS = {LIGHT_RED: 'red', LIGHT_YELLOW: 'yellow', LIGHT_GREEN: 'green'}
+_LIGHTS = (parts.LIGHT_RED, parts.LIGHT_YELLOW, parts.LIGHT_GREEN)
+_COLORS = {parts.LIGHT_RED: 'red', parts.LIGHT_YELLOW: 'yellow', parts.LIGHT_GREEN: 'green'}
 # Bits of the lights of a vehicle.
 RIGHT_BLINKER: Final = 0x10
 LEFT_BLINKER: Final = 0x20
@@ -67,7 +49,7 @@ _LANE_CHANGE_SPEED = 0.4
 class TownMap(NamedTuple):
     """A map: the middles of its lanes, and its OpenDRIVE document."""
 
-    lines: tuple[MapLine, ...] = ()
+    lines: tuple[parts.MapLine, ...] = ()
     open_drive: str = ''
 
 
@@ -103,7 +85,7 @@ class Displays:
 class ShownLights(NamedTuple):
     """The lights that show a color, None for unknown, and what all actors display."""
 
-    shown: TrafficLights | None
+    shown: parts.TrafficLights | None
     displays: Displays | None
 
 
@@ -124,7 +106,7 @@ def to_inputs(controls: Floats) -> Floats:
 
 def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number: int,
                time: int = 0, inputs: Floats, lights: ShownLights,
-               accelerations: Floats | None = None, lanes: Lanes = NO_LANES,
+               accelerations: Floats | None = None, lanes: parts.Lanes = parts.NO_LANES,
                town: TownMap = _NO_TOWN, with_boxes: bool = True,
                indicators: npt.NDArray[np.int8] | None = None) -> Frame:
     """
@@ -147,10 +129,10 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
         block[n_actors:, 0:7] = places
         block[n_actors:, 0:3] += np.einsum(
             'nij,nj->ni', global_from_unit(places[:, 3:7]), rows.center_xyz)
-        boxes = Boxes(rows.boxed, blank[:len(rows.boxed)], block[n_actors:])
+        boxes = parts.Boxes(rows.boxed, blank[:len(rows.boxed)], block[n_actors:])
     frame = Frame(
         GENERATION, game_time, time, number, rows.names, rows.kinds, rows.tags,
-        block[:n_actors], lanes, boxes, NO_WHEELS, inputs,
+        block[:n_actors], lanes, boxes, parts.NO_WHEELS, inputs,
         accelerations=accelerations, derived=rows.derived, extension=lights.displays,
         has_exact_time=True, ids=rows.ids, indicators=indicators,
         traffic_lights=lights.shown, map_lines=town.lines, open_drive=town.open_drive)
@@ -158,7 +140,7 @@ def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number:
     is_known = frame.bodies().usable_boxes
     if is_known.all():
         return frame
-    return replace(frame, boxes=Boxes(
+    return replace(frame, boxes=parts.Boxes(
         rows.boxed[is_known], blank[:is_known.sum()], block[n_actors:][is_known]))
 
 
@@ -179,9 +161,9 @@ def indicators_of(numbers: Rows, vehicles: Rows,
     rows, found = matched(numbers, vehicles)
     if not len(rows):
         return None
-    indicators = np.full(len(numbers), INDICATORS_UNKNOWN, np.int8)
-    indicators[rows] = (np.where(lights[found] & LEFT_BLINKER, INDICATORS_LEFT, 0)
-                        + np.where(lights[found] & RIGHT_BLINKER, INDICATORS_RIGHT, 0))
+    indicators = np.full(len(numbers), parts.INDICATORS_UNKNOWN, np.int8)
+    indicators[rows] = (np.where(lights[found] & LEFT_BLINKER, parts.INDICATORS_LEFT, 0)
+                        + np.where(lights[found] & RIGHT_BLINKER, parts.INDICATORS_RIGHT, 0))
     return indicators
 
 
@@ -197,7 +179,7 @@ def shown_lights(rows: ActorRows, kinematics: Floats, light_rows: Rows,
     """
     known = states < len(_LIGHTS)
     shown_rows, colors = light_rows[known], np.array(_LIGHTS, np.uint8)[states[known]]
-    shown = TrafficLights(
+    shown = parts.TrafficLights(
         rows.numbers[shown_rows], tuple(rows.names[row] for row in shown_rows.tolist()), colors,
         kinematics[shown_rows, 0:7],
         open_drive_ids=tuple(compress(signals, known)))
@@ -265,7 +247,7 @@ class WorldFrames:
             indicators=np.frombuffer(step.indicators, np.int8) if step.indicators else None)
 
 
-def _lanes_of(columns: Floats) -> Lanes:
+def _lanes_of(columns: Floats) -> parts.Lanes:
     """Return lane states; ``columns``: (L, 6) as of :attr:`WorldStep.lanes`."""
     across = columns[:, 5]
     return lane_states(

@@ -29,41 +29,15 @@ from typing import BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.payloads import Decoded, frames_of, Members
-from state_sensor_ros.simulators import (
-    counted,
-    DecodeError,
-    DROPPED,
-    Fault,
-    Frame,
-    FrameFile,
-    ReadOptions,
-    RIVAL,
-    TrajectoryFormatError,
-    TruncatedError,
-)
-from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
-from state_sensor_ros.simulators.carla9.frames import (
-    indicators_of,
-    make_frame,
-    matched,
-    shown_lights,
-    to_inputs,
-)
+from state_sensor_ros import rep103
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
+from state_sensor_ros.rotations import rotation_vectors
+from state_sensor_ros.simulators import FrameFile, ReadOptions, recordings
+from state_sensor_ros.simulators.carla9 import actors, frames
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
-from state_sensor_ros.simulators.frame_arrays import (
-    DERIVED_VELOCITY,
-    Floats,
-    mirrored_vectors,
-    rotation_vectors,
-    Rows,
-    to_rep103_rotator,
-)
-from state_sensor_ros.simulators.recordings import (
-    closed_on_failure,
-    copy_beginning,
-    open_positioned,
-)
+from state_sensor_ros.source import DROPPED, Fault, LOST, MEMBER, RIVAL
+from state_sensor_ros.texts import counted
 
 MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
 # After a version of two bytes.
@@ -101,6 +75,8 @@ _MAX_ELAPSED_S = 1e9
 # beyond it the actor was put somewhere else.
 _MAX_STEP_S = 1.0
 _MAX_SPEED = 200.0
+# Frames between two states that are kept.
+_MARKED = 64
 
 Records = npt.NDArray[np.void]
 # Number of the complete frames before a frame, and the offset of its start.
@@ -142,8 +118,8 @@ class LogFile:
     :ivar unknown: ids of the packets that were skipped because they are not known.
     """
 
-    def __init__(self, file: BinaryIO, name: str, max_bytes: int) -> None:
-        self._file, self._name, self._max_bytes = file, name, max_bytes
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file, self._name = file, name
         self.unknown: set[int] = set()
         begin = _MAGIC_AT + len(MAGIC)
         head = self._read(0, begin + _DATE.size + _COUNT.size + (1 << 16))
@@ -177,7 +153,7 @@ class LogFile:
         """
         size = self._file.seek(0, os.SEEK_END)
         n_frames, end = begin or (0, self._begin)
-        after, n_outside, n_bytes = end, 0, 0
+        after, n_outside = end, 0
         frame: LoggedFrame | DecodeError | None = None
         for packet, offset, length in self._packets(end, size):
             place, after = f'frame {n_frames}', offset + length
@@ -187,8 +163,8 @@ class LogFile:
                 if frame is not None:
                     yield frame if isinstance(frame, DecodeError) else DecodeError(
                         place, 'another start before its end', 'the end of the frame')
-                n_outside = n_bytes = 0
-                frame = _started(self._read(offset, min(length, 2 * _START.size)), place,
+                n_outside = 0
+                frame = _started(self._read(offset, length), place,
                                  (n_frames, offset - _PACKET.size))
             elif frame is None:
                 n_outside += 1
@@ -197,13 +173,9 @@ class LogFile:
                 yield frame
                 frame = None
             elif packet in _NAMES and isinstance(frame, LoggedFrame):
-                where, n_bytes = f'{place}: {_NAMES[packet]}', n_bytes + length
-                if n_bytes > self._max_bytes:
-                    raise TrajectoryFormatError(
-                        f'{self._name}: {where}', f'{n_bytes} bytes of the frame',
-                        f'at most {self._max_bytes} (--max-bag-bytes)')
                 try:
-                    _take(frame, packet, self._read(offset, length), where)
+                    _take(frame, packet, self._read(offset, length),
+                          f'{place}: {_NAMES[packet]}')
                 except DecodeError as error:
                     frame = error
         if n_outside:
@@ -317,37 +289,25 @@ def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
     :returns: (N, 13) float64, REP-103: as :attr:`Frame.kinematics`; NaN stays NaN.
     """
     return np.concatenate((
-        mirrored_vectors(poses[:, 0:3]), to_rep103_rotator(poses[:, 3:6]),
-        mirrored_vectors(velocities), rates * _RATE + 0.0), axis=1)
+        rep103.mirrored_vectors(poses[:, 0:3]), rep103.to_rep103_rotator(poses[:, 3:6]),
+        rep103.mirrored_vectors(velocities), rates * _RATE + 0.0), axis=1)
 
 
 @dataclass(slots=True)
 class _Moment:
     """A frame without the velocities that the log does not have."""
 
-    decoded: Decoded
+    frame: Frame
+    faults: tuple[Fault, ...]
     serials: Rows  # (N,) of its actors
     kinematics: Floats  # (N, 13), NaN if a velocity is unknown
-
-
-@dataclass(slots=True)
-class _PlaceTable:
-    """Where the actors of a frame come from, the same until an actor comes or goes."""
-
-    key: bytes  # ids of the records of positions
-    numbers: Rows  # (N,) ids of the actors, ascending
-    rows: Rows  # in the frame of those that have a record
-    records: Rows  # which
-    fixed_rows: Rows  # rows of lights and signs without a record
-    fixed: Floats  # (K, 6) their places
-    unknown: list[int]  # ids of records without an actor
 
 
 @dataclass(frozen=True, slots=True)
 class LogHistory:
     """What the frames of a log so far say about later ones."""
 
-    table: WorldActors
+    table: actors.WorldActors
     # Places of lights and signs: position xyz cm, roll pitch yaw degrees.
     fixed: dict[int, tuple[float, ...]] = field(default_factory=dict)
 
@@ -358,11 +318,10 @@ class LogDecoder:
     def __init__(self, date: int, history: LogHistory) -> None:
         self._date = date
         self._table, self._fixed = history.table, history.fixed
-        self._layout: _PlaceTable | None = None
         self._faults: list[Fault] = []
 
     def frames(self, items: Iterator[LoggedFrame | DecodeError],
-               ) -> Iterator[Decoded | DecodeError]:
+               ) -> Iterator[_Moment | DecodeError]:
         """Yield the frames and errors; velocities by differences need the next frame, too."""
         last: _Moment | None = None
         now: _Moment | None = None
@@ -375,7 +334,7 @@ class LogDecoder:
                 item, cut = None, error
             following = self._moment(item) if isinstance(item, LoggedFrame) else None
             if now is not None:
-                yield _completed(last, now, following)
+                yield replace(now, frame=_completed(last, now, following))
             last, now = now if following else None, following
             if isinstance(item, DecodeError):
                 yield item
@@ -406,14 +365,14 @@ class LogDecoder:
         rows, records = self._of_actors(logged, VEHICLE_LIGHTS, numbers, 'lights of a vehicle')
         if logged.added:
             self._name_rivals({added.number for added in logged.added}, numbers)
-        frame = make_frame(
+        frame = frames.make_frame(
             table, kinematics, game_time=logged.elapsed_s,
             number=logged.number if logged.number < 1 << 32 else 0,
             time=int(self._date + logged.elapsed_s) if self._date else 0,
-            inputs=to_inputs(controls),
-            lights=shown_lights(table, kinematics, light_rows, lights['state']),
-            indicators=indicators_of(numbers, numbers[rows], records['state']))
-        return _Moment(Decoded(frame, tuple(self._faults)), table.serials, kinematics)
+            inputs=frames.to_inputs(controls),
+            lights=frames.shown_lights(table, kinematics, light_rows, lights['state']),
+            indicators=frames.indicators_of(numbers, numbers[rows], records['state']))
+        return _Moment(frame, tuple(self._faults), table.serials, kinematics)
 
     def _fault(self, number: int, found: str, expected: str = 'an actor that was added',
                kind: str = DROPPED) -> None:
@@ -422,8 +381,6 @@ class LogDecoder:
     def _take_events(self, logged: LoggedFrame) -> None:
         """Add and remove actors, and set their boxes."""
         removed = np.unique(logged.of(REMOVED)['id']).tolist()
-        if logged.added or removed:
-            self._layout = None
         replaced: set[int] = set()
         for added in logged.added:
             if added.number in self._table:
@@ -446,45 +403,36 @@ class LogDecoder:
             if (number := int(record['id'])) not in self._table:
                 self._fault(number, 'a box')
             with np.errstate(invalid='ignore'):
-                self._table.set_box(number, box_of(
+                self._table.set_box(number, actors.box_of(
                     (record['first'].astype(float) / _CM).tolist(),
                     (record['second'].astype(float) / _CM).tolist()))
 
     def _places(self, logged: LoggedFrame) -> tuple[Rows, Floats]:
         """Return ids, ascending, and poses (N, 6) in m and degrees, of the actors of the frame."""
         records = logged.of(POSITIONS)
-        layout = self._layout
-        if layout is None or layout.key != records['id'].tobytes():
-            layout = self._layout = self._laid_out(records['id'])
-        for number in layout.unknown:
-            self._fault(number, 'a position')
-        poses = np.empty((len(layout.numbers), 6))
-        poses[layout.rows, 0:3] = records['first'][layout.records]
-        poses[layout.rows, 3:6] = records['second'][layout.records]
-        poses[layout.fixed_rows] = layout.fixed
-        poses[:, :3] /= _CM
-        return layout.numbers, poses
-
-    def _laid_out(self, ids: npt.NDArray[np.uint32]) -> _PlaceTable:
         # Some versions write an actor that is neither vehicle nor person twice.
-        moved, first = np.unique(ids.astype(np.int64), return_index=True)
+        moved, first = np.unique(records['id'].astype(np.int64), return_index=True)
         is_shown = np.array([self._table.get(number) is not None for number in moved.tolist()],
                             bool)
-        unknown = [number for number in moved[~is_shown].tolist() if number not in self._table]
+        for number in moved[~is_shown].tolist():
+            if number not in self._table:
+                self._fault(number, 'a position')
         moved, first = moved[is_shown], first[is_shown]
         fixed = np.setdiff1d(np.array(list(self._fixed), np.int64), moved)
         numbers = np.union1d(moved, fixed)
-        return _PlaceTable(
-            ids.tobytes(), numbers, np.searchsorted(numbers, moved), first,
-            np.searchsorted(numbers, fixed),
-            np.array([self._fixed[number] for number in fixed.tolist()]).reshape(-1, 6), unknown)
+        poses, rows = np.empty((len(numbers), 6)), np.searchsorted(numbers, moved)
+        poses[rows, 0:3], poses[rows, 3:6] = records['first'][first], records['second'][first]
+        poses[np.searchsorted(numbers, fixed)] = np.array(
+            [self._fixed[number] for number in fixed.tolist()]).reshape(-1, 6)
+        poses[:, :3] /= _CM
+        return numbers, poses
 
     def _of_actors(self, logged: LoggedFrame, packet: int, numbers: Rows,
                    what: str) -> tuple[Rows, Records]:
         """Return the records of actors of the frame, and their rows; others are faults."""
         records = logged.of(packet)
         ids = records['id'].astype(np.int64)
-        rows, found = matched(numbers, ids)
+        rows, found = frames.matched(numbers, ids)
         for number in np.setdiff1d(ids, numbers).tolist() if len(found) < len(ids) else ():
             # Sensors and the spectator are known, and no actors of frames.
             if number not in self._table or self._table.get(number) is not None:
@@ -501,7 +449,7 @@ class LogDecoder:
                         f'one; -p carla9.ego:={number} selects it', RIVAL)
 
 
-def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Decoded:
+def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Frame:
     """
     Return a frame with the velocities that differences give, if the log has none.
 
@@ -510,48 +458,43 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
     is_unknown = np.isnan(now.kinematics[:, 7:10]).any(axis=1) \
         & np.isfinite(now.kinematics[:, 0:7]).all(axis=1)
     if not is_unknown.any():
-        return now.decoded
+        return now.frame
     rows = np.flatnonzero(is_unknown)
-    time_s = now.decoded.frame.game_time
+    time_s = now.frame.game_time
     poses = now.kinematics[rows, 0:7]
     begin, end = poses.copy(), poses.copy()
     begin_s, end_s = np.full((2, len(rows)), time_s)
     for other, ends, times in ((last, begin, begin_s), (following, end, end_s)):
         if other is None:
             continue
-        step_s = abs(time_s - other.decoded.frame.game_time)
-        mine, others = matched(now.serials[rows], other.serials)
+        step_s = abs(time_s - other.frame.game_time)
+        mine, others = frames.matched(now.serials[rows], other.serials)
         distances = np.linalg.norm(
             other.kinematics[others, 0:3] - poses[mine, 0:3], axis=1)
         # NaN compares false.
         is_near = (distances <= _MAX_SPEED * step_s) & (0.0 < step_s <= _MAX_STEP_S)
         ends[mine[is_near]] = other.kinematics[others[is_near], 0:7]
-        times[mine[is_near]] = other.decoded.frame.game_time
+        times[mine[is_near]] = other.frame.game_time
     elapsed_s = end_s - begin_s
     elapsed_s[elapsed_s <= 0.0] = math.nan
     kinematics = now.kinematics.copy()
     kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
     kinematics[rows, 10:13] = rotation_vectors(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
-    frame = now.decoded.frame
-    derived = np.zeros(len(kinematics), np.uint8) if frame.derived is None \
-        else frame.derived.copy()
+    derived = np.zeros(len(kinematics), np.uint8) if now.frame.derived is None \
+        else now.frame.derived.copy()
     derived[rows[np.isfinite(kinematics[rows, 7])]] |= DERIVED_VELOCITY
-    return replace(now.decoded, frame=replace(frame, kinematics=kinematics, derived=derived))
-
-
-# Frames between two states that are kept.
-_MARKED = 64
+    return replace(now.frame, kinematics=kinematics, derived=derived)
 
 
 class LogRecording(FrameFile):
     """A log as a recording, in constant memory."""
 
-    def __init__(self, path: str, own: Carla9Parameters, max_bytes: int) -> None:
-        self._file: BinaryIO = open_positioned(path)
+    def __init__(self, path: str, own: Carla9Parameters) -> None:
+        self._file: BinaryIO = recordings.open_positioned(path)
         # Read here: a parameter that was not read yet counts as unused.
         self._ego, self._static = own.ego, own.static
-        with closed_on_failure(self._file):
-            self._log = LogFile(self._file, path, max_bytes)
+        with recordings.closed_on_failure(self._file):
+            self._log = LogFile(self._file, path)
         self._next, self._states = 0, list[tuple[int, bytes]]()
         super().__init__(path, f'recorder log of CARLA, {self._log.town}', 'carla9')
 
@@ -565,16 +508,24 @@ class LogRecording(FrameFile):
     def read(self, mark: tuple[int, bytes, int] | None) -> Iterator[Frame]:
         """Yield the frames."""
         begin, state, n_skipped = mark or (0, b'', 0)
-        place, history = pickle.loads(state) if state else (None, LogHistory(WorldActors(
+        place, history = pickle.loads(state) if state else (None, LogHistory(actors.WorldActors(
             self._ego, with_level=self._static)))
-        self._next, self._states, members = begin, [], Members()
+        self._next, self._states, named = begin, [], set[int]()
         for item in LogDecoder(self._log.date, history).frames(
                 self._noted(begin, place, history)):
             self._next += 1
-            if self._next > begin + n_skipped:
-                members.name(frozenset(f'packet {packet}' for packet in self._log.unknown),
-                             self.faults)
-                yield from frames_of((item,), self.faults)
+            if self._next <= begin + n_skipped:
+                continue
+            for packet in sorted(self._log.unknown - named):
+                named.add(packet)
+                self.faults.add(MEMBER, DecodeError(
+                    f'packet {packet}', 'an unknown member, which is ignored', 'none'))
+            if isinstance(item, DecodeError):
+                self.faults.add(LOST, item)
+                continue
+            for fault in item.faults:
+                self.faults.add(fault.kind, fault.error)
+            yield item.frame
 
     def _noted(self, begin: int, place: Place | None,
                history: LogHistory) -> Iterator[LoggedFrame | DecodeError]:
@@ -588,7 +539,7 @@ class LogRecording(FrameFile):
 
 
 def open_log(path: str, options: ReadOptions) -> LogRecording:
-    return LogRecording(path, options.settings.of(Carla9Parameters), options.limits.n_bytes)
+    return LogRecording(path, options.settings.of(Carla9Parameters))
 
 
 def is_log(path: Path) -> bool:
@@ -602,11 +553,11 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     """Copy a log up to its last complete frame; return their number and what is lost, if any."""
     n_frames, end, lost = 0, cut.seek(0, os.SEEK_END), ''
     try:
-        for item in LogFile(cut, name, ReadOptions().limits.n_bytes).frames():
+        for item in LogFile(cut, name).frames():
             n_frames += isinstance(item, LoggedFrame)
     except TruncatedError as error:
         n_frames, end, lost = error.n_frames, error.end, error.lost
     if not n_frames:
         raise TrajectoryFormatError(name, 'no complete frame', 'at least one')
-    copy_beginning(cut, target, end)
+    recordings.copy_beginning(cut, target, end)
     return n_frames, lost

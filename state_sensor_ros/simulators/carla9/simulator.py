@@ -22,12 +22,7 @@ from state_sensor_ros.simulators import (
     Simulator,
     Source,
 )
-from state_sensor_ros.simulators.carla9.parameters import (
-    Carla9Parameters,
-    client_command,
-    client_release,
-    has_ackermann,
-)
+from state_sensor_ros.simulators.carla9 import parameters
 
 _LOG = f'{__package__}.log'
 
@@ -36,29 +31,29 @@ class Carla9Simulator(Simulator):
     """CARLA 0.9, through its client library, and its recorder logs."""
 
     name = 'carla9'
-    parameters = Carla9Parameters
+    parameters = parameters.Carla9Parameters
     uses = frozenset({'rate'})
     takes_commands = True
     aliases = MappingProxyType({'host': 'host', 'port': 'port'})
     formats = (Format(
         name='carla-log', noun='a recorder log of CARLA', suffixes=('.log',), any_name=True,
         recognized_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
-        reads=frozenset(('max_bag_bytes', 'carla9.ego', 'carla9.static'))),)
+        reads=frozenset(('carla9.ego', 'carla9.static'))),)
 
     def address(self, settings: Settings) -> str:
         """Return host and port of the server."""
-        own = settings.of(Carla9Parameters)
+        own = settings.of(parameters.Carla9Parameters)
         return f'{own.host}:{own.port}'
 
     def check(self, settings: Settings) -> None:
         """Check that the parameters have an effect."""
-        own = settings.of(Carla9Parameters)
+        own = settings.of(parameters.Carla9Parameters)
         if not own.tick:
             refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
             refuse_unused(settings, '', ('rate',), 'without carla9.tick')
-        client_command(own.python, '')
+        parameters.client_command(own.python, '')
         if own.ackermann:
-            if not has_ackermann(release := client_release(own.python)):
+            if not parameters.has_ackermann(release := parameters.client_release(own.python)):
                 raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
                                   'version 0.9.14 or later')
             if settings.control_input == 'vehicle_control':
@@ -67,13 +62,13 @@ class Carla9Simulator(Simulator):
 
     def follows_speed(self, settings: Settings) -> bool:
         """Return whether the controller of the server is used."""
-        return settings.of(Carla9Parameters).ackermann
+        return settings.of(parameters.Carla9Parameters).ackermann
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; it connects when its frames are iterated over."""
         from state_sensor_ros.simulators.carla9.source import Carla9Source, TickingSource
-        kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
+        kind = TickingSource if settings.of(parameters.Carla9Parameters).tick else Carla9Source
         return kind(settings, report, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:

@@ -22,26 +22,12 @@ import time
 
 import msgspec
 
-from state_sensor_ros.simulators import (
-    EGO_TAG,
-    EgoCommand,
-    Frame,
-    Report,
-    Settings,
-    StateSensorError,
-    TransportError,
-)
-from state_sensor_ros.simulators.carla9.frames import (
-    StepActors,
-    TownMap,
-    WorldFrames,
-    WorldStep,
-)
-from state_sensor_ros.simulators.carla9.parameters import (
-    Carla9Parameters,
-    client_command,
-    has_ackermann,
-)
+from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.errors import StateSensorError, TransportError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import EgoCommand, Report
+from state_sensor_ros.simulators.carla9 import frames, parameters
 from state_sensor_ros.simulators.child_process import ChildSource, Indicate, StepControl
 from state_sensor_ros.simulators.connections import Connection
 
@@ -79,7 +65,7 @@ class StepSettings:
 class ClientRun:
     """The first request to a child; the others are bool (details), or of ``child_process``."""
 
-    own: Carla9Parameters
+    own: parameters.Carla9Parameters
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether to make steps on request only
     details: bool = True  # whether boxes and inputs are used
@@ -92,7 +78,7 @@ class ClientRun:
 class EpisodeBegun:
     """A world was found."""
 
-    town: TownMap
+    town: frames.TownMap
     found: StepSettings  # settings to restore at the end
     is_new: bool  # whether it replaces another one
 
@@ -115,7 +101,7 @@ class Carla9Source(ChildSource):
     simulator = 'CARLA'
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
-        self._own = own = settings.of(Carla9Parameters)
+        self._own = own = settings.of(parameters.Carla9Parameters)
         super().__init__(settings, f'{own.host}:{own.port}', f'{__package__}.carla_process',
                          reconnect=reconnect)
         self._report = report
@@ -124,8 +110,8 @@ class Carla9Source(ChildSource):
         self._has_lost = False
         # Settings to restore, until a child has restored them.
         self._found: StepSettings | None = None
-        self._town = TownMap()
-        self._frames: WorldFrames | None = None
+        self._town = frames.TownMap()
+        self._frames: frames.WorldFrames | None = None
         # Id of the ego in the scene, None without one.
         self._ego: int | None = None
         # When it was noted that the server does not take commands.
@@ -140,7 +126,7 @@ class Carla9Source(ChildSource):
 
     def command(self) -> list[str]:
         """Return the words that start the child, in the Python with the client library."""
-        return client_command(self._own.python, self._module)
+        return parameters.client_command(self._own.python, self._module)
 
     def first_request(self) -> ClientRun:
         """Return what the child does; another kind of server is recognized before."""
@@ -161,19 +147,13 @@ class Carla9Source(ChildSource):
         with suppress(OSError):
             probe.open_socket.settimeout(_ANSWER_S)
             probe.open_socket.sendall(_ASK_VERSION)
-            until_s = time.monotonic() + _ANSWER_S
-            while time.monotonic() < until_s and len(answer) < _ANSWER_BYTES \
-                    and not _VERSION.search(answer):
-                piece = probe.open_socket.recv(_ANSWER_BYTES)
-                if not piece:
-                    break
-                answer += piece
+            answer = probe.open_socket.recv(_ANSWER_BYTES)
         release = _VERSION.search(answer)
         if not release and not self.is_closing:
             raise TransportError(
                 self._address, 'no reply from CARLA 0.9: the server may be CARLA 0.8 (source '
                 'carla), another program, or still loading')
-        if self._own.ackermann and release and not has_ackermann(release[0].decode()):
+        if self._own.ackermann and release and not parameters.has_ackermann(release[0].decode()):
             raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
                                  'carla9.ackermann needs 0.9.14 or later')
         with suppress(OSError):
@@ -196,7 +176,7 @@ class Carla9Source(ChildSource):
             self._probe.close()
 
     def take(self, message: object) -> Frame | None:
-        if isinstance(message, WorldStep):
+        if isinstance(message, frames.WorldStep):
             if self.details != self._sent_details:
                 self._sent_details = self.details
                 with suppress(TransportError):
@@ -204,8 +184,8 @@ class Carla9Source(ChildSource):
             assert self._frames is not None
             frame = self._frames.frame(message, self._town, details=self.details)
             return self.stepped(frame, is_first=message.is_first)
-        if isinstance(message, StepActors):
-            self._frames, rows = WorldFrames(message), message.rows
+        if isinstance(message, frames.StepActors):
+            self._frames, rows = frames.WorldFrames(message), message.rows
             self._ego = next((int(number) for number, tags in zip(
                 rows.numbers, rows.tags, strict=True) if EGO_TAG in tags), None)
         elif isinstance(message, EpisodeBegun):

@@ -114,14 +114,6 @@ def settings_of(server, **parameters):
         'rate': parameters.get('rate', 4.0 if parameters.get('tick') else 1.0)})
 
 
-@pytest.mark.parametrize('parameters', [{'step': 0.1}, {'rate': 2.0}])
-def test_parameters_of_ticking_are_refused_for_a_guest(parameters):
-    with Rig() as server:
-        with pytest.raises(ConfigError, match=r'expected its default without carla9\.tick'):
-            settings_of(server, **parameters)
-        assert settings_of(server, tick=True, **parameters).source == 'carla9'
-
-
 @contextmanager
 def opened(server, *, reconnect=False, **parameters):
     """Yield a source, its packets, and what it has reported."""
@@ -446,7 +438,7 @@ def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
                        'control_input with a speed: ackermann, autoware or twist'):
         checked_settings({**own, 'control_input': 'vehicle_control'})
     with monkeypatch.context() as patch:
-        patch.setattr('state_sensor_ros.simulators.carla9.simulator.client_release',
+        patch.setattr('state_sensor_ros.simulators.carla9.parameters.client_release',
                       lambda _: '0.9.13')
         with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
             checked_settings({**own, 'control_input': 'twist'})

@@ -292,13 +292,6 @@ def test_recorder_log_what_is_lost_is_named_by_convert(packets, words, capsys):
     assert words in capsys.readouterr().err
 
 
-def test_recorder_log_bytes_of_a_frame_are_bounded(capsys):
-    ids = logs.counted(3, [struct.pack('<I', i) for i in range(65_535)])
-    write(logs.header() + logs.frame(1, 0.0, *[ids] * 5))
-    assert main(['inspect', 'drive.log', '--max-bag-bytes', '1000000']) == 1
-    assert 'bytes of the frame; expected at most 1000000' in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(('content', 'found'), [
     (b'', 'the end of the file in the header'), (b'INFO hello', 'another beginning')])
 def test_file_named_as_a_log_is_no_trajectory(tmp_path, capsys, content, found):
