@@ -7,51 +7,47 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""A relay as a node has one, the servers behind it, and its process, for tests."""
+"""A relay as a node has one, and the servers behind it, for tests."""
 
 from contextlib import contextmanager, suppress
-import os
-from pathlib import Path
 import socket
 import threading
 import time
 
 from budgets import AWAIT_S
-from carla_client import frame_number
 from ports import free_ports
 from stopwatch import until
 
-from state_sensor_ros.simulators.carla.frame_payload import split_frame
-from state_sensor_ros.simulators.carla.source import open_relay
+from state_sensor_ros.simulators.carla.relay import CarlaRelay
 from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.source import SourceState
 
 
 class Node:
-    """Reads the packets of a relay in a thread, with a pause after each."""
+    """Reads the frames of a relay in a thread, with a pause after each."""
 
     def __init__(self, relay, pause_s=0.0):
-        self.payloads = []
+        self.frames = []
         self.pause_s = pause_s
         self.relay = relay
         self.reports = []
         self.thread = threading.Thread(target=self._read, daemon=True)
 
     def _read(self):
-        for packet in self.relay.frames():
-            self.payloads.append(bytes(packet.payload))
+        for frame in self.relay.frames():
+            self.frames.append(frame)
             time.sleep(self.pause_s)
 
     def numbers(self):
-        return [frame_number(bytes(split_frame(payload)[0][0])) for payload in self.payloads]
+        return [frame.sample_count for frame in self.frames]
 
 
 @contextmanager
 def relayed(world_port, pause_s=0.0, **changes):
-    """Run a relay to a server; yield what reads its packets and the relay's first port."""
+    """Run a relay to a server; yield what reads its frames and the relay's first port."""
     relay_port = free_ports(3)
     reports = []
-    relay = open_relay(schema_of().parse({
+    relay = CarlaRelay(schema_of().parse({
         'source': 'carla', 'port': world_port + 1, 'relay_port': relay_port,
         'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}),
         lambda kind, text: reports.append(text))
@@ -99,15 +95,3 @@ def listens(port):
     with suppress(OSError), socket.create_connection(('127.0.0.1', port), AWAIT_S):
         return True
     return False
-
-
-def process_of_relay():
-    """Return the id of the only process of a relay that this process has."""
-    found = []
-    for path in Path('/proc').glob('[0-9]*'):
-        with suppress(OSError):
-            parent = (path / 'stat').read_text().rpartition(') ')[2].split()[1]
-            if int(parent) == os.getpid() and b'relay_process' in (path / 'cmdline').read_bytes():
-                found.append(int(path.name))
-    [only] = found
-    return only

@@ -27,7 +27,7 @@ from state_sensor_ros.commands.live import LiveRecording, refuse_unused_live
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.summary import show_result, size_of, Summary
 from state_sensor_ros.errors import reason_of, SinkError, TransportError
-from state_sensor_ros.files.formats import BAG, WriteOptions
+from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
     """
     if args.to is not None:
         format_named(args.to)
-    output = output_format(args.out, to=args.to or '', storage=args.storage or '', folder=BAG)
+    output = output_format(args.out, to=args.to or '', storage=args.storage or '')
     refuse_unused_live(args, SELECTION | output.writes | {'once', 'to'},
                        f'OUT {args.out} is {output.noun}')
     refuse_compression(args, output)

@@ -23,7 +23,6 @@ from state_sensor_ros.fields import parts_of
 from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.source import Faults, FrameReader
-from state_sensor_ros.texts import counted
 
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'
@@ -174,8 +173,6 @@ class FrameWriter(Output):
 
     n_frames: int  # number of frames so far
     losses: Losses  # what the format does not carry of its frames
-    n_dropped = 0  # number of sensor messages that it cannot hold
-    last_dropped = ''  # description of the last of them
     details = True  # whether it writes boxes, wheels or inputs
     checks = False  # whether it checks that the frames are consistent
     # Whether a frame without a ``game_time`` is written with one that continues at 20 Hz.
@@ -188,9 +185,7 @@ class FrameWriter(Output):
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry, after the last frame."""
-        n_dropped = counted(self.n_dropped, 'message')
-        return [f'dropped {n_dropped} of sensors; the last: {self.last_dropped}'] \
-            if self.n_dropped else []
+        return []
 
     @property
     def remarks(self) -> list[str]:

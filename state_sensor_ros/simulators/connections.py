@@ -9,7 +9,7 @@
 """Connections over TCP with a source of packets and requests, packets over UDP, and a relay."""
 
 from state_sensor_ros.connections.connection import Connection, DatagramPort, OnSilence, Wait
-from state_sensor_ros.connections.relay import Relay
+from state_sensor_ros.connections.relay import PortRelay
 from state_sensor_ros.connections.tcp import Framer, TcpSource
 
-__all__ = ['Connection', 'DatagramPort', 'Framer', 'OnSilence', 'Relay', 'TcpSource', 'Wait']
+__all__ = ['Connection', 'DatagramPort', 'Framer', 'OnSilence', 'PortRelay', 'TcpSource', 'Wait']

@@ -23,7 +23,6 @@ from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
-from state_sensor_ros.files.bags.bag_recording import BagRecording
 from state_sensor_ros.files.bags.bag_repair import can_repair
 from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
@@ -196,8 +195,7 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     if options.topic and 'topic' not in found.reads:
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
     with importing(path), reading(path):
-        recording = found.open(path, options)
-    return _bag_of_simulator(recording) if found.storage else recording
+        return found.open(path, options)
 
 
 def _refuse_fcd_table(path: Path) -> None:
@@ -213,14 +211,6 @@ def _refuse_fcd_table(path: Path) -> None:
             raise TrajectoryFormatError(
                 str(path), f"SUMO's FCD output in columns (--fcd-output {path.name})",
                 'its XML (--fcd-output FILE.xml or FILE.xml.gz)')
-
-
-def _bag_of_simulator(recording: RecordingReader) -> RecordingReader:
-    assert isinstance(recording, BagRecording)
-    for simulator in simulators().values():
-        if simulator.bag_topic is not None and recording.bag.has(*simulator.bag_topic):
-            return simulator.open_bag(recording.bag)
-    return recording
 
 
 class Input:

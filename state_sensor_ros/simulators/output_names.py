@@ -30,8 +30,7 @@ _COMPRESSED = ('.gz', '.zst')
 _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
 
 
-def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '',
-                  folder: Format = BAG) -> Format:
+def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '') -> Format:
     """Return the format of a new output."""
     # path: of the output, ``-`` for a trajectory on standard output.
     # to: name of the format where the name of the output does not decide, ``''`` for none.
@@ -46,7 +45,7 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
             raise UsageError(f'--to {to}: {path} is the name of {named.noun}')
         named = wanted
     if named is None:
-        named = BAG if storage else folder
+        named = BAG
     elif storage and named.suffixes and named.storage and named.storage != storage:
         raise UsageError(f'--storage {storage}: {path} is the name of a file of {named.storage}')
     return named

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.bags.bag_recording import Bag, BagRecording
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
@@ -64,17 +63,7 @@ class SensorImage:
     png: bytes = b''
 
 
-@dataclass(frozen=True, slots=True)
-class SensorPoints:
-    """The points of a lidar on the ego, to look at."""
-
-    name: str  # name, points_xyz: (P, 3) float32, m, axes of the lidar
-    points_xyz: Pixels
-    # Its position xyz, m, and orientation xyzw on the ego, None if it is unknown.
-    pose: tuple[float, ...] | None = None
-
-
-SensorReader: TypeAlias = Callable[[Frame], Iterable[SensorImage | SensorPoints]]
+SensorReader: TypeAlias = Callable[[Frame], Iterable[SensorImage]]
 
 
 # Shows the progress of a recording while its frames are read.
@@ -131,8 +120,6 @@ class Simulator:
     :cvar uses: those of ``SOURCE_PARAMETERS``, such as ``rate``, that its live source uses.
     :cvar has_wall_time: whether its frames have a ``time``.
     :cvar takes_commands: whether it has :meth:`open_commands`.
-    :cvar bag_topic: name below the node and type of a topic by which a bag of this simulator is
-        recognized, None if its bags need no reader of their own.
     :cvar formats: formats that only its recordings have; one without suffixes is a folder, the
         format in which its frames are recorded.
     :cvar map_files: function ``module:function`` that reads its maps, by the suffix of the file,
@@ -147,7 +134,6 @@ class Simulator:
     uses: ClassVar[frozenset[str]] = frozenset()
     has_wall_time: ClassVar[bool] = False
     takes_commands: ClassVar[bool] = False
-    bag_topic: ClassVar[tuple[str, str] | None] = None
     formats: ClassVar[tuple[Format, ...]] = ()
     map_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
@@ -220,7 +206,7 @@ class Simulator:
     def sensor_reader(self, settings: Settings, report: Report,
                       recording: RecordingReader | None = None) -> SensorReader | None:
         """
-        Return what decodes the images and points in a frame, for a viewer.
+        Return what decodes the images in a frame, for a viewer.
 
         :param settings: of the command.
         :param report: called with a kind and a line about what cannot be decoded.
@@ -228,15 +214,6 @@ class Simulator:
         :returns: None if the frames of the simulator have none.
         """
         return None
-
-    def open_bag(self, bag: Bag) -> BagRecording:
-        """
-        Return a bag in which :attr:`bag_topic` was found as a recording.
-
-        :param bag: open; the recording closes it.
-        """
-        return BagRecording(bag)
-
 
     def open_replay(self, options: argparse.Namespace, reading: Reading,
                     warn: Callable[[str], None]) -> Replay:

@@ -38,6 +38,7 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.naming import Actor
+from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import Fields, header, lane, pose, twist, xyz
@@ -46,6 +47,8 @@ from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Num
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
 _ACTOR = 'state_sensor_ros/msg/ActorState'
+# The generation of frames with a speed along the heading alone (ActorState.msg).
+_ALONG_HEADING = 'carla'
 _INPUTS = ('throttle', 'brake', 'steering', 'steering_angle')
 # Members that have another name, or another form, than the column of actors.
 _MEMBERS = {'colors': 'color', 'replay_classes': 'replay_class'}
@@ -145,7 +148,7 @@ class StateFrameEncoder(TopicEncoder):
         return [MessageBlock(self._buffer, {}, self.topics)]
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add all numbers as received; ``forward_speed``, if known, is the velocity x."""
+        """Add all numbers as received; ``forward_speed``, if known, along the heading."""
         frame = now.frame
         boxes, wheels = frame.boxes, frame.wheels
         assert boxes is not None
@@ -154,7 +157,7 @@ class StateFrameEncoder(TopicEncoder):
         actors = frame.kinematics
         if frame.forward_speed is not None:
             actors = actors.copy()
-            actors[:, 7] = frame.forward_speed
+            actors[:, 7:10] = frame.forward_speed[:, None] * _headings(actors)
         raw_wheels = np.empty((len(wheels.actor), RAW_WHEEL.width))
         raw_wheels[:, :3], raw_wheels[:, 3:7] = wheels.position_xyz, wheels.orientation_xyzw
         raw_wheels[:, 7] = wheels.speed
@@ -208,6 +211,11 @@ def _constants(wheels: Wheels) -> bytes:
     return table.tobytes()
 
 
+def _headings(rows: Floats) -> Floats:
+    """Return the x axes, (N, 3), of the actors of kinematics, (N, 13)."""
+    return global_from_unit(rows[:, 3:7])[:, :, 0]
+
+
 # rosbags generates message classes at run time; they have no static type.
 def frame_of(message: Any, road_names: Mapping[int, str] = NO_ROADS,  # noqa: ANN401
              map_lines: tuple[MapLine, ...] = (), open_drive: str = '',
@@ -224,9 +232,10 @@ def frame_of(message: Any, road_names: Mapping[int, str] = NO_ROADS,  # noqa: AN
     actors = message.actors
     rows, forward_speed = _rows([(*_pose(actor.pose), *_xyz(actor.twist.linear),
                                   *_xyz(actor.twist.angular)) for actor in actors], 13), None
-    if np.isnan(rows[:, 8:]).all() and np.isfinite(rows[:, 7]).any():
-        # A speed alone is along the actor's x axis, not that of the global frame (ActorState.msg).
-        forward_speed = rows[:, 7].copy()
+    if message.generation == _ALONG_HEADING:
+        # Before 0.6, linear.x alone.
+        forward_speed = rows[:, 7].copy() if np.isnan(rows[:, 8:10]).all() \
+            else np.einsum('ij,ij->i', rows[:, 7:10], _headings(rows))
         rows[:, 7:] = np.nan
     return Frame(
         generation=message.generation, game_time=message.game_time, time=message.time,

@@ -55,7 +55,7 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.settings import DEFAULTS
-from state_sensor_ros.simulators.simulator import SensorImage, SensorPoints
+from state_sensor_ros.simulators.simulator import SensorImage
 from state_sensor_ros.viewing import ego_log
 from state_sensor_ros.viewing.columns import (
     FRAME,
@@ -76,7 +76,6 @@ _STATE_COLORS = (GREEN, YELLOW, RED)
 # Length, width and height, m, by class; the last row is the size of a cone.
 _SIZES = np.array((*DEFAULTS.default_sizes, 0.5, 0.5, 0.7)).reshape(-1, 3)
 _POINT_RADIUS_M = 0.3
-_LIDAR_RADIUS_M = 0.03
 WARNING, INFO = 'WARN', 'INFO'
 MAP = 'world/map'
 _LINE_RADIUS_M = 0.05
@@ -136,7 +135,7 @@ class FrameLog:
         stream.log(POINTS, rr.Points3D.from_fields(radii=[_POINT_RADIUS_M], show_labels=names),
                    static=True, strict=True)
 
-    def add(self, frame: Frame, sensor_data: Iterable[SensorImage | SensorPoints] = ()) -> None:
+    def add(self, frame: Frame, sensor_data: Iterable[SensorImage] = ()) -> None:
         """Add a frame; ``frame``: SI, REP-103 axes."""
         n_runs = self._clock.n_runs
         self._now_ns = self._clock.advance(frame)
@@ -234,18 +233,10 @@ class FrameLog:
             positions = np.concatenate((positions, lights.poses[:, :3]))
         self._points.add(labels, positions, np.array([_rgba(color) >> 8 for color in colors]))
 
-    def _send_sensor(self, item: SensorImage | SensorPoints) -> None:
+    def _send_sensor(self, item: SensorImage) -> None:
         stream = self._stream
         stream.set_time(GAME_TIME, duration=np.timedelta64(self._now_ns, 'ns'))
         stream.set_time(FRAME, sequence=self._n_frames - 1)
-        if isinstance(item, SensorPoints):
-            entity = f'{ego_log.EGO}/{item.name}'
-            stream.log(entity, rr.Points3D(item.points_xyz, radii=[_LIDAR_RADIUS_M]), strict=True)
-            if item.pose is not None:
-                stream.log(entity, rr.Transform3D(
-                    translation=item.pose[:3],
-                    quaternion=rr.Quaternion(xyzw=item.pose[3:])), strict=True)
-            return
         self._cameras.add(item.name)
         image = rr.EncodedImage(contents=item.png, media_type='image/png') \
             if item.pixels is None else rr.DepthImage(item.pixels, meter=1.0) \

@@ -209,8 +209,7 @@ def test_file_with_a_fault_is_named(folder, capsys, text, code, words):
 
 @pytest.mark.parametrize(('words', 'text'), [
     (['--sumo.ego', 'a'], '--sumo.ego is now -p sumo.ego:=a'),
-    (['--camera-fov', '70'], '--camera-fov is now -p carla.camera_fov:=70'),
-    (['--camera-fov=70'], '--camera-fov is now -p carla.camera_fov:=70'),
+    (['--relay-port=7000'], '--relay-port is now -p carla.relay_port:=7000'),
     (['--carla9-tick'], '--carla9-tick is now -p carla9.tick:=true'),
     (['--no-labels'], '--no-labels is now -p labels:=false'),
     (['--debug-drawing'], '--debug-drawing is now -p debug_drawing:=true'),

@@ -27,7 +27,7 @@ from state_sensor_ros.connections.connection import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.source import CarlaSource
+from state_sensor_ros.simulators.carla.stream import CarlaSource
 from state_sensor_ros.simulators.monodrive.control import ControlSession
 from state_sensor_ros.simulators.monodrive.source import PacketFramer
 

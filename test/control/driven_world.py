@@ -36,8 +36,8 @@ import state_sensor_ros.control.ego_driver as ego_driver_module
 import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
 import state_sensor_ros.ros.commanding as commanding_module
-from state_sensor_ros.simulators.carla.carla_schema import Control
-import state_sensor_ros.simulators.carla.commands as carla_commands_module
+from state_sensor_ros.simulators.carla.schema import Control, Measurements
+import state_sensor_ros.simulators.carla.stream as carla_commands_module
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
@@ -256,7 +256,9 @@ class Carla(Simulator):
         self.machine.at(0.0, lambda: self._receive(frame), 'node')
 
     def _receive(self, frame):
-        self.client.answer(b'')
+        # Before the first command its own driver drives.
+        if self.client._command is not None:
+            self.client.answer(Measurements())
         self.world.deliver(frame)
 
 

@@ -92,20 +92,20 @@ def test_parameters_are_read_back_from_their_dump(domain, listener):
 
 
 def test_parameters_of_two_names_have_one_value(domain, listener):
-    with NodeProcess(domain, source='tcp', autostart=False, camera_fov=70.0):
+    with NodeProcess(domain, source='tcp', autostart=False, relay_port=7000):
         remote = Remote(listener)
 
         def values():
-            return [each.double_value for each in remote.call(
-                GetParameters, names=['camera_fov', 'carla.camera_fov']).values]
+            return [each.integer_value for each in remote.call(
+                GetParameters, names=['relay_port', 'carla.relay_port']).values]
 
         [source] = remote.call(GetParameters, names=['source']).values
-        assert (source.string_value, values()) == ('monodrive', [70.0] * 2)
-        assert remote.set('carla.camera_fov', 80.0).successful
-        assert values() == [80.0] * 2
-        assert remote.set('camera_fov', 60.0).successful
-        assert values() == [60.0] * 2
-        assert not remote.set('camera_fov', 180.0).successful
+        assert (source.string_value, values()) == ('monodrive', [7000] * 2)
+        assert remote.set('carla.relay_port', 8000).successful
+        assert values() == [8000] * 2
+        assert remote.set('relay_port', 6000).successful
+        assert values() == [6000] * 2
+        assert not remote.set('relay_port', 65534).successful
         # The usual port of another source comes with it.
         assert remote.set('source', 'carla').successful
         [port] = remote.call(GetParameters, names=['port']).values
@@ -139,7 +139,7 @@ def test_parameters_of_the_source_change_with_it(listener):
     ({'port': 0}, 'port: found 0; expected 1 to 65535'),
     (['-p', 'port'], 'port'), (['-r', '__node:=bad-name'], '__node:=bad-name'),
     (['--params-file', '/nowhere.yaml'], '--params-file: there is no file /nowhere.yaml'),
-    ({'camera_fov': 70.0, 'carla.camera_fov': 80.0}, 'expected one value: .*camera_fov'),
+    ({'relay_port': 7000, 'carla.relay_port': 8000}, 'expected one value: .*relay_port'),
     ({'source': 'file', 'trajectory_file': '/nowhere/drive.json'}, '/nowhere/drive.json'),
     ({'osi.ego': 0, 'source': 'osi'}, '''found 0; expected text; quote it: -p "osi.ego:='0'"'''),
     ({'tf': 'sometimes'}, 'tf: found .sometimes.; expected one of all, ego, none'),

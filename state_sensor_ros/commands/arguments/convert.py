@@ -34,8 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser, 'input', metavar='IN', nargs='+', more='; many with --to')
     parser.add_argument('output', metavar='OUT', help='file or folder to write; its '
                         'suffix determines the format. A name without suffix is the folder of a '
-                        'bag (of a dataset, from a bag of a simulator that has these); - is '
-                        'standard output')
+                        'bag; - is standard output')
     parser.add_argument('--force', action='store_true', help='overwrite OUT')
     add_quiet(parser)
     add_to(parser, 'many recordings: format to write; OUT is a folder')

@@ -31,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     parser.add_argument('out', metavar='OUT', help='file or folder; the suffix sets its '
-                        'format. Without one it is the folder of a bag (of a dataset, from a '
-                        'simulator that has these); - is standard output')
+                        'format. Without one it is the folder of a bag; - is standard output')
     add_live_arguments(parser)
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')

@@ -7,242 +7,78 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The folders of a dataset of the data collector, and their metadata.json, read.
+A dataset of the data collector, read: a folder for each episode, or one such folder.
 
-A dataset has a folder for each episode, or is one such folder: doc/protocol/carla.md#dataset.
+Members of its files equal to their default are absent, and unknown ones may be present; spellings
+and the rules of the conversion from protobuf: doc/protocol/carla.md#dataset.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 import json
 import math
 from pathlib import Path
 import re
-from typing import Final, Literal
+from typing import Any, Final
 
-import msgspec
+from google.protobuf import json_format
+import numpy as np
 
 from state_sensor_ros.simulators import (
+    DecodeError,
+    DROPPED,
+    Faults,
+    Frame,
+    FrameFile,
+    LOST,
+    MEMBER,
     reading,
+    ReadOptions,
     restated,
     TrajectoryFormatError,
 )
-from state_sensor_ros.simulators.carla.frame_payload import DatasetPayload, SensorFile
-from state_sensor_ros.simulators.carla.sensors import (
-    camera_and_kind,
-    CAMERAS,
-    carla_of_pose,
-    file_name_of,
-    known_pose,
-    POINTS,
-    Pose,
-    pose_of_carla,
-    Sensor,
-    topic_token,
+from state_sensor_ros.simulators.carla.frames import (
+    control_of,
+    FrameMaker,
+    Message,
+    PlayerStatus,
 )
-from state_sensor_ros.simulators.json_values import Json, parse_payload, text_of
-from state_sensor_ros.simulators.recordings import check_regular
-
-# Where every configuration of the data collector has its cameras and its lidar: its metadata.json
-# has the yaw alone.
-_CAMERA_POSITION, _CAMERA_PITCH_DEG = (2.0, 0.0, 1.4), -15.0
-_LIDAR_POSITION: Final = (0.0, 0.0, 2.5)
-_LIDAR_MARK: Final = 'lidar'
-_SENSORS: Final = 'sensors'
-_CAMERA: Final = 'CAMERA'
-_LIDAR_TYPE: Final = 'LIDAR_RAY_CAST'
-
-
-class _Position(msgspec.Struct):
-    """In CARLA's axes of the player, m."""
-
-    x: float
-    y: float
-    z: float
-
-
-class _Rotation(msgspec.Struct):
-    """Degrees of the engine's rotator."""
-
-    pitch: float
-    yaw: float
-    roll: float
-
-
-class _Description(msgspec.Struct, omit_defaults=True):
-    type_: Literal['CAMERA', 'LIDAR_RAY_CAST'] = msgspec.field(name='type')
-    width: int | None = None  # width, height: in pixels
-    height: int | None = None
-    fov: float | None = None  # in degrees
-    position: _Position | None = None
-    rotation: _Rotation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """The sensors that a metadata.json declares, and the members that describe the episode."""
-
-    yaw_deg: Mapping[str, float]  # by sensor, + = right
-    fov_deg: float  # of all cameras, NaN if it is absent
-    # Sensors by name in topics and kind.
-    described: Mapping[tuple[str, str], Sensor] = field(default_factory=dict)
-    # JSON text of the others by name, such as weather, seeds and numbers of agents.
-    members: Mapping[str, str] = field(default_factory=dict)
-
-    def cameras(self) -> frozenset[str]:
-        """Return the names in topics of the cameras that are declared."""
-        return frozenset(split[0] for split in map(camera_and_kind, self.yaw_deg) if split) \
-            | {name for name, kind in self.described if kind != POINTS}
-
-    def lidars(self) -> frozenset[str]:
-        """Return the names in topics of the lidars that are described."""
-        return frozenset(name for name, kind in self.described if kind == POINTS)
-
-    def joined_with(self, other: Metadata) -> Metadata:
-        return Metadata({**other.yaw_deg, **self.yaw_deg},
-                        other.fov_deg if math.isnan(self.fov_deg) else self.fov_deg,
-                        {**other.described, **self.described},
-                        {**other.members, **self.members})
-
-    def sensor(self, name: str, kind: str) -> Sensor:
-        if (name, kind) in self.described:
-            return self.described[name, kind]
-        if kind == POINTS:
-            yaw = next((yaw for own, yaw in self.yaw_deg.items() if topic_token(own) == name),
-                       None)
-            return Sensor(name, kind, pose=_pose(_LIDAR_POSITION, 0.0, yaw))
-        own = dict(_yaws(self.yaw_deg, name))
-        yaw = own.get(kind, next(iter(own.values()), None))
-        return Sensor(name, kind, self.fov_deg, _pose(_CAMERA_POSITION, _CAMERA_PITCH_DEG, yaw))
-
-
-NO_METADATA: Final = Metadata({}, math.nan)
-
-
-def _yaws(yaw_deg: Mapping[str, float], camera: str) -> Iterator[tuple[str, float]]:
-    for name, yaw in yaw_deg.items():
-        split = camera_and_kind(name)
-        if split is not None and split[0] == camera:
-            yield split[1], yaw
-
-
-def _pose(position: tuple[float, float, float], pitch: float, yaw: float | None) -> Pose | None:
-    return None if yaw is None else pose_of_carla(position, pitch, yaw, 0.0)
-
-
-def metadata_of(text: bytes) -> Metadata:
-    """Parse a metadata.json."""
-    tree = parse_payload(text)
-    members = tree if isinstance(tree, dict) else {}
-    numbers = {name: float(value) for name, value in members.items()
-               if isinstance(value, (int, float)) and not isinstance(value, bool)
-               and abs(value) < math.inf}
-    yaw_deg = {name: value for name, value in numbers.items()
-               if camera_and_kind(name) is not None or _LIDAR_MARK in name.lower()}
-    others = {name: text_of(value) for name, value in members.items()
-              if name not in yaw_deg and name != _SENSORS}
-    return Metadata(yaw_deg, numbers.get('fov', math.nan), _described(members.get(_SENSORS)),
-                    others)
-
-
-def _described(member: Json) -> dict[tuple[str, str], Sensor]:
-    """Return the sensors of the member ``sensors``; other programs may use that name as well."""
-    found: dict[tuple[str, str], Sensor] = {}
-    for name, value in member.items() if isinstance(member, dict) else ():
-        try:
-            one = msgspec.convert(value, _Description)
-        except msgspec.ValidationError:
-            continue
-        split = (topic_token(name), POINTS) if one.type_ == _LIDAR_TYPE else camera_and_kind(name)
-        if split is None:
-            continue
-        pose = None
-        if one.position is not None and one.rotation is not None:
-            place, angles = one.position, one.rotation
-            pose = known_pose(pose_of_carla((place.x, place.y, place.z), angles.pitch,
-                                            angles.yaw, angles.roll))
-        found[split] = Sensor(*split, math.nan if one.fov is None else one.fov, pose)
-    return found
-
-
-def is_of_recorder(text: bytes) -> bool:
-    """Return whether a metadata.json is one of :func:`format_metadata`."""
-    tree = parse_payload(text)
-    return isinstance(tree, dict) and (
-        tree.get(_SENSORS) == {} or bool(_described(tree.get(_SENSORS))))
-
-
-def format_metadata(sensors: Iterable[tuple[Sensor, tuple[int, int] | None]],
-                    others: Iterable[tuple[str, str]] = ()) -> bytes:
-    """Return a metadata.json with the members of the collector and ``sensors``."""
-    # sensors: each with width and height of its images, pixels; None of a lidar. Field of view and
-    # size of the first camera are those that the collector has once.
-    described: dict[str, _Description] = {}
-    members: dict[str, object] = {}
-    for sensor, size in sensors:
-        name = file_name_of(sensor.name, sensor.kind)
-        one = described[name] = _Description(_LIDAR_TYPE if size is None else _CAMERA)
-        if size is not None:
-            one.width, one.height = size
-            one.fov = sensor.fov_deg if math.isfinite(sensor.fov_deg) else None
-            for key, value in (('fov', one.fov), ('width', one.width), ('height', one.height)):
-                members.setdefault(key, value)
-        if sensor.pose is not None:
-            position, angles = carla_of_pose(sensor.pose)
-            one.position, one.rotation = _Position(*position), _Rotation(*angles)
-            members[name] = one.rotation.yaw
-    members = {**{name: json.loads(text) for name, text in others}, **members}
-    return json.dumps({**members, _SENSORS: msgspec.to_builtins(described)}, sort_keys=True,
-                      indent=4).encode()
-
+from state_sensor_ros.simulators.carla.images import (
+    Camera,
+    camera_and_kind,
+    CameraImage,
+    CAMERAS,
+    read_file,
+)
+from state_sensor_ros.simulators.carla.schema import FileMeasurements
+from state_sensor_ros.simulators.json_values import (
+    parse_finite,
+    shown,
+    to_flag,
+    to_list,
+    to_object,
+)
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')
 _IMAGE: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
-_POINTS: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.ply', re.IGNORECASE)
-# Name of a lidar that needs no declaration.
-_LIDAR: Final = re.compile(r'[^_]*lidar.*', re.IGNORECASE)
-METADATA: Final = 'metadata.json'
+_METADATA: Final = 'metadata.json'
 # Cameras that need no metadata.json: those of the configurations of the data collector.
 _KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
-# A measurement of a thousand agents has 1.5 MB, the largest accepted image at most 67 MB.
-_MAX_FILE_BYTES: Final = 67_108_864
-
-
-def sensor_file_name(name: str, kind: str, number: int) -> str:
-    """
-    Return the name of an image or point file of a dataset.
-
-    >>> sensor_file_name('left', 'rgb', 42), sensor_file_name('lidar32', 'points', 7)
-    ('LeftRGB_00042.png', 'Lidar32_00007.ply')
-    """
-    return f'{file_name_of(name, kind)}_{number:05d}.{"ply" if kind == POINTS else "png"}'
-
-
-def sensor_file_parts(name: str, cameras: frozenset[str],
-                      lidars: frozenset[str] = frozenset()) -> tuple[str, str, int] | None:
-    """
-    Split the name of an image or point file of a dataset.
-
-    >>> sensor_file_parts('CentralSemanticSeg_00042.png', frozenset(['central']))
-    ('central', 'segmentation', 42)
-
-    :returns: name of the camera or lidar in topics, kind, and number of the measurement; None for
-        any other name.
-    """
-    if match := _POINTS.fullmatch(name):
-        lidar = topic_token(match['name'])
-        is_lidar = lidar in lidars or _LIDAR.fullmatch(match['name'])
-        return (lidar, POINTS, int(match['number'])) if is_lidar else None
-    match = _IMAGE.fullmatch(name)
-    split = None if match is None else camera_and_kind(match['name'])
-    if match is None or split is None or split[0] not in cameras:
-        return None
-    return *split, int(match['number'])
+# The commands of the expert and what was applied, and what the planner and the expert know.
+_CONTROLS: Final = (('steer', 'throttle', 'brake'),
+                    ('steer_noise', 'throttle_noise', 'brake_noise'))
+_SWITCHES: Final = ('hand_brake', 'reverse')
+_PLANNER: Final = ('directions', 'stop_pedestrian', 'stop_vehicle', 'stop_traffic_lights')
+_COMMANDS: Final = frozenset((*_CONTROLS[0], *_CONTROLS[1], *_SWITCHES, *_PLANNER))
+_PLAYER, _AGENTS = 'playerMeasurements', 'nonPlayerAgents'
+# The usual one by both spellings of a member: some files have it in snake case.
+_SPELLINGS: Final = {spelling: name for name, member in
+                     FileMeasurements.DESCRIPTOR.fields_by_camelcase_name.items()
+                     for spelling in (name, member.name)}
 
 
 @dataclass(slots=True)
@@ -250,121 +86,208 @@ class Episode:
     """One folder of measurements."""
 
     folder: Path
-    metadata: Metadata  # its own, and of the dataset what its own does not say
-    measurements: list[tuple[int, Path]] = field(default_factory=list)  # number and file of each
-    # By number: name of the camera or lidar, kind and file of each image and each file of points,
-    # of every step or of some.
-    sensors: dict[int, list[tuple[str, str, Path]]] = field(default_factory=dict)
+    metadata: Mapping[str, float]  # its own, and of the dataset what its own does not say
+    measurements: list[tuple[int, Path]] = field(default_factory=list)
+    images: dict[int, list[CameraImage]] = field(default_factory=dict)  # by number
     # Other files, and those without a measurement.
     ignored: list[Path] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    path: Path
-    # In the order of their numbers, with files in the order of theirs.
-    episodes: tuple[Episode, ...]
-    metadata: Metadata
-    counts: Counter[tuple[str, str]]  # files by name of the camera or lidar and kind
-
-    def sensors(self) -> tuple[Sensor, ...]:
-        return tuple(self.metadata.sensor(*key) for key in sorted(self.counts))
-
-    def ignored(self) -> tuple[str, ...]:
-        """Return the names of the files that are not read, relative to the folder."""
-        return tuple(sorted(str(file.relative_to(self.path)) for episode in self.episodes
-                            for file in episode.ignored))
+def is_dataset(folder: Path) -> bool:
+    """Return whether an existing folder is a dataset, or one of its episodes."""
+    return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
+               for _ in folder.glob(pattern))
 
 
-def find_dataset(path: Path) -> Dataset:
+def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:
+    """Open the folder of a dataset or of an episode."""
+    return DatasetRecording(Path(path))
+
+
+class DatasetRecording(FrameFile):
+    """The episodes of a dataset in order; at the start of each, game time restarts."""
+
+    def __init__(self, path: Path) -> None:
+        self._episodes = found_episodes(path)
+        self._places = [(episode, number, file) for episode in self._episodes
+                        for number, file in episode.measurements]
+        if not self._places:
+            raise TrajectoryFormatError(
+                str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
+                'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
+        super().__init__(str(path), 'dataset of CARLA', 'carla', len(self._places))
+        self._path, self._next = path, 0
+        images = [image for episode in self._episodes for each in episode.images.values()
+                  for image in each]
+        counts = Counter((image.camera, image.kind) for image in images)
+        self.sensor_counts: Mapping[tuple[str, str], int] = dict(sorted(counts.items()))
+        self.ignored = tuple(sorted(str(file.relative_to(path)) for episode in self._episodes
+                                    for file in episode.ignored))
+
+    @property
+    def cameras(self) -> tuple[Camera, ...]:
+        """Return the cameras with the kinds of their images, and their poses."""
+        metadata = {name: value for episode in reversed(self._episodes)
+                    for name, value in episode.metadata.items()}
+        kinds: dict[str, list[str]] = {}
+        for name, kind in self.sensor_counts:
+            kinds.setdefault(name, []).append(kind)
+        yaws = {split[0]: yaw for sensor, yaw in reversed(metadata.items())
+                if (split := camera_and_kind(sensor)) is not None}
+        return tuple(Camera.of_collector(name, tuple(each), yaws.get(name))
+                     for name, each in kinds.items())
+
+    def mark(self) -> int:
+        """Return the number of the next measurement."""
+        return self._next
+
+    def read(self, mark: int | None) -> Iterator[Frame]:
+        """Yield a frame for each measurement; the parameter is that of :meth:`mark`."""
+        self._next = mark or 0
+        reader = FileReader(self.faults)
+        for episode, number, file in self._places[self._next:]:
+            self._next += 1
+            self.faults.place = str(file.relative_to(self._path))
+            reader.maker.details = self.details
+            try:
+                yield reader.frame(read_file(file), tuple(episode.images.get(number, ())))
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+
+
+class FileReader:
+    """Makes frames of the texts of measurements."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.maker = FrameMaker(faults)
+        self._faults = faults
+        self._unknown: set[str] = set()
+
+    def frame(self, text: bytes, images: tuple[CameraImage, ...]) -> Frame:
+        """Return the frame of a file; an actor that is not valid is a fault."""
+        tree = to_object(parse_finite(text), 'payload')
+        measured = {_SPELLINGS[name]: tree[name] for name in tree if name in _SPELLINGS}
+        player = measured.pop(_PLAYER, None)
+        agents = to_list(measured.pop(_AGENTS, None), f'$.{_AGENTS}')
+        message = FileMeasurements()
+        self._parse(measured, message, '$')
+        if player is not None:
+            self._add_actor(f'$.{_PLAYER}', player, message.player_measurements)
+        for i, agent in enumerate(agents):
+            found = message.non_player_agents.add()
+            if not self._add_actor(f'$.{_AGENTS}[{i}]', agent, found):
+                del message.non_player_agents[-1]
+        return self.maker.frame(message, status=_status(tree, message), images=images)
+
+    def _add_actor(self, path: str, value: object, actor: Message) -> bool:
+        parsed = type(actor)()
+        try:
+            self._parse(to_object(value, path), parsed, path)
+        except DecodeError as error:
+            self._faults.add(DROPPED, error)
+            return False
+        actor.SetInParent()
+        actor.CopyFrom(parsed)
+        return True
+
+    def _parse(self, tree: Mapping[str, object], message: Message, path: str) -> None:
+        try:
+            json_format.ParseDict(self._known(tree, message.DESCRIPTOR), message)
+        except (json_format.ParseError, ValueError, TypeError) as error:
+            raise DecodeError(path, ' '.join(str(error).split()), 'members as in the protocol'
+                              ) from error
+
+    def _known(self, value: Any, descriptor: Any) -> Any:  # noqa: ANN401
+        """Return a value without unknown members, each of which is named once; null as NaN."""
+        if isinstance(value, list):
+            return [self._known(each, descriptor) for each in value]
+        if descriptor is None or not isinstance(value, dict):
+            return 'NaN' if value is None and descriptor is None else value
+        known = {}
+        for name, each in value.items():
+            found = descriptor.fields_by_camelcase_name.get(name) \
+                or descriptor.fields_by_name.get(name)
+            if found is not None:
+                known[name] = self._known(each, found.message_type)
+            elif (member := f'{descriptor.name}.{name}') not in self._unknown:
+                self._unknown.add(member)
+                self._faults.add(MEMBER, DecodeError(
+                    member, 'an unknown member, which is ignored', 'none'))
+        return known
+
+
+def _status(tree: Mapping[str, object], message: Message) -> PlayerStatus:
+    """Return what a file says of the player beside its measurements."""
+    numbers, controls = np.full(12, np.nan), np.full((3, 3), np.nan)
+    switches = np.zeros((3, 2), np.bool_)
+    controls[0], switches[0] = control_of(message.player_measurements.autopilot_control)
+    numbers[8:] = [_number(tree, name) for name in _PLANNER]
+    for row, names in enumerate(_CONTROLS, 1):
+        controls[row] = [_number(tree, name) for name in names]
+    switches[1:] = [to_flag(tree.get(name, False), f'$.{name}') for name in _SWITCHES]
+    others = {name: value for name, value in tree.items()
+              if name not in _SPELLINGS and name not in _COMMANDS}
+    return PlayerStatus(
+        numbers, controls, switches, is_dataset=True,
+        has_switches=any(name in tree for name in _SWITCHES), extra_members=json.dumps(
+            others, ensure_ascii=False, separators=(',', ':')) if others else '')
+
+
+def _number(tree: Mapping[str, Any], name: str) -> float:
+    try:
+        return math.nan if tree.get(name) is None else float(tree[name])
+    except (TypeError, ValueError):
+        raise DecodeError(f'$.{name}', shown(tree[name]), 'a number') from None
+
+
+def found_episodes(path: Path) -> list[Episode]:
+    """Return the folder and its episodes, in the order of their numbers, with their files."""
     with reading(str(path)):
-        shared = _metadata_in(path).joined_with(_metadata_above(path))
-        found = [Episode(path, shared)]
-        for folder in _episode_folders(path):
-            found.append(Episode(folder, _metadata_in(folder).joined_with(shared)))
-        metadata = reduce(Metadata.joined_with, (episode.metadata for episode in found))
-        for episode in found:
-            _list_files(episode, _KNOWN_CAMERAS | metadata.cameras(), metadata.lidars())
-    if not any(episode.measurements for episode in found):
-        raise TrajectoryFormatError(
-            str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
-            'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
-    return Dataset(path, tuple(found), metadata, Counter(
-        (name, kind) for episode in found for sensors in episode.sensors.values()
-        for name, kind, _ in sensors))
+        above = path.resolve()
+        shared = {**(_metadata_in(above.parent) if _EPISODE.fullmatch(above.name) else {}),
+                  **_metadata_in(path)}
+        numbered = [(int(match[1]), folder) for folder in path.iterdir()
+                    if (match := _EPISODE.fullmatch(folder.name)) and folder.is_dir()]
+        episodes = [Episode(path, shared)] + [
+            Episode(folder, {**shared, **_metadata_in(folder)}) for _, folder in sorted(numbered)]
+        cameras = _KNOWN_CAMERAS.union(
+            split[0] for episode in episodes for name in episode.metadata
+            if (split := camera_and_kind(name)) is not None)
+        for episode in episodes:
+            _list_files(episode, cameras)
+    return episodes
 
 
-def read_payloads(dataset: Dataset, begin: int = 0) -> Iterator[tuple[bytes, str]]:
-    """Yield the payloads and their places from the number ``begin`` on."""
-    places = [(i_episode, i) for i_episode, episode in enumerate(dataset.episodes)
-              for i in range(len(episode.measurements))]
-    for i_episode, i in places[begin:]:
-        _, file = dataset.episodes[i_episode].measurements[i]
-        yield read_payload(dataset, (i_episode, i)), str(file.relative_to(dataset.path))
-
-
-def read_payload(dataset: Dataset, place: tuple[int, int]) -> bytes:
-    """Return a measurement with the files of its sensors as a payload."""
-    # place: numbers of the episode and of the measurement in it.
-    i_episode, i = place
-    episode = dataset.episodes[i_episode]
-    number, file = episode.measurements[i]
-    text, metadata = _read(file), episode.metadata
-    sensors = [SensorFile(name, kind, metadata.sensor(name, kind).fov_deg,
-                          memoryview(_read(own)))
-               for name, kind, own in episode.sensors.get(number, ())]
-    has_members = not i and any(each.metadata.members for each in dataset.episodes)
-    return DatasetPayload(memoryview(text), sensors,
-                          dict(metadata.members) if has_members else None).pack()
-
-
-def _metadata_above(path: Path) -> Metadata:
-    """Return the sensors that the metadata.json above the folder of an episode declares."""
-    opened = path.resolve()
-    return _metadata_in(opened.parent) if _EPISODE.fullmatch(opened.name) else NO_METADATA
-
-
-def _metadata_in(folder: Path) -> Metadata:
-    file = folder / METADATA
+def _metadata_in(folder: Path) -> dict[str, float]:
+    """Return the numbers of a metadata.json: yaw angles by sensor, the field of view."""
+    file = folder / _METADATA
     if not file.is_file():
-        return NO_METADATA
+        return {}
     with restated(TrajectoryFormatError, str(file)):
-        return metadata_of(_read(file))
+        tree = parse_finite(read_file(file))
+    members = tree if isinstance(tree, dict) else {}
+    return {name: float(value) for name, value in members.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)}
 
 
-def _episode_folders(path: Path) -> list[Path]:
-    numbered = [(int(match[1]), folder) for folder in path.iterdir()
-                if (match := _EPISODE.fullmatch(folder.name)) and folder.is_dir()]
-    return [folder for _, folder in sorted(numbered)]
-
-
-def _list_files(episode: Episode, cameras: frozenset[str], lidars: frozenset[str]) -> None:
-    taken: set[tuple[str, str, int]] = set()
+def _list_files(episode: Episode, cameras: frozenset[str]) -> None:
+    fov_deg = episode.metadata.get('fov', math.nan)
+    images: dict[tuple[int, str, str], CameraImage] = {}
     for file in sorted(episode.folder.iterdir()):
-        match = _MEASUREMENTS.fullmatch(file.name)
-        if match is not None:
+        if (match := _MEASUREMENTS.fullmatch(file.name)) is not None:
             episode.measurements.append((int(match[1]), file))
             continue
-        parts = sensor_file_parts(file.name, cameras, lidars)
-        if parts is not None and parts not in taken:
-            taken.add(parts)
-            name, kind, number = parts
-            episode.sensors.setdefault(number, []).append((name, kind, file))
-        elif file.name != METADATA and not _EPISODE.fullmatch(file.name):
+        match = _IMAGE.fullmatch(file.name)
+        split = None if match is None else camera_and_kind(match['name'])
+        if match is not None and split is not None and split[0] in cameras \
+                and (key := (int(match['number']), *split)) not in images:
+            images[key] = CameraImage(*split, file, fov_deg)
+        elif file.name != _METADATA and not _EPISODE.fullmatch(file.name):
             episode.ignored.append(file)
     episode.measurements.sort()
     numbers = {number for number, _ in episode.measurements}
-    for number in [number for number in episode.sensors if number not in numbers]:
-        episode.ignored += [file for _, _, file in episode.sensors.pop(number)]
-    for sensors in episode.sensors.values():
-        sensors.sort()
-
-
-def _read(file: Path) -> bytes:
-    check_regular(file)
-    with reading(str(file)), file.open('rb') as opened:
-        data = opened.read(_MAX_FILE_BYTES + 1)
-    if len(data) > _MAX_FILE_BYTES:
-        raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
-                                    'a file of a dataset')
-    return data
+    for (number, *_), image in sorted(images.items()):
+        if number in numbers:
+            episode.images.setdefault(number, []).append(image)
+        else:
+            episode.ignored.append(image.file)

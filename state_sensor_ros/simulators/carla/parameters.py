@@ -22,19 +22,13 @@ class CarlaParameters:
 
     relay_port: int = parameter(
         0, 'First of three ports that relay your own CARLA client to the server, unchanged; '
-        '0 opens none.', low=0, high=65533,
-        used_by=LIVE)
+        '0 opens none.', low=0, high=65533, used_by=LIVE)
     relay_bind: str = parameter('127.0.0.1', 'Address that the relay listens on.',
                                 pattern=re.compile(r'\S+'), used_by=LIVE)
     start_spot: int = parameter(
         0, 'Index of the start spot in an episode that the node requests.',
         low=0, high=4294967295, used_by=LIVE)
-    camera_tf: bool = parameter(
-        False, 'Publish the frames of cameras and lidars on /tf_static.')
+    camera_tf: bool = parameter(False, 'Publish the frames of the cameras on /tf_static.')
     camera_poses: tuple[float, ...] = parameter(
         (0.0,) * 18, 'Poses of the central, left and right cameras on the player, each x y z (m) '
-        'roll pitch yaw (rad); six zeros: as in metadata.json or config_file.',
-        length=18)
-    camera_fov: float = parameter(
-        0.0, 'Horizontal field of view of the cameras, degrees; 0: as in the server, '
-        'metadata.json or config_file.', low=0.0, high=179.0)
+        'roll pitch yaw (rad); six zeros: as in metadata.json.', length=18)

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -27,41 +26,28 @@ from state_sensor_ros.simulators import (
     SimulatorTopics,
 )
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.carla.sensors import read_sensors, sensor_transforms
 
 if TYPE_CHECKING:
     from state_sensor_ros.simulators import EgoCommands, Source
-    from state_sensor_ros.simulators.bag_reading import Bag, BagRecording
-    from state_sensor_ros.simulators.carla.sensors import Sensor
 
 # Names of one machine, on which a relay cannot have the ports of the server.
 _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
-
-_DATASET = Format(
-    name='dataset', noun='a dataset of CARLA',
-    recognized_by='state_sensor_ros.simulators.carla.simulator:is_dataset',
-    reader='state_sensor_ros.simulators.carla.recording:open_dataset',
-    writer='state_sensor_ros.simulators.carla.dataset_writer:new_dataset', carries=EVERY_PART)
-
-
-def is_dataset(folder: Path) -> bool:
-    """Return whether an existing folder is a dataset, or one of its episodes."""
-    return any(True for pattern in ('measurements_*.json', 'episode_*/measurements_*.json')
-               for _ in folder.glob(pattern))
+_DATASET = 'state_sensor_ros.simulators.carla.dataset'
 
 
 class CarlaSimulator(Simulator):
-    """The measurements of a server, datasets and their bags."""
+    """The measurements of a server, and datasets."""
 
     name = 'carla'
     parameters = CarlaParameters
     aliases = MappingProxyType({name: name for name in (
-        'relay_port', 'relay_bind', 'camera_tf', 'camera_poses', 'camera_fov')})
+        'relay_port', 'relay_bind', 'camera_tf', 'camera_poses')})
     default_port = 2001
     uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
     takes_commands = True
-    formats = (_DATASET,)
-    bag_topic = ('player/status', 'state_sensor_ros/msg/CarlaPlayerStatus')
+    formats = (Format(
+        name='dataset', noun='a dataset of CARLA', recognized_by=f'{_DATASET}:is_dataset',
+        reader=f'{_DATASET}:open_dataset', carries=EVERY_PART),)
 
     def check(self, settings: Settings) -> None:
         """Reject ports that exclude each other, and what has no effect without them."""
@@ -80,45 +66,32 @@ class CarlaSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source of the measurements: the server's port, or a relay."""
-        from state_sensor_ros.simulators.carla.source import CarlaSource, open_relay
+        from state_sensor_ros.simulators.carla.relay import CarlaRelay
+        from state_sensor_ros.simulators.carla.stream import CarlaSource
         if settings.of(CarlaParameters).relay_port:
-            return open_relay(settings, report, reconnect=reconnect)
+            return CarlaRelay(settings, report, reconnect=reconnect)
         return CarlaSource(settings, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands in reply to the frames of an episode."""
-        from state_sensor_ros.simulators.carla.source import CarlaSource
+        from state_sensor_ros.simulators.carla.stream import CarlaSource
         assert isinstance(source, CarlaSource)
         assert source.client is not None
         return source.client
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
-        """Return the player's status, commands, lights, limits, and the sensors on the player."""
+        """Return the player's status, commands, lights, limits, and images of a dataset."""
+        from state_sensor_ros.simulators.carla.dataset import DatasetRecording
+        from state_sensor_ros.simulators.carla.images import camera_transforms
         from state_sensor_ros.simulators.carla.topics import carla_encoders
-        sensors = _sensors(settings, recording)
-        return SimulatorTopics(
-            carla_encoders(sensors, is_dataset=recording is not None),
-            sensor_transforms(sensors, settings))
+        cameras = recording.cameras if isinstance(recording, DatasetRecording) else None
+        return SimulatorTopics(carla_encoders(cameras), camera_transforms(cameras or (), settings))
 
     def sensor_reader(self, settings: Settings, report: Report,
                       recording: RecordingReader | None = None) -> SensorReader:
-        """Return what decodes the images and points of a frame."""
-        from state_sensor_ros.simulators.carla.images import sensor_views
-        return sensor_views(_sensors(settings, recording), report)
-
-    def open_bag(self, bag: Bag) -> BagRecording:
-        from state_sensor_ros.simulators.carla.recording import CarlaBagRecording
-        return CarlaBagRecording(bag)
-
-
-
-def _sensors(settings: Settings, recording: RecordingReader | None) -> tuple[Sensor, ...]:
-    """Return the sensors on the player, of a recording or as ``config_file`` describes them."""
-    from state_sensor_ros.simulators.carla.recording import CarlaBagRecording, DatasetRecording
-    if recording is None:
-        return tuple(read_sensors(settings.config_file)) if settings.config_file else ()
-    assert isinstance(recording, (CarlaBagRecording, DatasetRecording))
-    return tuple(recording.sensors)
+        """Return what decodes the images of a frame of a dataset."""
+        from state_sensor_ros.simulators.carla.images import image_views
+        return image_views(report)
 
 
 def _check_relay(settings: Settings) -> None:

@@ -6,97 +6,104 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""CARLA's own topics but those of sensors: the player, lights and signs; the list of all."""
+"""CARLA's own topics: the player, lights and signs, and the images of a dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-import json
 import math
-from typing import Any, ClassVar
+import struct
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from state_sensor_ros.simulators import Boxes, Settings
-from state_sensor_ros.simulators.carla.carla_data import (
+from state_sensor_ros.simulators import Boxes, DecodeError, Report, Settings
+from state_sensor_ros.simulators.carla.frames import (
     CarlaData,
-    CLASS_SPEED_LIMIT_SIGN,
-    CLASS_TRAFFIC_LIGHT,
-    Command,
-    command_inputs,
+    control_inputs,
     data_of,
+    LIGHT,
     number_text,
-    player_of,
     PlayerStatus,
+    SIGN,
 )
-from state_sensor_ros.simulators.carla.sensor_topics import ImageEncoder, PointEncoder
-from state_sensor_ros.simulators.carla.sensors import Sensor
-from state_sensor_ros.simulators.carla.topic_names import (
-    AUTOPILOT_CONTROL_TOPIC,
-    CONTROL,
-    CONTROL_TOPIC,
-    EXPERT_CONTROL_TOPIC,
-    LIGHTS_TOPIC,
-    LIMITS_TOPIC,
-    STATUS,
-    STATUS_TOPIC,
+from state_sensor_ros.simulators.carla.images import (
+    Camera,
+    CameraImage,
+    CLASS_COLORS,
+    CLASS_NAMES,
+    colored,
+    decode,
+    DEPTH,
+    optical_frame,
+    Pixels,
+    RGB,
+    SEGMENTATION,
 )
-from state_sensor_ros.simulators.frame_arrays import normalized, Rows
+from state_sensor_ros.simulators.frame_arrays import Bools, normalized, Rows
 from state_sensor_ros.simulators.own_topics import (
     Actor,
     Column,
+    Definitions,
     Fields,
     FrameToSend,
     Given,
+    given_header,
+    given_stamp,
     header,
+    LATCHED,
     LIGHTS_NS,
     MarkerEncoder,
     message_blocks,
+    MESSAGE_PHASE,
     MessageBlock,
     MessageInstance,
+    Messages,
     NewMarker,
     NewTopicEncoder,
     Numbers,
     pose,
     Slot,
     STATE_COLORS,
+    Subscriptions,
     Table,
+    Topic,
     TopicEncoder,
     xyz,
 )
 
+_STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
+_CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'
+_IMAGE: Final = 'sensor_msgs/msg/Image'
+_INFO: Final = 'sensor_msgs/msg/CameraInfo'
 # Rows by origin: steer (+ = left), raw steer (+ = right), steering angle rad, throttle, brake.
-CONTROLS = Table('carla controls', np.float64, 5)
+CONTROLS: Final = Table('carla controls', np.float64, 5)
 # Rows by origin: hand brake, reverse.
-CONTROL_SWITCHES = Table('carla switches', np.bool_, 2)
-
+SWITCHES: Final = Table('carla switches', np.bool_, 2)
 # By the value of VehicleControl.origin.
-AUTOPILOT, _EXPERT, _APPLIED = range(3)
-_NO_COMMAND = Command()
+AUTOPILOT, EXPERT, APPLIED = range(3)
 
 
-def control_fields(origin: int) -> Fields:
-    """Return the fields of a VehicleControl, with the numbers of an origin's row."""
+def _player(now: FrameToSend) -> PlayerStatus | None:
+    data = data_of(now.frame)
+    return None if data is None else data.player
+
+
+def _control_fields(origin: int) -> Fields:
     return {
         'header': header(Given('frame')), 'origin': origin,
         **{name: Slot(CONTROLS, i) for i, name in enumerate(
             ('steer', 'raw_steer', 'steering_angle', 'throttle', 'brake'))},
-        'hand_brake': Slot(CONTROL_SWITCHES, 0), 'reverse': Slot(CONTROL_SWITCHES, 1)}
+        'hand_brake': Slot(SWITCHES, 0), 'reverse': Slot(SWITCHES, 1)}
 
 
-def control_numbers(player: PlayerStatus) -> Numbers:
+def _control_numbers(player: PlayerStatus) -> Numbers:
     """Return the numbers of the commands of all origins."""
-    dataset = player.dataset
-    commands = (player.autopilot, _NO_COMMAND, _NO_COMMAND) if dataset is None else (
-        player.autopilot, dataset.expert, dataset.applied)
-    inputs = command_inputs(*commands)
-    return {
-        CONTROLS: np.array([
-            (steer, command.steer, angle, command.throttle, command.brake)
-            for command, (steer, angle) in zip(commands, inputs[:, 2:].tolist(), strict=True)]),
-        CONTROL_SWITCHES: np.array([
-            (command.hand_brake, command.reverse) for command in commands], np.uint8)}
+    inputs = control_inputs(player.controls)
+    return {CONTROLS: np.column_stack((inputs[:, 2], player.controls[:, 0], inputs[:, 3],
+                                       player.controls[:, 1:])),
+            SWITCHES: player.switches.astype(np.uint8)}
 
 
 class ControlEncoder(TopicEncoder):
@@ -105,149 +112,101 @@ class ControlEncoder(TopicEncoder):
     origin: ClassVar[int]  # value of the field of this name
 
     def set_up(self, settings: Settings) -> None:
-        self._template = self.message(CONTROL, control_fields(self.origin))
+        self._template = self.message(_CONTROL, _control_fields(self.origin))
 
     def key(self, now: FrameToSend) -> object:
-        return self._has_command(now)
+        player = _player(now)
+        return player is not None and (self.origin == AUTOPILOT or player.is_dataset)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        if not self._has_command(now):
+        if not self.key(now):
             return []
         command = MessageInstance(self._template, {'frame': now.actor_list.actors[0].frame_id})
         rows = np.array((self.origin,))
-        return message_blocks([command], {CONTROLS: rows, CONTROL_SWITCHES: rows}, self.topics)
+        return message_blocks([command], {CONTROLS: rows, SWITCHES: rows}, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the commands, once for all topics of the player."""
-        player = player_of(now.frame)
+        player = _player(now)
         if CONTROLS not in numbers and player is not None:
-            numbers |= control_numbers(player)
-
-    def _has_command(self, now: FrameToSend) -> bool:
-        player = player_of(now.frame)
-        return player is not None and (self.origin == AUTOPILOT or player.dataset is not None)
+            numbers |= _control_numbers(player)
 
 
 class AutopilotControlEncoder(ControlEncoder):
-    topics = (AUTOPILOT_CONTROL_TOPIC,)
+    topics = (Topic('~/player/autopilot_control', _CONTROL),)
     origin = AUTOPILOT
 
 
 class ExpertControlEncoder(ControlEncoder):
     """What the expert of a dataset proposed."""
 
-    topics = (EXPERT_CONTROL_TOPIC,)
-    origin = _EXPERT
+    topics = (Topic('~/player/expert_control', _CONTROL),)
+    origin = EXPERT
 
 
 class AppliedControlEncoder(ControlEncoder):
     """What was applied in a dataset: the expert's command with noise."""
 
-    topics = (CONTROL_TOPIC,)
-    origin = _APPLIED
+    topics = (Topic('~/player/control', _CONTROL),)
+    origin = APPLIED
 
 
-# One row: acceleration xyz m/s2, forward speed m/s, collisions kg m/s,
-# intersections, directions, reasons to stop.
-STATUS_NUMBERS = Table('carla status', np.float64, 13)
-FRAME_NUMBER = Table('carla frame number', np.uint64, 1)
+# One row: forward speed m/s, then the numbers of a PlayerStatus.
+STATUS_NUMBERS: Final = Table('carla status', np.float64, 13)
+FRAME_NUMBER: Final = Table('carla frame number', np.uint64, 1)
 # One row: game and platform timestamp, ms (uint32).
-STATUS_COUNTS = Table('carla counts', np.uint32, 2)
-
-_NUMBERS = ('collision_vehicles', 'collision_pedestrians', 'collision_other',
-            'intersection_otherlane', 'intersection_offroad', 'directions', 'stop_pedestrian',
-            'stop_vehicle', 'stop_traffic_lights')
-# Member of extra_members with those of the episode, a name that the collector does not write.
-EPISODE_MEMBERS = 'metadata.json'
+STATUS_COUNTS: Final = Table('carla counts', np.uint32, 2)
 
 
 class PlayerStatusEncoder(TopicEncoder):
     """One CarlaPlayerStatus for each frame with a player."""
 
-    topics = (STATUS_TOPIC,)
+    topics = (Topic('~/player/status', _STATUS),)
 
     def set_up(self, settings: Settings) -> None:
-        self._template = self.message(STATUS, {
+        self._template = self.message(_STATUS, {
             'header': header(settings.global_frame), 'frame_number': Slot(FRAME_NUMBER, 0),
             'game_timestamp': Slot(STATUS_COUNTS, 0), 'platform_timestamp': Slot(STATUS_COUNTS, 1),
-            'acceleration': xyz(STATUS_NUMBERS, 0), 'forward_speed': Slot(STATUS_NUMBERS, 3),
-            **{name: Slot(STATUS_NUMBERS, 4 + i) for i, name in enumerate(_NUMBERS)},
-            'autopilot_control': control_fields(AUTOPILOT),
-            'is_dataset': Given('is_dataset'), 'has_switches': Given('has_switches'),
-            'extra_members': Given('extra_members'),
-        })
+            'forward_speed': Slot(STATUS_NUMBERS, 0), 'acceleration': xyz(STATUS_NUMBERS, 1),
+            **{name: Slot(STATUS_NUMBERS, 4 + i) for i, name in enumerate((
+                'collision_vehicles', 'collision_pedestrians', 'collision_other',
+                'intersection_otherlane', 'intersection_offroad', 'directions',
+                'stop_pedestrian', 'stop_vehicle', 'stop_traffic_lights'))},
+            'autopilot_control': _control_fields(AUTOPILOT),
+            **{name: Given(name) for name in ('is_dataset', 'has_switches', 'extra_members')}})
 
     def key(self, now: FrameToSend) -> object:
         """Return the members of a dataset that are not numbers."""
-        player = player_of(now.frame)
-        if player is None or player.dataset is None:
-            return player is None
-        return (player.dataset.has_switches, player.dataset.other_members,
-                player.dataset.episode_members)
+        player = _player(now)
+        return None if player is None else (
+            player.is_dataset, player.has_switches, player.extra_members)
 
     def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        player = player_of(now.frame)
-        if player is None or now.frame.forward_speed is None:
+        player = _player(now)
+        if player is None:
             return []
-        status = MessageInstance(
-            self._template, _givens(player, now.actor_list.actors[0].frame_id))
+        status = MessageInstance(self._template, {
+            'frame': now.actor_list.actors[0].frame_id, 'is_dataset': player.is_dataset,
+            'has_switches': player.has_switches, 'extra_members': player.extra_members})
         rows = np.array((AUTOPILOT,))
-        return message_blocks([status], {CONTROLS: rows, CONTROL_SWITCHES: rows}, self.topics)
+        return message_blocks([status], {CONTROLS: rows, SWITCHES: rows}, self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the numbers of the player, and the autopilot's command."""
-        frame, forward_speed = now.frame, now.frame.forward_speed
-        data, player = data_of(frame), player_of(frame)
-        if data is None or player is None or forward_speed is None:
+        data, speeds = data_of(now.frame), now.frame.forward_speed
+        if data is None or data.player is None or speeds is None:
             return
-        dataset = player.dataset
-        row = np.array((
-            *player.acceleration_xyz.tolist(), float(forward_speed[0]),
-            player.collision_vehicles, player.collision_pedestrians, player.collision_other,
-            player.intersection_otherlane, player.intersection_offroad,
-            *((math.nan,) * 4 if dataset is None else (
-                dataset.directions, dataset.stop_pedestrian, dataset.stop_vehicle,
-                dataset.stop_traffic_lights))))
-        numbers[STATUS_NUMBERS] = row[None]
-        numbers[FRAME_NUMBER] = np.array(((data.frame_number,),), np.uint64)
-        numbers[STATUS_COUNTS] = np.array(
-            ((data.game_timestamp, data.platform_timestamp),), np.uint32)
-        numbers |= control_numbers(player)
+        numbers |= {
+            STATUS_NUMBERS: np.concatenate((speeds[:1], data.player.numbers))[None],
+            FRAME_NUMBER: np.array(((data.frame_number,),), np.uint64),
+            STATUS_COUNTS: np.array(
+                ((data.game_timestamp, data.platform_timestamp),), np.uint32),
+            **_control_numbers(data.player)}
 
 
-def _givens(player: PlayerStatus, frame_id: str) -> dict[str, bool | str]:
-    dataset = player.dataset
-    if dataset is None:
-        return {'frame': frame_id, 'is_dataset': False, 'has_switches': False, 'extra_members': ''}
-    members = _object(dataset.other_members)
-    if dataset.episode_members:
-        members = _object((*dataset.other_members,
-                           (EPISODE_MEMBERS, _object(dataset.episode_members))))
-    return {'frame': frame_id, 'is_dataset': True, 'has_switches': dataset.has_switches,
-            'extra_members': members}
-
-
-def _object(members: tuple[tuple[str, str], ...]) -> str:
-    """Return a JSON object of names and JSON texts, '' for none."""
-    text = ','.join(f'{json.dumps(name)}:{text}' for name, text in members)
-    return f'{{{text}}}' if members else ''
-
-
-# One row for each actor of the frame: pose, state of a light, limit of a sign in m/s.
-SIGN_POSES = Table('sign poses', np.float64, 7)
-LIGHT_STATES = Table('light states', np.uint8, 1)
-SPEED_LIMITS = Table('speed limits', np.float64, 1)
-
-
-def add_sign_poses(now: FrameToSend, data: CarlaData, numbers: Numbers) -> None:
-    """Add SIGN_POSES once for all topics of lights and signs; other rows are not used."""
-    if SIGN_POSES in numbers:
-        return
-    poses = now.frame.kinematics[:, :7].copy()
-    # Displays take unit quaternions only.
-    signs = now.usable & (data.classes >= CLASS_TRAFFIC_LIGHT)
-    poses[signs, 3:] = normalized(poses[signs, 3:])
-    numbers[SIGN_POSES] = poses
+SIGN_POSES: Final = Table('sign poses', np.float64, 7)
+SIGN_STATES: Final = Table('light states', np.uint8, 1)
+SPEED_LIMITS: Final = Table('speed limits', np.float64, 1)
 
 
 class SignArrayEncoder(TopicEncoder):
@@ -277,49 +236,45 @@ class SignArrayEncoder(TopicEncoder):
             MessageInstance(self._element, {
                 'name': actors[i].name, 'frame_id': actors[i].frame_id, 'id': int(data.ids[i])})
             for i in rows.tolist()],
-            dict.fromkeys((SIGN_POSES, LIGHT_STATES, SPEED_LIMITS), rows), self.topics)
+            dict.fromkeys((SIGN_POSES, SIGN_STATES, SPEED_LIMITS), rows), self.topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        """Add poses, states and limits."""
+        """Add poses, states and limits, once for both topics; other rows are not used."""
         data = data_of(now.frame)
-        if data is not None:
-            add_sign_poses(now, data, numbers)
-            numbers[LIGHT_STATES] = data.lights[:, None]
-            numbers[SPEED_LIMITS] = data.speed_limits[:, None]
+        if data is None or SIGN_POSES in numbers:
+            return
+        poses = now.frame.kinematics[:, :7].copy()
+        # Displays take unit quaternions only.
+        signs = now.usable & (data.classes >= LIGHT)
+        poses[signs, 3:] = normalized(poses[signs, 3:])
+        numbers |= {SIGN_POSES: poses, SIGN_STATES: data.lights[:, None],
+                    SPEED_LIMITS: data.speed_limits[:, None]}
 
 
 class TrafficLightsEncoder(SignArrayEncoder):
-    topics = (LIGHTS_TOPIC,)
-    class_ = CLASS_TRAFFIC_LIGHT
+    topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
+    class_ = LIGHT
     element_type = 'state_sensor_ros/msg/TrafficLightState'
-    fields: ClassVar[Fields] = {'state': Slot(LIGHT_STATES, 0)}
+    fields: ClassVar[Fields] = {'state': Slot(SIGN_STATES, 0)}
 
 
 class SpeedLimitsEncoder(SignArrayEncoder):
-    topics = (LIMITS_TOPIC,)
-    class_ = CLASS_SPEED_LIMIT_SIGN
+    topics = (Topic('~/speed_limits', 'state_sensor_ros/msg/SpeedLimitArray'),)
+    class_ = SIGN
     element_type = 'state_sensor_ros/msg/SpeedLimit'
     fields: ClassVar[Fields] = {'speed_limit': Slot(SPEED_LIMITS, 0)}
 
 
-# One row for each actor of the frame: color of a light (rgba, float32), positions of the sphere of
-# a light or a sign and of the number of a sign.
-LIGHT_COLORS = Table('light colors', np.float32, 4)
-SPHERE_PLACES = Table('sphere places', np.float64, 3)
-NUMBER_PLACES = Table('number places', np.float64, 3)
-
-_MARKER = 'visualization_msgs/msg/Marker'
+# One row for each actor.
+LIGHT_COLORS: Final = Table('light colors', np.float32, 4)
+SPHERE_PLACES: Final = Table('sphere places', np.float64, 3)
+NUMBER_PLACES: Final = Table('number places', np.float64, 3)
+_MARKER: Final = 'visualization_msgs/msg/Marker'
 _SPHERE, _TEXT = 2, 9
-_ADD = 0
-# m: visible in a view of a whole crossing, above the axes and the label of the actor; the number
-# is above the sphere of its sign.
-_DIAMETER = 1.0
-_SPHERE_ABOVE, _NUMBER_ABOVE = 4.0, 5.2
-# The last one is that of other actors.
-_LIGHT_COLORS = np.concatenate((STATE_COLORS, np.array([(0.5, 0.5, 0.5, 1.0)], np.float32)))
-_SIGN_COLOR: Fields = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
-
-SIGNS_NS, NUMBERS_NS = 'speed_limits', 'speed_limit_numbers'
+# m; the heads of lights and signs are above their origins, which are at the foot of their poles.
+_DIAMETER, _SPHERE_ABOVE, _NUMBER_ABOVE = 1.0, 4.0, 5.2
+_COLORS: Final = np.concatenate((STATE_COLORS, np.array([(0.5, 0.5, 0.5, 1.0)], np.float32)))
+_SIGN_COLOR: Final[Fields] = {'r': 1.0, 'g': 1.0, 'b': 1.0, 'a': 1.0}
 
 
 class CarlaMarkerEncoder(MarkerEncoder):
@@ -327,17 +282,15 @@ class CarlaMarkerEncoder(MarkerEncoder):
 
     def set_up(self, settings: Settings) -> None:
         super().set_up(settings)
-        common: Fields = {'header': header(settings.global_frame), 'id': Given('id'),
-                          'action': _ADD}
+        common: Fields = {'header': header(settings.global_frame), 'id': Given('id'), 'action': 0}
         sphere: Fields = {**common, 'type': _SPHERE, 'scale': dict.fromkeys('xyz', _DIAMETER),
                           'pose': {'position': xyz(SPHERE_PLACES, 0), 'orientation': {'w': 1.0}}}
         self._light = self.element(_MARKER, {
             **sphere, 'ns': LIGHTS_NS,
             'color': {name: Slot(LIGHT_COLORS, i) for i, name in enumerate('rgba')}})
-        self._sign = self.element(_MARKER, {
-            **sphere, 'ns': SIGNS_NS, 'color': _SIGN_COLOR})
+        self._sign = self.element(_MARKER, {**sphere, 'ns': 'speed_limits', 'color': _SIGN_COLOR})
         self._number = self.element(_MARKER, {
-            **common, 'ns': NUMBERS_NS, 'type': _TEXT,
+            **common, 'ns': 'speed_limit_numbers', 'type': _TEXT,
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})
 
@@ -349,23 +302,22 @@ class CarlaMarkerEncoder(MarkerEncoder):
 
     def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Column, ...]:
         """Return the class of each actor and the text of a sign, too."""
-        data = data_of(now.frame)
-        n_actors = len(now.usable)
+        data, n_actors = data_of(now.frame), len(now.usable)
         classes = bytes(n_actors) if data is None else data.classes.tobytes()
-        limits = [0.0] * n_actors if data is None else data.speed_limits.tolist()
+        limits = [math.nan] * n_actors if data is None else data.speed_limits.tolist()
         return (*super().appearance(now, boxes), Column(classes), Column(tuple(
-            number_text(limit) if class_ == CLASS_SPEED_LIMIT_SIGN else ''
+            number_text(limit) if class_ == SIGN else ''
             for class_, limit in zip(classes, limits, strict=True))))
 
     def new_markers(self, actor: Actor, appearance: tuple[Any, ...]) -> list[NewMarker]:
         """Return the markers of a light or a sign, too."""
         *_, class_, text = appearance
         markers = super().new_markers(actor, appearance)
-        if class_ == CLASS_TRAFFIC_LIGHT:
+        if class_ == LIGHT:
             markers.append(NewMarker(LIGHTS_NS, self._light))
-        elif class_ == CLASS_SPEED_LIMIT_SIGN:
-            markers += (NewMarker(SIGNS_NS, self._sign),
-                        NewMarker(NUMBERS_NS, self._number, text))
+        elif class_ == SIGN:
+            markers += (NewMarker('speed_limits', self._sign),
+                        NewMarker('speed_limit_numbers', self._number, text))
         return markers
 
     def further_rows(self, now: FrameToSend) -> dict[Table, Rows]:
@@ -373,10 +325,9 @@ class CarlaMarkerEncoder(MarkerEncoder):
         data = data_of(now.frame)
         if data is None:
             return {}
-        lights, signs = (np.flatnonzero(now.usable & (data.classes == class_))
-                         for class_ in (CLASS_TRAFFIC_LIGHT, CLASS_SPEED_LIMIT_SIGN))
-        return {SPHERE_PLACES: np.sort(np.concatenate((lights, signs))), LIGHT_COLORS: lights,
-                NUMBER_PLACES: signs}
+        return {table: np.flatnonzero(now.usable & are_shown(data)) for table, are_shown in (
+            (SPHERE_PLACES, _are_signs), (LIGHT_COLORS, partial(_are_signs, only=LIGHT)),
+            (NUMBER_PLACES, partial(_are_signs, only=SIGN)))}
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the colors of the lights and the places of the signs."""
@@ -384,32 +335,140 @@ class CarlaMarkerEncoder(MarkerEncoder):
         data = data_of(now.frame)
         if data is None:
             return
-        states = np.minimum(data.lights, len(_LIGHT_COLORS) - 1)
-        # A table of four-byte words holds int32; the bits are those of the float32 colors.
-        numbers[LIGHT_COLORS] = _LIGHT_COLORS[states]
-        numbers[SPHERE_PLACES] = now.frame.position_xyz + (0.0, 0.0, _SPHERE_ABOVE)
-        numbers[NUMBER_PLACES] = now.frame.position_xyz + (0.0, 0.0, _NUMBER_ABOVE)
+        numbers |= {LIGHT_COLORS: _COLORS[np.minimum(data.lights, len(_COLORS) - 1)],
+                    SPHERE_PLACES: now.frame.position_xyz + (0.0, 0.0, _SPHERE_ABOVE),
+                    NUMBER_PLACES: now.frame.position_xyz + (0.0, 0.0, _NUMBER_ABOVE)}
 
 
-# In the order in which their messages are sent.
-CARLA_TOPICS: tuple[type[TopicEncoder], ...] = (
-    CarlaMarkerEncoder,
-    PlayerStatusEncoder,
-    AutopilotControlEncoder,
-    ExpertControlEncoder,
-    AppliedControlEncoder,
-    TrafficLightsEncoder,
-    SpeedLimitsEncoder,
-    ImageEncoder,
-    PointEncoder,
-)
-# What the collector of a dataset adds.
-_OF_DATASETS = (ExpertControlEncoder, AppliedControlEncoder)
+def _are_signs(data: CarlaData, only: int | None = None) -> Bools:
+    return data.classes >= LIGHT if only is None else data.classes == only
 
 
-def carla_encoders(sensors: Sequence[Sensor] | None = None, *,
-                   is_dataset: bool = True) -> tuple[NewTopicEncoder, ...]:
-    """Return the topics of a stream or a recording."""
-    return tuple([
-        partial(encoder, sensors=sensors) if encoder in (ImageEncoder, PointEncoder) else encoder
-        for encoder in CARLA_TOPICS if is_dataset or encoder not in _OF_DATASETS])
+CLASSES_TOPIC: Final = Topic(
+    '~/camera/segmentation_classes', 'state_sensor_ros/msg/SegmentationClassArray', LATCHED)
+# Names of topics, and encodings with their bytes for each pixel.
+_TOKENS: Final = {RGB: 'image', DEPTH: 'depth', SEGMENTATION: 'segmentation'}
+_ENCODINGS: Final = {RGB: ('rgb8', 3), DEPTH: ('32FC1', 4), SEGMENTATION: ('mono8', 1)}
+_COUNT: Final = struct.Struct('<I')
+_FULL_CIRCLE_HALF_DEG: Final = 180.0
+
+
+def image_topic(camera: str, kind: str) -> Topic:
+    """Return the topic of images."""
+    return Topic(f'~/camera/{camera}/{_TOKENS[kind]}', _IMAGE)
+
+
+def colored_topic(camera: str) -> Topic:
+    """Return the topic of segmentations in colors."""
+    return Topic(f'~/camera/{camera}/segmentation_color', _IMAGE)
+
+
+def info_topic(camera: str) -> Topic:
+    """Return the topic of the intrinsics."""
+    return Topic(f'~/camera/{camera}/camera_info', _INFO)
+
+
+def camera_topics(cameras: Sequence[Camera]) -> tuple[Topic, ...]:
+    """Return the topics of cameras, and that of the legend if there is a segmentation."""
+    topics: dict[Topic, None] = {}
+    for camera in cameras:
+        for kind in camera.kinds:
+            topics[image_topic(camera.name, kind)] = topics[info_topic(camera.name)] = None
+            if kind == SEGMENTATION:
+                topics[colored_topic(camera.name)] = topics[CLASSES_TOPIC] = None
+    return tuple(topics)
+
+
+class ImageEncoder(TopicEncoder):
+    """One message for each image of a dataset; only images of topics with a reader are decoded."""
+
+    # cameras: those of the recording, which have topics.
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
+                 cameras: Sequence[Camera] = ()) -> None:
+        super().__init__(settings, definitions, report)
+        self.topics = camera_topics(cameras)
+        self.image = self.message(_IMAGE, {
+            'header': given_header(Given('frame')),
+            **{name: Given(name) for name in ('height', 'width', 'encoding', 'step')}})
+        # Without a field of view the matrices are zero, which means that they are unknown.
+        focus, x, y, one = (Given(name) for name in ('focus', 'x', 'y', 'one'))
+        self.info = self.message(_INFO, {
+            'header': given_header(Given('frame')), 'height': Given('height'),
+            'width': Given('width'), 'distortion_model': 'plumb_bob', 'd': [0.0] * 5,
+            'k': [focus, 0.0, x, 0.0, focus, y, 0.0, 0.0, one],
+            'r': [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+            'p': [focus, 0.0, x, 0.0, 0.0, focus, y, 0.0, 0.0, 0.0, one, 0.0]})
+        self.legend = self.message(CLASSES_TOPIC.type_name, {
+            'header': given_header(Given('frame')),
+            'classes': [{'tag': tag, 'name': name, 'color': {
+                **dict(zip('rgb', (value / 255.0 for value in color), strict=True)), 'a': 1.0}}
+                for tag, (name, color) in enumerate(
+                    zip(CLASS_NAMES, CLASS_COLORS, strict=True))]})
+        self._is_legend_sent = False
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the images of a frame, and before the first segmentation its legend."""
+        data, described = data_of(now.frame), set[str]()
+        found = Messages()
+        for image in () if data is None else data.images:
+            frame_id = optical_frame(now.actor_list.actors[0].frame_id, image.camera)
+            givens = {'frame': frame_id, **given_stamp(now.stamp_ns)}
+            if image.kind == SEGMENTATION and not self._is_legend_sent:
+                self._is_legend_sent = True
+                found.append((CLASSES_TOPIC, bytes(
+                    self.legend.lay_out(givens, MESSAGE_PHASE).data)))
+            try:
+                found += self._encoded(image, givens, now.subscriptions, described)
+            except DecodeError as error:
+                self._report('image', str(error))
+        return found
+
+    def _encoded(self, image: CameraImage, givens: dict[str, Any], subscriptions: Subscriptions,
+                 described: set[str]) -> Iterator[tuple[Topic, bytes]]:
+        """Encode an image for the topics with subscriptions; once for each camera its info."""
+        topic, info = image_topic(image.camera, image.kind), info_topic(image.camera)
+        in_colors = colored_topic(image.camera)
+        wanted = {each for each in (topic, info, in_colors) if subscriptions.has(each)
+                  and (each is not in_colors or image.kind == SEGMENTATION)}
+        if not wanted - ({info} if image.camera in described else set()):
+            return
+        pixels = decode(image)
+        if topic in wanted:
+            yield topic, self._image(givens, _ENCODINGS[image.kind], pixels)
+        if in_colors in wanted:
+            yield in_colors, self._image(givens, _ENCODINGS[RGB], colored(pixels))
+        if info in wanted and image.camera not in described:
+            described.add(image.camera)
+            yield info, self._info(givens, pixels.shape, image.fov_deg)
+
+    def _image(self, givens: dict[str, Any], encoding: tuple[str, int], pixels: Pixels) -> bytes:
+        height, width, data = *pixels.shape[:2], pixels.tobytes()
+        head = bytes(self.image.lay_out({
+            **givens, 'height': height, 'width': width, 'encoding': encoding[0],
+            'step': width * encoding[1]}, MESSAGE_PHASE).data)
+        # The count of the pixels, which are the last field, is the last word of the head.
+        return b''.join((head[:-_COUNT.size], _COUNT.pack(len(data)), data))
+
+    def _info(self, givens: dict[str, Any], shape: tuple[int, ...], fov_deg: float) -> bytes:
+        height, width, *_ = shape
+        focus = x = y = one = 0.0
+        if 0.0 < fov_deg < _FULL_CIRCLE_HALF_DEG:
+            focus = width / (2.0 * math.tan(math.radians(fov_deg) / 2.0))
+            x, y, one = width / 2.0, height / 2.0, 1.0
+        return bytes(self.info.lay_out({
+            **givens, 'height': height, 'width': width, 'focus': focus, 'x': x, 'y': y,
+            'one': one}, MESSAGE_PHASE).data)
+
+
+_OF_STREAMS: Final[tuple[NewTopicEncoder, ...]] = (
+    CarlaMarkerEncoder, PlayerStatusEncoder, AutopilotControlEncoder, TrafficLightsEncoder,
+    SpeedLimitsEncoder)
+_OF_DATASETS: Final[tuple[NewTopicEncoder, ...]] = (
+    *_OF_STREAMS[:3], ExpertControlEncoder, AppliedControlEncoder, *_OF_STREAMS[3:])
+
+
+def carla_encoders(cameras: Sequence[Camera] | None) -> tuple[NewTopicEncoder, ...]:
+    """Return the topics of a dataset with cameras, or of a stream."""
+    return _OF_STREAMS if cameras is None else (
+        *_OF_DATASETS, partial(ImageEncoder, cameras=cameras))

@@ -24,7 +24,6 @@ in which the autopilot drives and a lost connection of the measurements port can
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 import logging
@@ -38,9 +37,7 @@ from carla_server.episode_settings import (
     parse_settings,
 )
 from carla_server.message_bytes import (
-    EmulatedSensor,
     frame_message,
-    make_sensors,
     measurements_bytes,
     read_message,
     scene_bytes,
@@ -57,7 +54,7 @@ from state_sensor_ros.emulator.threaded_server import (
     ThreadedServer,
 )
 from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.simulators.carla.carla_schema import (
+from state_sensor_ros.simulators.carla.schema import (
     Control,
     EpisodeReady,
     EpisodeStart,
@@ -90,13 +87,12 @@ class CarlaOptions(ServerOptions):
 class CarlaServer(ThreadedServer):
     """A server of the CARLA 0.8 protocol."""
 
-    def __init__(self, options: CarlaOptions | None = None) -> None:
+    def __init__(self, options: CarlaOptions | None = None):
         self._options = options = options or CarlaOptions()
         self._ports = three_ports(options.bind, options.port)
         self.world_port, self.port, self.control_port = (port.number for port in self._ports)
         self._frame_number = 0
         self._settings = options.episode
-        self._sensors: list[EmulatedSensor] = make_sensors(options.episode.sensors)
         self._is_requested = False
         self._town = self._new_town(0)
         self._pending: bytes | None = None
@@ -105,41 +101,41 @@ class CarlaServer(ThreadedServer):
         self._n_commands = 0
         super().__init__()
 
-    def addresses(self) -> list[tuple[str, int]]:
+    def addresses(self):
         """Return a name and the number of the world, control and measurements port."""
         return [('world', self.world_port), ('control', self.control_port),
                 ('listening', self.port)]
 
-    def disconnect(self) -> None:
+    def disconnect(self):
         """Close the connection of the measurements port."""
         with self._changed:
             self._ports[1].drop_client()
             self._changed.notify_all()
 
-    def _new_town(self, start: int) -> Town:
+    def _new_town(self, start: int):
         settings = self._settings
         return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start,
                     vehicle=self._options.vehicle)
 
-    def _listeners(self) -> Iterable[socket.socket]:
+    def _listeners(self):
         with self._changed:
             for port in self._ports:
                 port.apply()
             self._changed.notify_all()
             return [port.listener for port in self._ports if port.accepts]
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket):
         serve = dict(zip((port.listener for port in self._ports), (
             self._serve_world, self._serve_measurements, self._serve_control), strict=True))
         self._begin_session(listener, serve[listener])
 
-    def _close_ports(self) -> None:
+    def _close_ports(self):
         with self._changed:
             for port in self._ports:
                 port.listener.close()
                 port.drop_client()
 
-    def _set_open(self, *, is_open: bool) -> None:
+    def _set_open(self, *, is_open: bool):
         """Open or close the measurements and the control port, for one client each."""
         with self._changed:
             for port in self._ports[1:]:
@@ -153,7 +149,7 @@ class CarlaServer(ThreadedServer):
             self._changed.wait_for(lambda: self._closing.is_set() or all(
                 port.is_settled for port in self._ports))
 
-    def _take(self, number: int, session: socket.socket) -> bool:
+    def _take(self, number: int, session: socket.socket):
         """Note the client of a port; return False if it has one, or was closed meanwhile."""
         port = self._ports[number]
         with self._changed:
@@ -162,7 +158,7 @@ class CarlaServer(ThreadedServer):
             port.client = port.holder = session
             return True
 
-    def _leave(self, number: int, session: socket.socket, *, is_over: bool) -> None:
+    def _leave(self, number: int, session: socket.socket, *, is_over: bool):
         """Note the end of a connection; only with ``is_over`` can another client connect."""
         port = self._ports[number]
         with self._changed:
@@ -171,7 +167,7 @@ class CarlaServer(ThreadedServer):
             self._changed.notify_all()
         self._wake()
 
-    def _serve_world(self, session: socket.socket) -> None:
+    def _serve_world(self, session: socket.socket):
         """Begin episodes as the client requests."""
         if not self._take(0, session):
             return
@@ -183,7 +179,7 @@ class CarlaServer(ThreadedServer):
                 self._set_open(is_open=False)
             self._leave(0, session, is_over=True)
 
-    def _begin_episode(self, session: socket.socket, ini: str) -> None:
+    def _begin_episode(self, session: socket.socket, ini: str):
         """Exchange the messages that begin an episode; then open its ports."""
         self._is_requested = True
         self._set_open(is_open=False)
@@ -192,10 +188,7 @@ class CarlaServer(ThreadedServer):
         except FramingError as error:
             LOG.warning('refused an episode: %s', error)
             raise
-        for line in settings.refused:
-            LOG.warning('%s', line)
-        sensors = make_sensors(settings.sensors)
-        session.sendall(frame_message(scene_bytes(sensors, self._options.map_name)))
+        session.sendall(frame_message(scene_bytes(self._options.map_name)))
         if (start := read_message(session, EpisodeStart)) is None:
             return
         spot = start.player_start_spot_index
@@ -204,7 +197,7 @@ class CarlaServer(ThreadedServer):
                         N_START_SPOTS - 1)
             spot = 0
         with self._changed:
-            self._settings, self._sensors = settings, sensors
+            self._settings = settings
             self._town = self._new_town(spot)
             # It stands on a slope until the first command.
             self._control = Pedals(hand_brake=True)
@@ -212,7 +205,7 @@ class CarlaServer(ThreadedServer):
         self._closing.wait(LATE_PORT_S)
         self._set_open(is_open=True)
 
-    def _serve_measurements(self, session: socket.socket) -> None:
+    def _serve_measurements(self, session: socket.socket):
         if not self._take(1, session):
             return
         port = self._ports[1]
@@ -229,7 +222,7 @@ class CarlaServer(ThreadedServer):
                 self._is_sending = False
             self._leave(1, session, is_over=not self._is_requested)
 
-    def _next_data(self, port: ClientPort, session: socket.socket) -> bytes | None:
+    def _next_data(self, port: ClientPort, session: socket.socket):
         """Wait for a frame; return None if the connection is to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._pending is not None or port.client is not session
@@ -240,7 +233,7 @@ class CarlaServer(ThreadedServer):
             self._is_sending = True
             return data
 
-    def _serve_control(self, session: socket.socket) -> None:
+    def _serve_control(self, session: socket.socket):
         """Read control commands of the player; the latest one applies."""
         if not self._take(2, session):
             return
@@ -258,7 +251,7 @@ class CarlaServer(ThreadedServer):
                     self._control = None
             self._leave(2, session, is_over=not self._is_requested)
 
-    def _play(self) -> None:
+    def _play(self):
         options, port = self._options, self._ports[1]
         pacer = Pacer(options.rate, self._closing)
         while not self._closing.is_set() and self.n_sent != options.n_frames:
@@ -279,7 +272,7 @@ class CarlaServer(ThreadedServer):
         self.disconnect()
         self._finished.set()
 
-    def _make_frame(self) -> Town:
+    def _make_frame(self):
         """
         Make a frame for the client; return the town that it shows.
 
@@ -287,12 +280,10 @@ class CarlaServer(ThreadedServer):
         pace: in synchronous mode and at the rate ``max``.
         """
         with self._changed:
-            town, settings, sensors = self._town, self._settings, self._sensors
+            town, settings = self._town, self._settings
             measurement = measurements_bytes(town, self._frame_number, time.monotonic_ns()
                                              // 1_000_000, sends_agents=settings.sends_agents)
-        images = [sensor.message(self._frame_number, self._options.period_s)
-                  for sensor in sensors]
-        data = b''.join(map(frame_message, (measurement, *images, b'')))
+        data = frame_message(measurement) + frame_message(b'')
         with self._changed:
             if settings.is_synchronous or self._options.rate == 'max':
                 self._changed.wait_for(
@@ -305,7 +296,7 @@ class CarlaServer(ThreadedServer):
         self._frame_number += 1
         return town
 
-    def _step(self, town: Town, n_commands: int) -> None:
+    def _step(self, town: Town, n_commands: int):
         """Advance the town; in synchronous mode, wait for a control command first."""
         with self._changed:
             if self._settings.is_synchronous:
@@ -321,7 +312,7 @@ class CarlaServer(ThreadedServer):
                 town.advance(self._options.period_s, self._control)
 
 
-def _finite(value: float) -> float:
+def _finite(value: float):
     return value if math.isfinite(value) else 0.0
 
 
@@ -335,7 +326,7 @@ class ClientPort:
     :ivar client: its connection, None before it connects and after it is lost.
     """
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket):
         self.listener = listener
         self.number: int = listener.getsockname()[1]
         self._address: str = listener.getsockname()[0]
@@ -345,15 +336,15 @@ class ClientPort:
         self.holder: socket.socket | None = None
 
     @property
-    def is_settled(self) -> bool:
+    def is_settled(self):
         """Whether the port is open or closed as ``is_wanted_open`` requires."""
         return self._is_open is self.is_wanted_open
 
     @property
-    def accepts(self) -> bool:
+    def accepts(self):
         return self._is_open and self.is_wanted_open and self.holder is None
 
-    def apply(self) -> None:
+    def apply(self):
         """Open or close the port as required; connections in the backlog are reset."""
         if self._is_open and not self.is_wanted_open:
             self.listener.close()
@@ -362,14 +353,14 @@ class ClientPort:
             self.listener.listen(BACKLOG)
         self._is_open = self.is_wanted_open
 
-    def drop_client(self) -> None:
+    def drop_client(self):
         """End the connection of the client, if there is one; its thread reads what has arrived."""
         client, self.client = self.client, None
         if client is not None:
             shut_down_connection(client)
 
 
-def _reserve_again(address: str, number: int) -> socket.socket:
+def _reserve_again(address: str, number: int):
     """Bind a port that was open a moment ago."""
     for _ in range(MAX_TRIES):
         with suppress(TransportError):
@@ -378,7 +369,7 @@ def _reserve_again(address: str, number: int) -> socket.socket:
     return reserve(address, number)
 
 
-def three_ports(bind: str, port: int) -> list[ClientPort]:
+def three_ports(bind: str, port: int):
     """Open the port below ``port``, it and the one above it."""
     # port: the one in the middle, 0 picks one.
     if port:
@@ -392,7 +383,7 @@ def three_ports(bind: str, port: int) -> list[ClientPort]:
                          'give the middle one of three as --port')
 
 
-def _ports_around(bind: str, port: int) -> list[ClientPort]:
+def _ports_around(bind: str, port: int):
     with ExitStack() as stack:
         listeners = [stack.enter_context(listen(bind, number))
                      for number in (port - 1, port, port + 1)]

@@ -9,6 +9,7 @@
 """Images of the dataset: depth in meters, classes in tags and colors, and their messages."""
 
 import io
+import itertools
 import json
 import math
 import struct
@@ -19,31 +20,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from message_store import read
 import numpy as np
-from PIL import Image, ImageFile
+from paths import CARLA
+from PIL import Image
 import pytest
 
+import state_sensor_ros as sensor
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla import images
-from state_sensor_ros.simulators.carla.carla_data import EncodedImage
-from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.frame_payload import DatasetPayload, SensorFile
+from state_sensor_ros.simulators.carla import frames
+from state_sensor_ros.simulators.carla.dataset import FileReader
 from state_sensor_ros.simulators.carla.images import (
+    Camera,
+    camera_transforms,
+    CameraImage,
+    CAMERAS,
     CLASS_COLORS,
     CLASS_NAMES,
     colored,
-    decode_depth,
-    decode_rgb,
-    decode_segmentation,
+    decode,
+    image_views,
 )
-from state_sensor_ros.simulators.carla.sensors import CAMERAS
-from state_sensor_ros.simulators.carla.topic_names import image_topic
-from state_sensor_ros.simulators.carla.topics import carla_encoders
-from state_sensor_ros.source import ignore
+from state_sensor_ros.simulators.carla.topics import carla_encoders, image_topic, info_topic
+from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
+
+NUMBERS = itertools.count()
 
 
 def png(pixels, **options):
@@ -52,25 +56,33 @@ def png(pixels, **options):
     return file.getvalue()
 
 
-def image(pixels, camera='central', kind='rgb'):
-    return EncodedImage(camera, kind, png(pixels))
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    """Return a function that makes an image of the content of a file."""
+    folder = tmp_path_factory.mktemp('images')
+
+    def make(data, camera='central', kind='rgb', fov_deg=math.nan):
+        file = folder / f'{next(NUMBERS)}.png'
+        file.write_bytes(data)
+        return CameraImage(camera, kind, file, fov_deg)
+
+    return make
 
 
-@given(st.lists(st.tuples(*[st.integers(0, 255)] * 3), min_size=6, max_size=6))
-def test_carla_depth_counts_from_red_to_blue(pixels):
-    decoded = decode_depth(image(np.array(pixels).reshape(2, 3, 3)))
-    assert (decoded.width, decoded.height) == (3, 2)
+@given(pixels=st.lists(st.tuples(*[st.integers(0, 255)] * 3), min_size=6, max_size=6))
+def test_carla_depth_counts_from_red_to_blue(made, pixels):
+    depth = decode(made(png(np.array(pixels).reshape(2, 3, 3)), kind='depth'))
     expected = [np.float32(1000.0 * (r + 256 * g + 65536 * b) / 16777215) for r, g, b in pixels]
-    assert np.frombuffer(decoded.data, '<f4').tolist() == expected
+    assert (depth.shape, depth.ravel().tolist()) == ((2, 3), expected)
 
 
-def test_carla_segmentation_has_the_thirteen_classes():
+def test_carla_segmentation_has_the_thirteen_classes(made):
     red = np.arange(14).reshape(2, 7)
     pixels = np.stack((red, np.full((2, 7), 200), np.full((2, 7), 9)), axis=-1)
-    tags = decode_segmentation(image(pixels, kind='segmentation'))
-    assert list(tags.data) == list(range(14))
-    colors = np.frombuffer(colored(tags).data, np.uint8).reshape(14, 3).tolist()
-    assert list(map(tuple, colors)) == [*CLASS_COLORS, (255, 255, 255)]
+    tags = decode(made(png(pixels), kind='segmentation'))
+    assert tags.ravel().tolist() == list(range(14))
+    assert list(map(tuple, colored(tags).reshape(14, 3).tolist())) == [
+        *CLASS_COLORS, (255, 255, 255)]
     assert len(set(CLASS_COLORS)) == len(CLASS_NAMES) == 13
     assert CLASS_NAMES[10] == 'Vehicles'
 
@@ -107,20 +119,14 @@ def png_palette():
     (png_16_bits(VALUES[..., 1:2], 0), [0, 0, 0, 128, 128, 128]),
     (png_palette(), [16, 17, 18, 10, 11, 12, 13, 14, 15])],
     ids=['alpha', 'gray', 'color of 16 bits', 'gray of 16 bits', 'palette'])
-def test_carla_rgb_of_every_kind_of_png(data, expected):
-    assert list(decode_rgb(EncodedImage('left', 'rgb', data)).data) == expected
+def test_carla_rgb_of_every_kind_of_png(made, data, expected):
+    assert decode(made(data)).ravel().tolist() == expected
 
 
-@pytest.mark.parametrize('mode', ['RGB', 'RGBA'])
-def test_carla_images_are_equal_without_the_fast_library(mode, monkeypatch):
-    pixels = np.random.default_rng(2).integers(0, 256, (7, 5, len(mode)))
-    encoded_image = image(pixels)
-    fast = [decode_rgb(encoded_image), decode_depth(encoded_image),
-            decode_segmentation(encoded_image)]
-    monkeypatch.setattr(images, 'decode_image_png_u8', None)
-    assert fast == [decode_rgb(encoded_image), decode_depth(encoded_image),
-                    decode_segmentation(encoded_image)]
-    assert fast[0].data == pixels[..., :3].astype(np.uint8).tobytes()
+@pytest.mark.parametrize(('color_type', 'channels'), [(0, 1), (2, 3)], ids=['gray', 'color'])
+def test_carla_depth_of_16_bits_is_an_error(made, color_type, channels):
+    with pytest.raises(DecodeError, match='found a 16-bit PNG; expected one of 8 bits'):
+        decode(made(png_16_bits(np.full((1, 2, channels), 300), color_type), kind='depth'))
 
 
 GOOD = png(np.random.default_rng(1).integers(0, 255, (20, 30, 3)))
@@ -131,126 +137,122 @@ GOOD = png(np.random.default_rng(1).integers(0, 255, (20, 30, 3)))
     # A header of 100000 x 100000 pixels.
     GOOD[:16] + struct.pack('>II', 100000, 100000) + GOOD[24:],
     GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:],
-    GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:],
-    # A second header, which Pillow follows: 10 x 10 pixels, and the pixels of 30 x 20.
-    png(np.zeros((10, 10, 3)))[:33] + GOOD[8:]])
-def test_carla_bad_image_is_refused(data):
-    with pytest.raises(DecodeError, match=r'^left rgb image: found .+; expected .+') as error:
-        decode_rgb(EncodedImage('left', 'rgb', data))
-    assert ' object at 0x' not in str(error.value)
+    GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:]])
+def test_carla_bad_image_is_refused(made, data):
+    with pytest.raises(DecodeError, match=r'^left rgb image: found .+; expected .+'):
+        decode(made(data, 'left'))
 
 
-@given(st.integers(0, len(GOOD) - 1), st.integers(0, 255))
-def test_carla_damaged_image_raises_nothing_else(place, value):
+@given(place=st.integers(0, len(GOOD) - 1), value=st.integers(0, 255))
+def test_carla_damaged_image_raises_nothing_else(made, place, value):
     data = bytearray(GOOD)
     data[place] = value
     try:
-        decoded = decode_rgb(EncodedImage('left', 'rgb', bytes(data)))
+        pixels = decode(made(bytes(data)))
     except DecodeError:
         return
-    assert len(decoded.data) == 3 * decoded.width * decoded.height
+    assert pixels.shape[2] == 3
 
 
-def five_images(size=200):
-    """Return the images of a frame, with noise that compresses like that of the dataset."""
-    rng = np.random.default_rng(0)
-    y, x = np.mgrid[:size, :size]
-    views = [np.stack([127 + 60 * np.sin(x / 20 + i) + 50 * np.cos(y / 15)
-                       + rng.normal(0, 3, (size, size)) for i in range(3)], -1).clip(0, 255)
-             for _ in range(3)]
-    counts = ((1000 * np.exp(-y / 40) + x * 0.01) / 1000 * (2 ** 24 - 1)).astype(np.uint32)
-    depth = np.stack((counts & 255, (counts >> 8) & 255, (counts >> 16) & 255), -1)
-    classes = np.zeros((size, size, 3))
-    classes[..., 0] = (x // 20 + y // 30) % 13
-    return (*[image(view, camera) for camera, view in zip(CAMERAS, views, strict=True)],
-            image(depth, kind='depth'), image(classes, kind='segmentation'))
+@pytest.fixture(scope='module')
+def five_images(made):
+    """Return the images of a frame of the dataset, 8 x 8 pixels of noise."""
+    chance = np.random.default_rng(0)
+    return [made(png(chance.integers(0, 13, (8, 8, 3))), camera, kind, 90.0) for camera, kind in (
+        *((camera, 'rgb') for camera in CAMERAS), ('central', 'depth'),
+        ('central', 'segmentation'))]
 
 
-def packed(one, fov_deg=math.nan):
-    return SensorFile(one.camera, one.kind, fov_deg, memoryview(one.data))
+def encoder(report=lambda kind, text: None):
+    cameras = (Camera('central', ('rgb', 'depth', 'segmentation')), Camera('left', ('rgb',)),
+               Camera('right', ('rgb',)))
+    return Encoder(Settings(), load_definitions(), report, carla_encoders(cameras))
 
 
-def dataset_payload(measurement, sensors):
-    return DatasetPayload(memoryview(measurement), list(sensors)).pack()
-
-
-def carla_encoder(report=ignore, sensors=None, **settings):
-    return Encoder(Settings(**settings), load_definitions(), report, carla_encoders(sensors))
-
-
-def encoded(sent, subscriptions=EVERYTHING, report=None, encoder=None):
-    """Return the messages of a frame of the dataset with the images ``sent``."""
-    (decoded,) = DatasetDecoder().decode(dataset_payload(
-        json.dumps(EXAMPLE).encode(), map(packed, sent)))
-    encoder = encoder or carla_encoder(report or ignore)
-    actor_list = Registry().update(decoded.frame)
-    return {topic.name: read(data, topic.type_name)
-            for topic, data in encoder.encode(
-                decoded.frame, actor_list, 7_000_000_009, subscriptions)
+def encoded(images, subscriptions=EVERYTHING, by=None):
+    """Return the messages of a frame of the dataset with images."""
+    frame = FileReader(frames.Faults()).frame(json.dumps(EXAMPLE).encode(), tuple(images))
+    return {topic.name.removeprefix('~/camera/'): read(data, topic.type_name)
+            for topic, data in (by or encoder()).encode(
+                frame, Registry().update(frame), 7_000_000_009, subscriptions)
             if topic.name.startswith('~/camera')}
 
 
-def test_carla_images_as_messages():
-    sent = five_images(8)
-    messages = encoded(sent)
+def test_carla_images_as_messages(five_images):
+    messages = encoded(five_images)
     assert sorted(messages) == [
-        '~/camera/central/camera_info', '~/camera/central/depth', '~/camera/central/image',
-        '~/camera/central/segmentation', '~/camera/central/segmentation_color',
-        '~/camera/left/camera_info', '~/camera/left/image', '~/camera/right/camera_info',
-        '~/camera/right/image', '~/camera/segmentation_classes']
-    for topic, encoding, step in (('left/image', 'rgb8', 24), ('central/depth', '32FC1', 32),
-                                  ('central/segmentation', 'mono8', 8),
-                                  ('central/segmentation_color', 'rgb8', 24)):
-        message = messages[f'~/camera/{topic}']
+        'central/camera_info', 'central/depth', 'central/image', 'central/segmentation',
+        'central/segmentation_color', 'left/camera_info', 'left/image', 'right/camera_info',
+        'right/image', 'segmentation_classes']
+    central, left, _, depth, tags = map(decode, five_images)
+    for topic, encoding, pixels in (('left/image', 'rgb8', left),
+                                    ('central/depth', '32FC1', depth),
+                                    ('central/image', 'rgb8', central),
+                                    ('central/segmentation', 'mono8', tags),
+                                    ('central/segmentation_color', 'rgb8', colored(tags))):
+        message = messages[topic]
         assert (message.header.stamp.sec, message.header.stamp.nanosec) == (7, 9)
         assert message.header.frame_id == f'player/camera_{topic.split("/")[0]}_optical'
         assert (message.height, message.width, message.encoding) == (8, 8, encoding)
-        assert (message.step, message.is_bigendian, len(message.data)) == (step, 0, 8 * step)
-    assert messages['~/camera/left/image'].data.tobytes() == decode_rgb(sent[1]).data
-    assert messages['~/camera/central/depth'].data.tobytes() == decode_depth(sent[3]).data
-    assert messages['~/camera/central/segmentation'].data.tobytes() == decode_segmentation(
-        sent[4]).data
+        assert (message.step, message.is_bigendian) == (pixels.nbytes // 8, 0)
+        assert message.data.tobytes() == pixels.tobytes()
+    info = messages['left/camera_info']
+    assert (info.width, info.height, info.distortion_model) == (8, 8, 'plumb_bob')
+    # 90 degrees: the focal length is half of the width.
+    assert info.k.tolist() == pytest.approx([4, 0, 4, 0, 4, 4, 0, 0, 1])
+    assert info.p.tolist() == pytest.approx([4, 0, 4, 0, 0, 4, 4, 0, 0, 0, 1, 0])
 
 
-def test_carla_legend_names_the_thirteen_classes_once():
-    encoder = carla_encoder()
-    sent = five_images(8)
-    legend = encoded(sent, encoder=encoder)['~/camera/segmentation_classes'].classes
+def test_carla_camera_info_without_a_field_of_view_is_unknown(made):
+    info = encoded([made(GOOD)], Subscriptions.of([info_topic('central')]))['central/camera_info']
+    assert (info.width, info.k.tolist(), info.p.tolist()) == (30, [0.0] * 9, [0.0] * 12)
+
+
+def test_carla_legend_names_the_thirteen_classes_once(five_images):
+    by = encoder()
+    legend = encoded(five_images, by=by)['segmentation_classes'].classes
     assert [(entry.tag, entry.name) for entry in legend] == list(enumerate(CLASS_NAMES))
     assert legend[4].color.r == pytest.approx(230 / 255)
     assert all(entry.color.a == 1.0 for entry in legend)
-    assert '~/camera/segmentation_classes' not in encoded(sent, encoder=encoder)
+    assert 'segmentation_classes' not in encoded(five_images, by=by)
 
 
-def test_carla_images_without_a_subscriber_are_not_decoded():
+def test_carla_images_without_a_subscriber_are_not_decoded(made, five_images):
     only_left = Subscriptions.of([image_topic('left', 'rgb')])
-    broken = EncodedImage('central', 'depth', b'broken')
-    assert list(encoded([*five_images(4)[:3], broken], only_left)) == ['~/camera/left/image']
+    broken = made(b'broken', kind='depth')
+    assert list(encoded([*five_images[:3], broken], only_left)) == ['left/image']
 
 
-def test_carla_broken_image_leaves_the_others():
+def test_carla_broken_image_leaves_the_others(made, five_images):
     reports = []
-    messages = encoded([EncodedImage('right', 'rgb', b'broken'), *five_images(4)[:2]],
-                       report=lambda kind, text: reports.append((kind, text)))
-    assert sorted(messages) == [
-        '~/camera/central/camera_info', '~/camera/central/image', '~/camera/left/camera_info',
-        '~/camera/left/image']
-    assert [kind for kind, _ in reports] == ['image']
-    assert 'right rgb image: found 6 bytes' in reports[0][1]
+    messages = encoded([made(b'broken', 'right'), *five_images[:2]],
+                       by=encoder(lambda kind, text: reports.append((kind, text))))
+    assert sorted(messages) == ['central/camera_info', 'central/image', 'left/camera_info',
+                                'left/image']
+    [(kind, text)] = reports
+    assert (kind, text[:17]) == ('image', 'right rgb image: ')
 
 
-def test_carla_usual_images_are_decoded_without_pillow(monkeypatch):
-    """Pillow takes more than twice as long; the benchmark has the budget of five images."""
+@pytest.mark.parametrize('cameras', [(), (Camera.of_collector('left', ('rgb',), -30.0),)])
+def test_carla_poses_of_parameters_win(cameras):
+    settings = checked_settings({
+        'source': 'carla', 'carla.camera_tf': True, 'ego_frame': 'base_link',
+        'base_link_xyz': (-1.0, 0.0, 0.5),
+        'carla.camera_poses': (0.0,) * 6 + (1.0, 2.0, 3.0, 0.0, 0.0, 0.5) + (0.0,) * 6})
+    placed = {each.child: each for each in camera_transforms(cameras, settings)}
+    assert len(placed) == (2 if cameras else 6)
+    left = placed['base_link/camera_left']
+    assert (left.parent, *left.pose) == ('base_link', 2.0, 2.0, 2.5, 0.0, 0.0, 0.5)
 
-    def load(self):
-        raise AssertionError('decoded by Pillow')
 
-    sent = five_images()
-    payload = dataset_payload(json.dumps(EXAMPLE).encode(), map(packed, sent))
-    monkeypatch.setattr(ImageFile.ImageFile, 'load', load)
-    (decoded,) = DatasetDecoder().decode(payload)
-    messages = carla_encoder().encode(
-        decoded.frame, Registry().update(decoded.frame), 0, EVERYTHING)
-    assert sum(len(data) for _, data in messages) > 200 * 200 * (3 * 3 + 4 + 1 + 3)
-    with pytest.raises(AssertionError, match='Pillow'):
-        Image.open(io.BytesIO(sent[0].data)).load()
+def test_carla_views_of_the_sample():
+    with sensor.open_recording(CARLA) as recording:
+        frame = next(iter(recording))
+    errors = []
+    views = {view.name: view for view in image_views(lambda *text: errors.append(text))(frame)}
+    assert sorted(views) == ['central/depth', 'central/rgb', 'central/segmentation', 'left/rgb',
+                             'right/rgb']
+    assert views['left/rgb'].png.startswith(b'\x89PNG')
+    assert views['central/depth'].pixels.shape == (40, 40)
+    assert views['central/segmentation'].pixels.shape == (40, 40, 3)
+    assert errors == []

@@ -70,7 +70,7 @@ def test_fcd_recording_has_no_size_of_its_frames(capsys):
 
 @pytest.mark.parametrize(('name', 'code', 'text'), [
     ('sumo.port:=3', 0, 'given and not used: -p sumo.port'),
-    ('carla.camera_fov:=70.0', 0, 'given and not used: -p carla.camera_fov'),
+    ('carla.camera_tf:=true', 0, 'given and not used: -p carla.camera_tf'),
     ('sumo.egoo:=b', 1, 'sumo.egoo: unknown parameter; did you mean sumo.ego?'),
     ('ego:=b', 1, 'ego: unknown parameter; did you mean carla9.ego or osi.ego or sumo.ego?')])
 @pytest.mark.parametrize('command', ['convert', 'inspect', 'render'])

@@ -20,15 +20,9 @@ import pytest
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.decoder import DatasetDecoder
-from state_sensor_ros.simulators.carla.topic_names import STATUS_TOPIC
-from state_sensor_ros.simulators.carla.topics import (
-    carla_encoders,
-    CARLA_TOPICS,
-    LIGHTS_NS,
-    NUMBERS_NS,
-    SIGNS_NS,
-)
+from state_sensor_ros.simulators.carla import frames
+from state_sensor_ros.simulators.carla.dataset import FileReader
+from state_sensor_ros.simulators.carla.topics import carla_encoders, PlayerStatusEncoder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
 
@@ -39,7 +33,7 @@ def changed(**members):
     return {**json.loads(json.dumps(EXAMPLE)), **members}
 
 
-NAMESPACES = (LIGHTS_NS, SIGNS_NS, NUMBERS_NS)
+NAMESPACES = ('traffic_lights', 'speed_limits', 'speed_limit_numbers')
 
 
 class Rig:
@@ -48,13 +42,12 @@ class Rig:
     def __init__(self, **settings):
         self.settings = Settings(**settings)
         definitions = load_definitions()
-        self.decoder, self.registry = DatasetDecoder(), Registry(frame_prefix='sim/')
-        self.encoder = Encoder(self.settings, definitions, further=carla_encoders())
+        self.reader, self.registry = FileReader(frames.Faults()), Registry(frame_prefix='sim/')
+        self.encoder = Encoder(self.settings, definitions, further=carla_encoders(()))
         self.stamp_ns = STAMP_NS
 
     def frame(self, document):
-        (decoded,) = [self.decoder.decode_dataset(json.dumps(document).encode())]
-        return decoded.frame
+        return self.reader.frame(json.dumps(document).encode(), ())
 
     def messages(self, document=EXAMPLE, subscriptions=EVERYTHING, *, rows=None):
         """Return the messages by topic."""
@@ -148,13 +141,16 @@ def test_carla_state_frame_has_nan_where_carla_measures_nothing(messages):
     assert frame.game_time == 12.3
     player, car, walker, light, _, sign = frame.actors
     assert list(player.tags) == ['ego', 'vehicle']
-    for actor, speed in ((player, 6.5), (car, -3.5), (walker, 0.0)):
-        assert actor.twist.linear.x == speed
-    assert math.isnan(light.twist.linear.x)
+    # Global axes: the player faces -x, the car -y, and drives backward.
+    for actor, velocity in ((player, (-6.5, 0.0, 0.0)), (car, (0.0, 3.5, 0.0)),
+                            (walker, (0.0, 0.0, 0.0))):
+        linear = actor.twist.linear
+        assert (linear.x, linear.y, linear.z) == pytest.approx(velocity, abs=1e-12)
     for actor in (player, car, walker, light, sign):
-        unknown = (actor.twist.linear.y, actor.twist.linear.z, actor.twist.angular.x,
-                   actor.twist.angular.y, actor.twist.angular.z)
-        assert all(map(math.isnan, unknown))
+        angular = actor.twist.angular
+        assert all(map(math.isnan, (angular.x, angular.y, angular.z)))
+    for actor in (light, sign):
+        assert math.isnan(actor.twist.linear.x)
     (box,) = car.oriented_bounding_boxes
     assert box.name == 'bounding_box'
     assert (box.size.x, box.size.y, box.size.z) == (5.0, 2.0, 1.5)
@@ -261,8 +257,9 @@ def test_carla_markers_have_unit_quaternions():
 def test_carla_encodes_no_more_than_is_subscribed():
     rig = Rig(debug_drawing=True)
     assert set(rig.messages(subscriptions=NOTHING)) == {'~/actors'}
-    assert set(rig.messages(subscriptions=Subscriptions.of([STATUS_TOPIC]))) == {'~/player/status'}
-    for topic in (topic for each in CARLA_TOPICS[1:] for topic in each.topics):
+    assert rig.messages(subscriptions=Subscriptions.of(PlayerStatusEncoder.topics)).keys() == {
+        '~/player/status'}
+    for topic in (topic for each in carla_encoders(())[1:-1] for topic in each.topics):
         assert set(rig.messages(subscriptions=Subscriptions.of([topic]))) == {topic.name}
 
 

@@ -1,0 +1,399 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A server of CARLA 0.8: its stream of measurements, and the client of an episode.
+
+Of the measurements port, for each frame::
+
+    length 1 | measurement | length 2 | image | ... | 0     lengths: uint32, little-endian
+
+A length does not count itself; a length of 0 ends the frame. Images are not used. A server sends
+measurements during an episode that a client requested on the world port. With that port,
+``settings.control_port``, this source is the client. With ``carla.relay_port`` another program is,
+which connects through the relay. With neither, the measurements port must be free. Sequence of the
+ports: doc/protocol/carla.md#ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+import math
+import re
+import struct
+import threading
+import time
+from typing import Final
+
+from google.protobuf.message import DecodeError as ProtobufError
+
+from state_sensor_ros.simulators import (
+    bad_length,
+    ConfigError,
+    counted,
+    DecodeError,
+    EgoCommand,
+    Frame,
+    read_limited,
+    reason_of,
+    Settings,
+    TransportError,
+)
+from state_sensor_ros.simulators.carla.frames import FrameMaker, Message
+from state_sensor_ros.simulators.carla.parameters import CarlaParameters
+from state_sensor_ros.simulators.carla.schema import (
+    Control,
+    EpisodeReady,
+    EpisodeStart,
+    Measurements,
+    RequestNewEpisode,
+    SceneDescription,
+)
+from state_sensor_ros.simulators.connections import Connection, OnSilence, TcpSource, Wait
+
+LENGTH: Final = struct.Struct('<I')
+_SKIPPED_BYTES: Final = 65536
+# Settings of an episode unless config_file names a CarlaSettings.ini.
+DEFAULT_INI: Final = """\
+[CARLA/Server]
+SynchronousMode=false
+SendNonPlayerAgentsInfo=true
+"""
+_SYNCHRONOUS: Final = re.compile(r'(?im)^\s*SynchronousMode\s*=\s*(true|1|yes|on)\s*$')
+CONTROL_AFTER_WORLD: Final = 2
+_SERVER: Final = 'a CARLA 0.8 server (source carla9 is for CARLA 0.9)'
+# A server loads its level before it replies; longest reply with a few hundred start spots.
+_READY_TIMEOUT_S: Final = 60.0
+_MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
+# Both ports open while the reply is on its way; the official client tries for ten seconds.
+LATE_PORT_S: Final = 10.0
+_MAX_INI_BYTES: Final = 1_000_000
+# Without a frame to answer for this time, a command is sent at once.
+_STALL_S: Final = 0.2
+_LAST_ANSWER_S: Final = 0.25
+
+
+class MeasurementFramer:
+    """
+    Cut one connection's bytes into measurements without touching a socket.
+
+    :param max_frame_bytes: longest frame with its images.
+    :param where: name of the stream in errors, such as ``host:port``.
+    """
+
+    def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
+        self._max, self._where = max_frame_bytes, where
+        self._offset = 0  # of the current frame in the stream
+        self._begin()
+
+    def _begin(self) -> None:
+        self.n_bytes = 0  # of the current frame
+        self._measurement: bytearray | None = None
+        self._n_left = 0  # bytes of an image that are still to come
+        self._expect(LENGTH.size)
+
+    def _expect(self, n_bytes: int) -> None:
+        self._part = bytearray(n_bytes)
+        self._view = memoryview(self._part)
+
+    def buffer(self) -> memoryview:
+        """Return the memory for the next bytes; never empty."""
+        return self._view
+
+    def advance(self, n_bytes: int) -> bytes | None:
+        """Accept ``n_bytes`` at the start of :meth:`buffer`; return a measurement at its end."""
+        self.n_bytes += n_bytes
+        self._view = self._view[n_bytes:]
+        if len(self._view):
+            return None
+        if self._n_left:
+            self._n_left -= len(self._part)
+            self._expect(min(self._n_left, _SKIPPED_BYTES) or LENGTH.size)
+            return None
+        (length,) = LENGTH.unpack_from(self._part, len(self._part) - LENGTH.size)
+        if self._measurement is None and len(self._part) > LENGTH.size:
+            self._measurement = self._part[:-LENGTH.size]
+        if not length:
+            measurement = bytes(self._measurement or b'')
+            self._offset += self.n_bytes
+            self._begin()
+            return measurement
+        if self.n_bytes + length + LENGTH.size > self._max:
+            raise bad_length(
+                self._where, b'' if self._offset else bytes(self._part[:LENGTH.size]),
+                f'message length {length} at byte {self._offset + self.n_bytes}',
+                f'a frame of at most max_frame_bytes, {self._max}')
+        if self._measurement is None:
+            # The length after it, too: one buffer for both saves a read.
+            self._expect(length + LENGTH.size)
+        else:
+            self._n_left = length
+            self._expect(min(length, _SKIPPED_BYTES))
+        return None
+
+    def fed(self, data: memoryview) -> Iterator[bytes]:
+        """Accept bytes of any number; yield the measurements that they complete."""
+        while len(data):
+            room = self._view
+            n_bytes = min(len(room), len(data))
+            room[:n_bytes] = data[:n_bytes]
+            if (measurement := self.advance(n_bytes)) is not None:
+                yield measurement
+            data = data[n_bytes:]
+
+    def end(self) -> None:
+        """Accept the end of the stream."""
+        if self.n_bytes:
+            raise TransportError(
+                self._where, f'the end of the stream {counted(self.n_bytes, "byte")} into a frame',
+                'its other messages and the empty one')
+
+
+def parsed(payload: bytes) -> Message:
+    """Return the Measurements of a payload."""
+    if not payload:
+        raise DecodeError('payload', 'nothing', 'a measurement')
+    try:
+        return Measurements.FromString(payload)
+    except ProtobufError as error:
+        raise DecodeError('payload', f'{counted(len(payload), "byte")} ({error})',
+                          'a protobuf Measurements') from error
+
+
+class CarlaSource(TcpSource):
+    """
+    Frames of ``settings.port``; with ``settings.control_port``, of episodes that it requests.
+
+    In such an episode each frame is answered with a command: that of a stack, or before the first
+    of these what the simulator's autopilot proposes, so that the player moves and a server in
+    synchronous mode continues.
+    """
+
+    def __init__(self, settings: Settings, *, reconnect: bool = True) -> None:
+        client = EpisodeClient(settings, self._note_silence, self.drop) \
+            if settings.control_port else None
+        self.client = client
+        super().__init__(
+            settings.host, settings.port,
+            lambda where: MeasurementFramer(settings.max_frame_bytes, where), self._frames_of,
+            settings, reconnect=reconnect,
+            before_connect=None if client is None else client.begin_episode,
+            after_connect=self._note_connect,
+            patience_s=0.0 if client is None else LATE_PORT_S)
+        self._maker = FrameMaker(self.faults)
+        self._silence = silence_of_a_port(settings.host, settings.port)
+
+    def _frames_of(self, payload: bytes) -> Iterator[Frame]:
+        self.health.silence = ''
+        measurement = parsed(payload)
+        if self.client is not None:
+            self.client.answer(measurement)
+        self._maker.details = self.details
+        yield self._maker.frame(measurement)
+
+    def _note_connect(self) -> None:
+        self.health.silence = self._silence
+        if self.client is not None:
+            self.client.take_control()
+
+    def _note_silence(self, text: str) -> None:
+        """Keep the line about a world port that does not reply."""
+        self.health.last_error = text
+
+    def interrupt(self) -> None:
+        """End all waits, from any thread."""
+        super().interrupt()
+        if self.client is not None:
+            self.client.shut_down()
+
+
+def silence_of_a_port(host: str, port: int) -> str:
+    """Return the warning about a measurements port that accepts a connection and sends nothing."""
+    return (f'{host}:{port} accepted the connection and is silent; expected measurements: a port '
+            'of CARLA 0.8 serves one client, so end the other one, or let it connect through '
+            'carla.relay_port; for CARLA 0.9, use source carla9')
+
+
+class EpisodeClient:
+    """
+    The client of an episode on the world and the control port: answers frames with commands.
+
+    :param on_silence: called with one line if the world port does not reply.
+    :param on_lost_control: called with one line if the control port fails: without commands a
+        server in synchronous mode sends no frame.
+    """
+
+    def __init__(self, settings: Settings, on_silence: OnSilence,
+                 on_lost_control: Callable[[str], None]) -> None:
+        self._on_silence, self._on_lost_control = on_silence, on_lost_control
+        self._start_spot = settings.of(CarlaParameters).start_spot
+        self._ini = _settings_of(settings.config_file) if settings.config_file else DEFAULT_INI
+        self._is_synchronous = bool(_SYNCHRONOUS.search(self._ini))
+        self._world = Connection(settings.host, settings.control_port)
+        self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
+        self._has_control = False
+        # Of a stack, and the one that answered the last frame; None before the first one.
+        self._command: EgoCommand | None = None
+        self._answered: EgoCommand | None = None
+        self._answering = threading.Condition()
+        self._answered_s = -math.inf
+        # Whether the last answer has thrust, and what was sent ahead of the frame that a
+        # synchronous server answers with: more than one would delay all later ones.
+        self._has_thrust = False
+        self._ahead: EgoCommand | None = None
+
+    def begin_episode(self) -> None:
+        """Request an episode and wait until it is ready."""
+        self._has_control, self._ahead = False, None
+        self._control.close()
+        try:
+            # The server loads the level at each request, and at the end of each connection of
+            # the world port: a new connection for each episode would make it load twice.
+            if not self._world.is_alive():
+                self._world.close()
+                _connect(self._world)
+            self._request_episode()
+        except OSError as error:
+            self._world.close()
+            if isinstance(error, TransportError):
+                raise
+            raise self._world.failed(error) from error
+
+    def _request_episode(self) -> None:
+        where = self._world.where
+        try:
+            scene = SceneDescription.FromString(self._exchange(
+                RequestNewEpisode(ini_file=self._ini), 'RequestNewEpisode'))
+            if self._start_spot >= len(scene.player_start_spots):
+                raise TransportError(where, counted(len(scene.player_start_spots), 'start spot'),
+                                     f'more than carla.start_spot, {self._start_spot}')
+            ready = EpisodeReady.FromString(self._exchange(
+                EpisodeStart(player_start_spot_index=self._start_spot), 'EpisodeStart'))
+        except ProtobufError as error:
+            raise TransportError(where, f'no message of the world port ({error})',
+                                 _SERVER) from error
+        if not ready.ready:
+            raise TransportError(where, 'the reply that the episode is not ready',
+                                 'a server that can load its level')
+
+    def _exchange(self, message: Message, name: str) -> bytes:
+        """Send a message of the world port and return the body of its reply."""
+        world, request = self._world.open_socket, message.SerializeToString()
+        world.settimeout(_READY_TIMEOUT_S)
+        world.sendall(LENGTH.pack(len(request)) + request)
+        wait = Wait(self._world.where, f'answer to {name}', _READY_TIMEOUT_S, self._on_silence)
+        (length,) = LENGTH.unpack(self._receive(LENGTH.size, wait))
+        if length > _MAX_REPLY_BYTES:
+            raise TransportError(self._world.where, f'a message of {length} bytes',
+                                 f'at most {_MAX_REPLY_BYTES}')
+        return self._receive(length, wait)
+
+    def _receive(self, n_bytes: int, wait: Wait) -> bytes:
+        data = bytearray()
+        while len(data) < n_bytes:
+            part = wait.receive(self._world.open_socket, n_bytes - len(data))
+            if not part:
+                raise TransportError(self._world.where, 'the server closed the connection '
+                                     'instead of replying to the episode request; for CARLA '
+                                     '0.9, use source carla9')
+            data += part
+        return bytes(data)
+
+    def take_control(self) -> None:
+        """Connect to the control port, unless it is; it accepts after the measurements port."""
+        if not self._has_control:
+            _connect(self._control, LATE_PORT_S)
+            self._has_control = True
+            self._control.watch(lambda: self._lose_control('the end of the connection'))
+
+    def _lose_control(self, found: str) -> None:
+        if self._has_control:
+            self._has_control = False
+            self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
+                                  'port of the episode')
+
+    def send(self, command: EgoCommand) -> None:
+        """
+        Answer the frames with a command, in place of the autopilot; from any thread.
+
+        It is sent at once if no frame comes that it could answer, or if it ends the thrust.
+        """
+        self._command = command
+        if not self._has_control:
+            raise TransportError(self._control.where, 'no episode', _SERVER)
+        is_stalled = time.monotonic() - self._answered_s > _STALL_S
+        if self._ahead != command and (is_stalled or (
+                self._has_thrust and not command.throttle)):
+            if not self._send(_message_of(command)):
+                raise TransportError(self._control.where, 'the server does not read commands')
+            self._has_thrust = False
+            self._ahead = command if self._is_synchronous else None
+
+    def close(self) -> None:
+        """Wait until a frame is answered with the last command, which stays the answer."""
+        command = self._command
+        if command is None or not self._has_control or self._answered is command:
+            return
+        # At once: the server may be stopped, and then reads it when it continues.
+        self._send(_message_of(command))
+        with self._answering:
+            self._answering.wait_for(lambda: self._answered is command, _LAST_ANSWER_S)
+
+    def answer(self, measurement: Message) -> None:
+        """Send the stack's command, or what the autopilot proposes in ``measurement``."""
+        command = self._command
+        if self._ahead is not None:
+            # A server that waits for one command a step already has it.
+            self._ahead = None
+            return
+        if self._send(measurement.player_measurements.autopilot_control if command is None
+                      else _message_of(command)):
+            with self._answering:
+                self._answered, self._answered_s = command, time.monotonic()
+                self._has_thrust = command is not None and command.throttle > 0.0
+                self._answering.notify_all()
+
+    def _send(self, control: Message) -> bool:
+        """Return whether the control port has taken a command; if it fails, the episode ends."""
+        data = control.SerializeToString()
+        try:
+            self._control.send_at_once(LENGTH.pack(len(data)) + data)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._lose_control(reason_of(error))
+            return False
+        return True
+
+    def shut_down(self) -> None:
+        """End all waits for the server, from any thread; later connections fail."""
+        self._world.shut_down()
+        self._control.shut_down()
+
+
+def _message_of(command: EgoCommand) -> Message:
+    """Return what is sent now; CARLA's wheel counts to the right."""
+    now = command.now()
+    return Control(steer=-now.steer, throttle=now.throttle, brake=now.brake,
+                   hand_brake=now.hand_brake, reverse=now.reverse)
+
+
+def _settings_of(path: str) -> str:
+    """Return the text of a CarlaSettings.ini, which the server reads."""
+    text = read_limited(path, _MAX_INI_BYTES, 'a CarlaSettings.ini')
+    try:
+        # Editors of Windows write a BOM, which the server does not read.
+        return text.decode('utf-8-sig')
+    except UnicodeDecodeError as error:
+        raise ConfigError('config_file', f'{path} ({error})', 'a CarlaSettings.ini') from error
+
+
+def _connect(connection: Connection, patience_s: float = 0.0) -> None:
+    """Connect; ``patience_s``: how long a refused connect is tried again, s."""
+    connection.open(patience_s, remedy='is the CARLA server running?')
+    connection.open_socket.settimeout(_READY_TIMEOUT_S)
