@@ -15,9 +15,7 @@ simulators/, ``commands`` from the parsers of the command line, ``public_modules
 """
 
 import ast
-from importlib import import_module
 from importlib.util import find_spec
-import os
 from pathlib import Path
 import re
 from typing import ClassVar
@@ -36,9 +34,7 @@ MISSING = tuple(name for name in (
     'matplotlib', 'msgspec', 'numpy', 'osi3', 'PIL', 'plotly', 'pyarrow', 'pytest', 'rerun',
     'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
 with mock(MISSING):
-    from state_sensor_ros.commands.arguments.shared import add_parameters
-    from state_sensor_ros.commands.command_line import COMMANDS
-    from state_sensor_ros.commands.parser import Parser
+    from state_sensor_ros.commands.cli import command_parser, COMMANDS
     from state_sensor_ros.fields import Field, public_rows_of
     from state_sensor_ros.frame import Boxes, Frame, Lanes, TrafficLights, Wheels
     from state_sensor_ros.parameters import Parameter, Rule
@@ -146,17 +142,13 @@ def commands() -> str:
     if 'msgspec' in MISSING or 'numpy' in MISSING:
         # rosdoc2 installs neither; a mock is no base class and no array.
         return 'The commands: ' + ', '.join(f'`{name}`' for name in COMMANDS) + '.'
-    # Help texts are as wide as the terminal.
-    os.environ['COLUMNS'] = '100'
     with mock(MISSING):
         return '\n\n'.join(_command(name, help_) for name, help_ in COMMANDS.items())
 
 
 def _command(name: str, help_: str) -> str:
-    parser = Parser(prog=f'state_sensor {name}')
-    import_module(f'state_sensor_ros.commands.arguments.{name}').add_arguments(parser)
-    add_parameters(parser)
-    return f'## {name}\n\n{help_.capitalize()}.\n\n```text\n{parser.format_help()}```'
+    text = command_parser(name).format_help()
+    return f'## {name}\n\n{help_.capitalize()}.\n\n```text\n{text}```'
 
 
 def public_modules() -> str:

@@ -6,19 +6,15 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The signals that end a program, received by a thread and by the main thread."""
+"""The signals that end a program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-import os
 import signal
-import threading
 from types import FrameType
-from typing import Any, NoReturn
-
-Handler = Callable[[int, FrameType | None], None]
+from typing import Any
 
 
 def ending_signals() -> list[signal.Signals]:
@@ -44,9 +40,12 @@ def raising_at_signals() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def handle(number: int, _: FrameType | None) -> NoReturn:
+    def handle(number: int, _: FrameType | None) -> None:
         disarm()
-        raise KeyboardInterrupt(number)
+        if _held.depth:
+            _held.number = number
+        else:
+            raise KeyboardInterrupt(number)
 
     before.update((number, signal.signal(number, handle)) for number in ending_signals())
     try:
@@ -55,43 +54,21 @@ def raising_at_signals() -> Iterator[None]:
         disarm()
 
 
-class EndingSignals:
-    """
-    The receiver of :func:`ending_signals`, made in the main thread.
+class _Held:
+    depth = number = 0
 
-    It also receives a SIGINT that the shell has ignored, as for a program started with ``&``.
-    """
 
-    def __init__(self, receive: Callable[[int], None], handle: Handler) -> None:
-        numbers = ending_signals()
-        reader, self._writer = os.pipe()
-        if hasattr(os, 'set_blocking'):
-            os.set_blocking(self._writer, False)
-        self._receive = receive
-        self.thread = threading.Thread(target=self._run, args=(reader, numbers), daemon=True,
-                                       name='signals')
-        self.thread.start()
-        self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, handle) for number in numbers}
+_held = _Held()
 
-    def ignore(self) -> None:
-        """Ignore the signals from now on, in a process that ends."""
-        for number in self._before:
-            signal.signal(number, signal.SIG_IGN)
 
-    def restore(self) -> None:
-        """End the thread, which may still send a signal, and handle the signals as before."""
-        signal.set_wakeup_fd(self._wakeup)
-        os.close(self._writer)
-        self.thread.join()
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _run(self, reader: int, numbers: list[signal.Signals]) -> None:
-        """Report each byte of the pipe, which is the number of a signal."""
-        try:
-            while byte := os.read(reader, 1):
-                if byte[0] in numbers:
-                    self._receive(byte[0])
-        finally:
-            os.close(reader)
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Let a signal in the block raise at its end, such as when a frame is written as a whole."""
+    _held.depth += 1
+    try:
+        yield
+    finally:
+        _held.depth -= 1
+    if not _held.depth and _held.number:
+        number, _held.number = _held.number, 0
+        raise KeyboardInterrupt(number)

@@ -111,7 +111,7 @@ def domain():
 @pytest.fixture
 def refusal(capsys):
     """Return a function that runs a command that fails; it returns its one line of errors."""
-    from state_sensor_ros.commands.command_line import main
+    from state_sensor_ros.commands.cli import main
 
     def refused(*words, code=1):
         capsys.readouterr()

@@ -23,39 +23,20 @@ import resource
 import signal
 import sys
 import tempfile
-import time
 
-from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.cli import main
 
 # Functions that change a folder or sync, by the module in which they are found.
 CALLS = (('os', 'fsync'), ('os', 'open'), ('os', 'rename'), ('os', 'replace'), ('os', 'unlink'),
          ('os', 'rmdir'), ('os', 'mkdir'), ('pathlib.Path', 'open'))
 
 
-def watch_decisions(await_s):
-    """Return a function that sends a signal and waits until the program has decided about it."""
-    interruptions, begin = [], Interruption.__init__
-
-    def noted(self, **options):
-        interruptions.append(self)
-        begin(self, **options)
-
-    Interruption.__init__ = noted
-
-    def send(number):
-        os.kill(os.getpid(), number)
-        until_s = time.monotonic() + await_s
-        # A program at its end ignores it.
-        while callable(signal.getsignal(number)) and time.monotonic() < until_s:
-            if interruptions[-1].number or interruptions[-1]._is_done:
-                break
-            time.sleep(0.001)
-
-    return send
+def send(number):
+    """Send a signal to this process, in the main thread: its handler runs at once."""
+    os.kill(os.getpid(), number)
 
 
-def watch_calls(report, at_call, send, number):
+def watch_calls(report, at_call, number):
     """Report each call by a byte; send the signal at one of them."""
     n_calls = 0
 
@@ -78,7 +59,7 @@ def watch_calls(report, at_call, send, number):
         setattr(where, name, watched(getattr(where, name)))
 
 
-def watch_events(at_event, send, number):
+def watch_events(at_event, number):
     """Send a signal at an event of the main thread."""
     n_events = 0
 
@@ -108,10 +89,9 @@ def run(await_s, memory, limit, is_killed, at_call, at_event, number):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     report = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    send = watch_decisions(await_s)
-    watch_calls(report, at_call, send, number)
+    watch_calls(report, at_call, number)
     if at_event is not None:
-        watch_events(at_event, send, number)
+        watch_events(at_event, number)
     with suppress(SystemExit):
         return main()
     return 1

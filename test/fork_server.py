@@ -186,11 +186,10 @@ def _load_node():
 
 def _load_commands():
     """Load what the commands do, with what they load once: message definitions, fonts."""
-    from state_sensor_ros.commands.command_line import COMMANDS, main
+    from state_sensor_ros.commands.cli import COMMANDS, main
     _load(*(f'state_sensor_ros.commands.{name}' for name in COMMANDS))
     _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.source',
-          'state_sensor_ros.files.osi.osi_output', 'state_sensor_ros.commands.evaluate_many',
-          'state_sensor_ros.evaluation.evaluator')
+          'state_sensor_ros.files.osi.osi_output', 'state_sensor_ros.evaluation.evaluator')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for words in (('synth', path / 'a.json', '--frames', '2'),

@@ -13,7 +13,7 @@ import json
 from message_store import typestore
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 # Beside the ego, in the drives of test/evaluation.
 N_CARS = 6

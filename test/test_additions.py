@@ -61,7 +61,7 @@ def test_format_of_the_core_is_added_by_a_row_and_a_module(tmp_path):
         formats.replace(table, f'{row}\n{table}POINTS, '))
     (files / 'points.py').write_text(POINTS_FORMAT)
 
-    program = ('import sys\nfrom state_sensor_ros.commands.command_line import main\n'
+    program = ('import sys\nfrom state_sensor_ros.commands.cli import main\n'
                'assert not any(main(["convert", *paths]) for paths in zip(sys.argv, sys.argv[1:]) '
                'if paths[0] != "-c")')
     ended = run_python('-c', program, SAMPLE, 'drive.points', 'again.points', cwd=tmp_path, env={

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.classes import class_of, CLASSES, ego_row, has_ego_tag, Kind
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing import shapes
 from state_sensor_ros.frame import Boxes
 from state_sensor_ros.naming import Registry

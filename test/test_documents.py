@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """The documents agree with the code."""
 
-from importlib import import_module
 import re
 import shlex
 import subprocess
@@ -17,9 +16,7 @@ import sys
 from budgets import AWAIT_S
 from paths import ROOT
 
-from state_sensor_ros.commands.arguments.shared import add_parameters
-from state_sensor_ros.commands.command_line import COMMANDS
-from state_sensor_ros.commands.parser import Parser
+from state_sensor_ros.commands.cli import command_parser, COMMANDS
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.topics.topic_list import TOPICS
@@ -76,11 +73,8 @@ def test_documents_show_commands_that_exist():
         name, *arguments = line[line.index('state_sensor') + 1:]
         if name != '--version':
             assert name in COMMANDS
-            parser = Parser(prog=name)
-            import_module(f'state_sensor_ros.commands.arguments.{name}').add_arguments(parser)
-            add_parameters(parser)
             try:
-                parser.parse(arguments)
+                command_parser(name).parse_intermixed_args(arguments)
             except SystemExit as error:
                 wrong.append(f'{" ".join(line)}: {error}')
     assert not wrong, '\n'.join(wrong)

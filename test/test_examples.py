@@ -25,7 +25,7 @@ from programs import ENVIRONMENT, PIPES, start_script
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate, Traffic
 from state_sensor_ros.simulators.opening import read_map
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing.map_layout import data_area
 from state_sensor_ros.evaluation.ground_truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame

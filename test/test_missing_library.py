@@ -23,7 +23,7 @@ from paths import ROOT, SAMPLE
 import pytest
 
 from state_sensor_ros import errors
-from state_sensor_ros.commands.command_line import COMMANDS
+from state_sensor_ros.commands.cli import COMMANDS
 from state_sensor_ros.errors import (
     ConfigError,
     DecodeError,
@@ -114,7 +114,7 @@ def test_advice_names_the_pythons_of_a_library(monkeypatch):
 
 MANY = """
 import json, os, sys
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 for words in json.loads(sys.argv[1]):
     print('run', *words, flush=True)
     process = os.fork()

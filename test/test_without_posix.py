@@ -94,7 +94,7 @@ def test_part_without_ros_needs_no_posix(run, tmp_path):
         commands.append(['render', 'drive.json', 'drive.png'])
     if importlib.util.find_spec('rerun'):
         commands.append(['view', 'drive.json', '--save', 'drive.rrd'])
-    printed = run('-c', f'from state_sensor_ros.commands.command_line import main\n'
+    printed = run('-c', f'from state_sensor_ros.commands.cli import main\n'
                   f'assert not any([main(words) for words in {commands}])\n{LIBRARY}')
     assert printed.count('8 frames') >= 5
     for words in commands:

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Values that a shell proposes: commands/arguments/shared.py names the functions."""
+"""Values that a shell proposes: commands/options.py names the functions."""
 
 from __future__ import annotations
 

@@ -20,18 +20,21 @@ from contextlib import closing, contextmanager
 
 from state_sensor_ros.commands import bag_output
 from state_sensor_ros.commands.convert_many import convert_many
-from state_sensor_ros.commands.format_options import (
+from state_sensor_ros.commands.options import (
+    add_bag_options,
+    add_batch_options,
+    add_force,
+    add_input,
+    add_quiet,
+    add_selection,
+    add_writing_options,
     open_input,
-    refuse_compression,
-    refuse_unused,
-    SELECTION,
     selection_of,
+    settings_of,
 )
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.commands.printing import print_line
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
-from state_sensor_ros.commands.summary import show_result, size_of, Summary
+from state_sensor_ros.commands.terminal import print_line, show_result, size_of, Summary
+from state_sensor_ros.ends import signals_held
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.formats import Format, WriteOptions
 from state_sensor_ros.files.frame_selection import (
@@ -44,39 +47,52 @@ from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecordin
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
-from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import simulators
 from state_sensor_ros.source import DROPPED
 from state_sensor_ros.texts import counted
 
+_EPILOG = """examples:
+  state_sensor convert drive.json drive_bag
+  state_sensor convert drive_bag ego.parquet --desired-tags ego --rate 10
+  state_sensor convert 'days/**/*.json' bags --to mcap"""
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    add_input(parser, 'input', metavar='IN', nargs='+', more='; many with --to')
+    parser.add_argument('output', metavar='OUT', help='file or folder to write; its suffix '
+                        'determines the format. A name without suffix is the folder of a bag; '
+                        '- is standard output; with --to, the folder of many outputs')
+    add_force(parser)
+    add_quiet(parser)
+    add_batch_options(parser)
+    add_bag_options(parser)
+    add_selection(parser)
+    add_writing_options(parser)
+
+
+def run(args: argparse.Namespace) -> None:
     """
     Convert; OUT appears when it is complete.
 
     :param args: the parsed options.
-    :param interruption: signal handling of the program.
     :raises StateSensorError: if IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
-        convert_many(args, interruption)
+        convert_many(args)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
-        what = 'more than one IN' if len(args.input) > 1 else \
-            '--jobs' if args.jobs is not None else '--dask'
-        raise UsageError(f'{what} is for --to FORMAT')
+        raise UsageError('many IN, --jobs and --dask need --to FORMAT')
     [args.input] = args.input
-    output, read = output_format(args.output, storage=args.storage or ''), format_of(args.input)
-    refuse_unused(args, SELECTION | read.reads | output.writes,
-                  f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
-    refuse_compression(args, output)
-    settings = settings_of(args, own={'publish_clock': args.clock})
+    output = output_format(args.output, storage=args.storage or '')
+    settings = settings_of(args, publish_clock=args.clock)
     with closing(open_input(args, args.input, settings)) as recording:
         writing = WriteOptions(args.force, settings, vars(args), recording.name,
                                recording.format_name, recording)
         _warn_of_gaps(recording, output)
-        summary = _convert(recording, output, writing, args, interruption)
+        summary = _convert(recording, output, writing, args)
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
@@ -99,20 +115,19 @@ def new_writer(args: argparse.Namespace, out: str, output: Format, options: Writ
 
 
 def _convert(recording: RecordingReader, output: Format, options: WriteOptions,
-             args: argparse.Namespace, interruption: Interruption) -> Summary:
+             args: argparse.Namespace) -> Summary:
     selection, summary = selection_of(args), Summary()
     if output.storage and options.settings.stamp_source == 'ros':
         raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
-    with interruption.writing(lambda: new_writer(
-            args, args.output, output, options, recording.simulator)) as writer:
+    with new_writer(args, args.output, output, options, recording.simulator) as writer:
         selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
         with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
                             args, options) as frames:
             complaints = write_frames(selected, frames, writer, summary)
+        warn_of_unmatched(recording.name, complaints)
         _check_any(summary, selected, selection)
         selected.check_actors()
         writer.complete()
-    warn_of_unmatched(recording.name, complaints)
     for note in (*writer.notes, *writer.losses.lines):
         print_line(f'warning: {args.output}: {note}')
     return summary
@@ -131,22 +146,29 @@ def write_frames(recording: Recording, frames: Iterable[Frame], writer: FrameWri
     """
     check, complaints = Checks(periods_s=SAMPLED), list[str]()
     n_back, first_back = 0, ''
-    for frame in frames:
-        if frame.game_time < summary.game_time:
-            check.restart()
-            n_back += 1
-            first_back = first_back or f'{summary.game_time:.6g} s, then {frame.game_time:.6g}'
-        if not writer.checks and frame.game_time >= check.next_s:
-            check.add(frame)
-            complaints += check.new_complaints()
-        # The first one has all parts, to name those that the format does not carry.
-        writer.losses.add(frame)
-        n_before = writer.n_frames
-        writer.write(frame)
-        if writer.n_frames > n_before:
-            summary.add(frame)
-        recording.details = writer.details
-        flush()
+    try:
+        for frame in frames:
+            if frame.game_time < summary.game_time:
+                check.restart()
+                n_back += 1
+                first_back = first_back or (
+                    f'{summary.game_time:.6g} s, then {frame.game_time:.6g}')
+            if not writer.checks and frame.game_time >= check.next_s:
+                check.add(frame)
+                complaints += check.new_complaints()
+            with signals_held():
+                # The first one has all parts, to name those that the format does not carry.
+                writer.losses.add(frame)
+                n_before = writer.n_frames
+                writer.write(frame)
+                if writer.n_frames > n_before:
+                    summary.add(frame)
+                flush()
+            recording.details = writer.details
+    except KeyboardInterrupt:
+        # The ordinary end of a stream.
+        if recording.format_name != 'stream' or not summary.n_frames:
+            raise
     if n_back and not writer.checks:
         complaints.append(f'the clock goes back {counted(n_back, "time")}, first from '
                           f'{first_back} s: another run, or frames that are not in order')

@@ -23,33 +23,67 @@ from datetime import datetime, timezone
 import json
 import math
 
-from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, selection_of
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unused_live
+from state_sensor_ros.commands.live import open_frames
+from state_sensor_ros.commands.options import (
+    add_bag_options,
+    add_batch_options,
+    add_force,
+    add_input,
+    add_quiet,
+    add_selection,
+    add_stream_options,
+    selection_of,
+)
 from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.terminal import print_output, STANDARD_OUTPUT
 from state_sensor_ros.errors import StateError, StateSensorError, UsageError
-from state_sensor_ros.files.whole.output import print_output
-from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.library.safety_texts import safety_record, safety_rows
-from state_sensor_ros.simulators.opening import format_of, formats, trajectory_format
+from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
+_EPILOG = """examples:
+  state_sensor inspect drive.json
+  state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
+  state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    add_input(parser, 'file', metavar='FILE', nargs='*', more='; also folders of them or globs')
+    parser.add_argument('--live', action='store_true',
+                        help='read a live stream until --frames, --seconds or Ctrl-C')
+    parser.add_argument('--json', action='store_true',
+                        help='print JSON; `replayable` is null if there is no Replay Mode')
+    parser.add_argument('--safety', action='store_true',
+                        help='add safety measures and events of the ego')
+    parser.add_argument('--parquet', metavar='OUT',
+                        help='write a table with a row for each recording')
+    add_force(parser)
+    add_quiet(parser, 'print neither progress nor a line about OUT')
+    add_batch_options(parser)
+    add_bag_options(parser)
+    add_stream_options(parser)
+    add_selection(parser)
+
+
+def run(args: argparse.Namespace) -> None:
     """Print a summary of the recording."""
-    # interruption: signal handling of the program; after one, nothing is printed.
-    _check_options(args)
+    if args.live == bool(args.file):
+        raise UsageError('expected either FILE, or --live for a running simulator')
+    if args.json and args.parquet == STANDARD_OUTPUT:
+        raise UsageError('--parquet - and --json both write to standard output')
     if args.file and is_batch(args):
-        inspect_many(args, interruption)
+        inspect_many(args)
         return
     args.file = args.file[0] if args.file else None
-    settings, reader = open_frames(args, args.file, interruption)
+    settings, reader = open_frames(args, args.file)
     selection = selection_of(args)
     with Recording(reader, is_timed=False, selection=selection) as recording:
         inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
@@ -84,25 +118,6 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
         print_output('\n'.join([f'{heading:<12}{one_line(text)}' for heading, text in rows]))
     if failure is not None:
         raise failure
-
-
-def _check_options(args: argparse.Namespace) -> None:
-    uses = {**dict.fromkeys(LIVE_OPTIONS, '--live'), **dict.fromkeys(
-        ('parquet', 'jobs', 'dask', 'force'), 'files'), 'force': '--parquet'}
-    used = {'json', 'live', 'safety', 'ego_tag'} | SELECTION
-    if args.live:
-        refuse_unused_live(args, used, '--live has no FILE', uses)
-    elif is_batch(args):
-        refuse_unused(args, used.union(('parquet', 'jobs', 'dask'), *(
-            row.reads for row in formats())), 'the input is many files', uses)
-    else:
-        read = format_of(args.file[0])
-        refuse_unused(args, used | read.reads,
-                      f'FILE {args.file[0]} is {read.noun}', uses)
-    if 'force' in getattr(args, 'given', ()) and not args.parquet:
-        raise UsageError('--force is for --parquet OUT')
-    if args.json and args.parquet == STANDARD_OUTPUT:
-        raise UsageError('--parquet - and --json both write to standard output')
 
 
 def _ego_hint(simulator: str) -> str:

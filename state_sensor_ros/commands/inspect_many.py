@@ -17,10 +17,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from state_sensor_ros.commands.batch import BatchJob, plain_options, print_records, records_of
-from state_sensor_ros.commands.format_options import check_suffix
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.commands.batch import job_of, print_records, records_of
+from state_sensor_ros.commands.options import check_suffix
+from state_sensor_ros.commands.terminal import show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.safety_texts import MEASURES
@@ -55,19 +54,18 @@ def _has_recordings(folder: str) -> bool:
         return False
 
 
-def inspect_many(args: argparse.Namespace, interruption: Interruption) -> None:
+def inspect_many(args: argparse.Namespace) -> None:
     """Print or write a row for each recording."""
     found = find_recordings(args.file, has_results=False)
     for recording in found:
         if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
             raise UsageError(f'--parquet {args.parquet} is one of the recordings')
-    check_suffix('--parquet', args.parquet, '.parquet')
-    jobs = [BatchJob('inspect', {
-        **plain_options(args), 'file': [recording.path], 'json': True, 'parquet': None,
-        'jobs': None, 'dask': ''}, recording.path) for recording in found]
+    check_suffix('--parquet', args.parquet, ['.parquet'])
+    jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
+                   parquet=None) for recording in found]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
     if args.parquet:
-        with interruption.writing(lambda: WholeFile(args.parquet, force=args.force)) as file:
+        with WholeFile(args.parquet, force=args.force) as file:
             _write_rows([_row(record, args.safety) for record in records], file)
         show_result(args.parquet, [counted(len(records), 'recording')],
                     is_quiet=args.json or args.quiet)

@@ -179,6 +179,10 @@ class Inspector:
                 self._add_frame(frame)
         except TrajectoryFormatError as error:
             self.refusal = error
+        except KeyboardInterrupt:
+            # The ordinary end of a stream.
+            if self._recording.format_name != 'stream' or not self.n_frames:
+                raise
         self._note_faults()
         self._conclude()
 

@@ -11,15 +11,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 import math
 import threading
 import time
 
-from state_sensor_ros.commands.format_options import open_input, refuse_unused
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.commands.printing import waiting_named
+from state_sensor_ros.commands.options import open_input, settings_of
+from state_sensor_ros.commands.terminal import waiting_named
 from state_sensor_ros.errors import failed_stream, TransportError, TruncatedError
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
@@ -27,18 +25,10 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.source import Faults, Source
 
-# Options of every run that reads a live stream.
-LIVE_OPTIONS = frozenset(('source', 'host', 'port', 'frames', 'seconds'))
 # Failures of one reason, without a new frame between them, that end a command.
 _MAX_FAILURES = 3
 # Pause between two attempts at the only connection, s.
 _RETRY_S = 0.1
-
-
-def refuse_unused_live(args: argparse.Namespace, used: Set[str], what: str,
-                       uses: dict[str, str] | None = None) -> None:
-    """Refuse options that a run with a live stream does not use."""
-    refuse_unused(args, (used | LIVE_OPTIONS) - {'start', 'end'}, what, uses)
 
 
 class LiveRecording:
@@ -46,19 +36,15 @@ class LiveRecording:
     The next frames of a live stream, with the interface of a recording; read once.
 
     :param ends: whether they end with the connection; otherwise it is made again.
-    :param own: parameters that an option sets.
+    :param has_clock: whether /clock is published.
     :ivar notes: lines about what was found beside the frames, by kind.
     """
 
     format_name, unit = 'stream', 'frame'
 
-    def __init__(self, args: argparse.Namespace, interruption: Interruption, *,
-                 ends: bool = False, own: Mapping[str, object] | None = None) -> None:
-        # A simulator may send the selected actors only.
-        others = {name: value for name in ('host', 'port', 'desired_tags', 'undesired_tags')
-                  if (value := getattr(args, name, None)) not in (None, [])}
-        self.settings = settings = settings_of(args, is_live=True, own={
-            **(own or {}), **others})
+    def __init__(self, args: argparse.Namespace, *, ends: bool = False,
+                 has_clock: bool = False) -> None:
+        self.settings = settings = settings_of(args, is_live=True, publish_clock=has_clock)
         simulator = find_simulator(settings.source)
         self.name, self.simulator = simulator.address(settings), simulator.name
         self.notes: dict[str, str] = {}
@@ -75,10 +61,6 @@ class LiveRecording:
         self.position, self.is_timed = 0, False
         self._is_quiet: bool = args.quiet
         self._is_over = threading.Event()
-        self._interruption = interruption
-        interruption.unblock_errors()
-        interruption.is_endless = args.frames is None and args.seconds is None
-        interruption.describe(lambda: '', self.close)
 
     @property
     def faults(self) -> Faults:
@@ -117,10 +99,13 @@ class LiveRecording:
                     yield frame
                     if self.position == self.total or time.monotonic() >= self._until_s:
                         return
+        except KeyboardInterrupt:
+            # The ordinary end.
+            if not self.position:
+                raise
         finally:
             self.close()
         if not self.position:
-            self._interruption.end_without_frame()
             raise failed_stream(self.name, health.reason, 'no frame received' + (
                 '' if self._seconds == math.inf else f' in {self._seconds:g} s'))
 
@@ -153,11 +138,11 @@ class LiveRecording:
         self.source.close()
 
 
-def open_frames(args: argparse.Namespace, path: str | None,
-                interruption: Interruption) -> tuple[Settings, RecordingReader]:
+def open_frames(args: argparse.Namespace,
+                path: str | None) -> tuple[Settings, RecordingReader]:
     """Open a recording, or a live stream without one."""
     if path is None:
-        stream = LiveRecording(args, interruption)
+        stream = LiveRecording(args)
         return stream.settings, stream
     settings = settings_of(args)
     return settings, open_input(args, path, settings)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from state_sensor_ros.classes import cached_class_of
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.terminal import print_line
 from state_sensor_ros.drawing.shapes import kind_of, VEHICLE
 from state_sensor_ros.frame import Floats, Frame, MapLine
 

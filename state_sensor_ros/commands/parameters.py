@@ -14,16 +14,31 @@ import argparse
 import textwrap
 from typing import get_args
 
-from state_sensor_ros.commands.interruption import Interruption
+from state_sensor_ros.commands.options import completed_by
+from state_sensor_ros.commands.terminal import print_output
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.parameters import as_yaml, nearest, Parameter
 from state_sensor_ros.simulators.simulator_list import schema_of
 
 _WIDTH = 100
+_EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after
+--ros-args. Those marked (D) may change while the node runs.
+
+examples:
+  state_sensor parameters
+  state_sensor parameters control
+  state_sensor parameters ego_tag"""
 
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    completed_by(parser.add_argument(
+        'name', metavar='NAME', nargs='?', default='',
+        help='parameter, or group of parameters (default: all)'), 'subjects')
+
+
+def run(args: argparse.Namespace) -> None:
     """Print the parameters that are named."""
     schema = schema_of(with_added=True)
     groups = schema.by_subject()

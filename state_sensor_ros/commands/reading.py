@@ -16,7 +16,7 @@ import gc
 import math
 from typing import TypeVar
 
-from state_sensor_ros.commands.printing import print_line, progress_bar
+from state_sensor_ros.commands.terminal import print_line, progress_bar
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, Recording

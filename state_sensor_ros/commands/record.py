@@ -16,16 +16,18 @@ from contextlib import closing
 import time
 
 from state_sensor_ros.commands.convert import new_writer, write_frames
-from state_sensor_ros.commands.format_options import (
+from state_sensor_ros.commands.live import LiveRecording
+from state_sensor_ros.commands.options import (
+    add_force,
+    add_quiet,
+    add_selection,
+    add_stream_options,
+    add_writing_options,
     format_named,
-    refuse_compression,
-    SELECTION,
     selection_of,
 )
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import LiveRecording, refuse_unused_live
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
-from state_sensor_ros.commands.summary import show_result, size_of, Summary
+from state_sensor_ros.commands.terminal import show_result, size_of, Summary
 from state_sensor_ros.errors import reason_of, SinkError, TransportError
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
@@ -40,34 +42,49 @@ from state_sensor_ros.texts import counted
 _FLUSH_S = 1.0
 
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+_EPILOG = """OUT is created at the end; until then, and after a crash, .OUT.part has the
+frames.
+
+examples:
+  state_sensor record drive_bag --desired-tags vehicle,ego
+  state_sensor record town.mcap --frames 500 -p ego_frame:=base_link"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    parser.add_argument('out', metavar='OUT', help='file or folder; the suffix sets its format. '
+                        'Without one it is the folder of a bag; - is standard output')
+    parser.add_argument('--once', action='store_true',
+                        help='end when the simulator closes the connection')
+    add_force(parser)
+    add_quiet(parser)
+    add_stream_options(parser)
+    add_selection(parser, has_times=False)
+    add_writing_options(parser)
+
+
+def run(args: argparse.Namespace) -> None:
     """
     Record until the end set by the options, or a signal; the frames received are kept.
 
     :param args: the parsed options.
-    :param interruption: signal handling of the program.
     :raises SinkError: if OUT exists or cannot be written.
     :raises TransportError: if no frame was received.
     """
     if args.to is not None:
         format_named(args.to)
     output = output_format(args.out, to=args.to or '', storage=args.storage or '')
-    refuse_unused_live(args, SELECTION | output.writes | {'once', 'to'},
-                       f'OUT {args.out} is {output.noun}')
-    refuse_compression(args, output)
     summary, failures = Summary(), list[TransportError]()
-    with closing(LiveRecording(args, interruption, ends=args.once,
-                               own={'publish_clock': args.clock})) as stream:
+    with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
         options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
-        with interruption.made(lambda: new_writer(
-                args, args.out, output, options, stream.simulator)) as writer:
+        with new_writer(args, args.out, output, options, stream.simulator) as writer:
             recording = Recording(stream, is_timed=False, selection=selection_of(args))
             try:
                 lines = write_frames(recording, _up_to(
                     read_frames(recording, 'record', is_quiet=args.quiet), summary, failures),
                     writer, summary, _Flushes(writer).flush)
-                with interruption.committing():
-                    writer.finish()
+                writer.finish()
             except BrokenPipeError:
                 raise
             except OSError as error:

@@ -19,34 +19,47 @@ import math
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from state_sensor_ros.commands.format_options import (
-    open_input,
-    refuse_unused,
-    SELECTION,
-    selection_of,
-)
-from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.map_check import on_map
-from state_sensor_ros.commands.parameter_values import settings_of
-from state_sensor_ros.commands.printing import clock_shown
+from state_sensor_ros.commands.options import (
+    add_bag_options,
+    add_force,
+    add_input,
+    add_quiet,
+    add_selection,
+    number,
+    open_input,
+    selection_of,
+    settings_of,
+)
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.summary import facts_of, opening, show_result, size_of
+from state_sensor_ros.commands.terminal import (
+    clock_shown,
+    facts_of,
+    opening,
+    show_result,
+    size_of,
+)
 from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import (
     BY_SPEED,
+    COLORINGS,
     FILM_SIZE,
+    is_page_size,
+    LEAST_HEIGHT,
+    LEAST_WIDTH,
+    MOST_INCHES,
     ORDINARY,
     PageSize,
     PAPER,
     PictureStyle,
 )
-from state_sensor_ros.errors import ConfigError, no_frames, UsageError
+from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
 from state_sensor_ros.files.recording import STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.opening import format_of, read_map
+from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import one_line
 
@@ -56,29 +69,86 @@ _MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
 _PAPER = 'paper'
 # It returns notes of what has no room.
 _Writer: TypeAlias = Callable[[Scene, BinaryIO], Sequence[str] | None]
+_DPI = (10.0, 1200.0)
+_EPILOG = """examples:
+  state_sensor render drive.json drive.png
+  state_sensor render drive.json figure.pdf --style paper --no-names
+  state_sensor render drive_bag drive.html --start 10 --desired-tags vehicle"""
 
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    add_input(parser, 'input', metavar='IN')
+    parser.add_argument('output', metavar='OUT',
+                        help='NAME.png, .svg or .pdf for a picture, .html for an interactive '
+                        'animation, .gif or .mp4 for a video')
+    add_force(parser)
+    add_quiet(parser)
+    parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
+                        help='what the colors show; actor: each vehicle, or each class if there '
+                        f'are more than eight (default: {BY_SPEED})')
+    parser.add_argument('--at', type=number, metavar='S',
+                        help='time of the boxes, or start of the animation, s after the first '
+                        'drawn frame (default: the last one with the ego; animation: the first)')
+    parser.add_argument('--style', choices=('screen', 'paper'), default='screen',
+                        help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
+                        'statistics')
+    parser.add_argument('--size', type=_page_size, metavar='W[xH]',
+                        help='width and height in inches (default: 11 and what the map needs; '
+                        f'video: {FILM_SIZE.width:g}x{FILM_SIZE.height:g})')
+    parser.add_argument('--dpi', type=_resolution, metavar='N',
+                        help='pixels per inch (default: 150; video: 100)')
+    parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
+                        help='show the names of the actors (default: yes)')
+    parser.add_argument('--legend', action=argparse.BooleanOptionalAction, default=True,
+                        help='show the legend (default: yes)')
+    parser.add_argument('--map', default='', metavar='FILE',
+                        help='map to draw, .xodr or .net.xml (default: that of IN)')
+    parser.add_argument('--title', help="title; '' for none (default: the name of IN; none with "
+                        '--style paper)')
+    add_bag_options(parser)
+    add_selection(parser)
+
+
+def _page_size(text: str) -> tuple[float, float | None]:
+    """Return width and height, inches, the height None if it follows from the content."""
+    width, separator, height = text.partition('x')
+    try:
+        size = float(width), float(height) if separator else None
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'{text!r} is not W or WxH, such as 3.5x3') from error
+    if not is_page_size(*size):
+        raise argparse.ArgumentTypeError(
+            f'{text} is not between {LEAST_WIDTH:g}x{LEAST_HEIGHT:g} and '
+            f'{MOST_INCHES:g}x{MOST_INCHES:g}')
+    return size
+
+
+def _resolution(text: str) -> float:
+    """Return the pixels per inch in ``text``; raise ArgumentTypeError if out of range."""
+    dpi: float = number(text)
+    if not _DPI[0] <= dpi <= _DPI[1]:
+        raise argparse.ArgumentTypeError(f'{text} is not between {_DPI[0]:g} and {_DPI[1]:g}')
+    return dpi
+
+
+def run(args: argparse.Namespace) -> None:
     """
     Draw the recording; OUT is created when it is complete.
 
     :param args: the parsed options.
-    :param interruption: signal handling of the program.
     :raises StateSensorError: if IN cannot be read or has no frames, ``--at`` is outside of it,
         or OUT cannot be written.
     """
-    output, read = output_format(args.output, command=RENDER), format_of(args.input)
-    refuse_unused(args, SELECTION | output.writes | read.reads,
-                  f'IN {args.input} is {read.noun}, OUT {args.output} {output.noun}')
+    output = output_format(args.output, command=RENDER)
     # Before IN is read, which can take minutes: the options are wrong, or the library is missing.
     write = {ANIMATION: _animation_writer, FILM: _film_writer}.get(output, _picture_writer)(args)
-    with interruption.writing(lambda: WholeFile(args.output, force=args.force)) as file:
+    with WholeFile(args.output, force=args.force) as file:
         scene = _scene(args)
         with clock_shown('draw', is_quiet=args.quiet):
-            try:
-                notes = write(scene, file.handle)
-            except ConfigError as error:
-                raise UsageError(f'--{error}') if error.where == 'size' else error from None
+            notes = write(scene, file.handle)
     facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
     texts = [*size_of(args.output), *(notes or ()), opening(args.output)]
     show_result(args.output, [*facts, '; '.join(filter(None, texts))], is_quiet=args.quiet)

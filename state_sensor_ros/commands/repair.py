@@ -19,10 +19,9 @@ from pathlib import Path
 import stat
 from typing import cast
 
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import bar_type
-from state_sensor_ros.commands.summary import show_result
-from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError, UsageError
+from state_sensor_ros.commands.options import add_bag_limit, add_force, add_quiet
+from state_sensor_ros.commands.terminal import bar_type, show_result
+from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_metadata import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
 from state_sensor_ros.files.bags.bag_writer import BagSink
@@ -34,10 +33,32 @@ from state_sensor_ros.simulators.opening import format_of, format_of_name, traje
 from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import counted, listed
 
+_EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a
+truncated trajectory, table in CSV or trace of OSI, or a folder with a bag.
+`ros2 bag record` leaves a bag without metadata.yaml. All complete frames of a
+trajectory and all readable messages of a bag are copied; one line reports what
+is lost.
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+examples:
+  state_sensor repair .drive.json.part drive.json
+  state_sensor repair .drive.csv.part drive.csv
+  state_sensor repair cut_bag whole_bag"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    parser.add_argument('part', metavar='PART', help='damaged trajectory, recorder log, bag '
+                        'folder or storage file of a bag; recognized by its content')
+    parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
+                        'trajectory, a folder for a bag, NAME.log for a recorder log')
+    add_force(parser)
+    add_quiet(parser)
+    add_bag_limit(parser.add_argument)
+
+
+def run(args: argparse.Namespace) -> None:
     """Copy the complete frames or messages, and print what is lost."""
-    # interruption: signal handling of the program; after one, OUT does not exist.
     part = Path(args.part)
     limits = limits_of(args.max_bag_bytes)
     try:
@@ -56,11 +77,11 @@ def run(args: argparse.Namespace, interruption: Interruption) -> None:
             and wanted != trajectory_format()
         bag = None if is_of_name or is_compressed_trajectory(part) else find_bag(part, limits)
         if is_of_name:
-            line = _copied(cast(Format, wanted), args, interruption)
+            line = _copied(cast(Format, wanted), args)
         elif bag is None:
-            line = _repair_trajectory(args, interruption)
+            line = _repair_trajectory(args)
         else:
-            line = _repair_bag(bag, args, limits, interruption)
+            line = _repair_bag(bag, args, limits)
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
@@ -77,10 +98,8 @@ def _check_apart(part: Path, output: str) -> None:
         raise ConfigError('OUT', output, 'a path that neither contains PART nor lies in it')
 
 
-def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> str:
+def _repair_trajectory(args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
-    if args.max_bag_bytes is not None:
-        raise UsageError(f'--max-bag-bytes is for a bag; PART {args.part} is not a bag')
     file_format = format_of(args.part)
     if not file_format.repair:
         file_format = trajectory_format()
@@ -90,13 +109,13 @@ def _repair_trajectory(args: argparse.Namespace, interruption: Interruption) -> 
     elif format_of_name(args.output) != file_format:
         raise ConfigError('OUT', args.output, f'NAME{file_format.suffixes[0]}, because PART is '
                           f'{file_format.noun}')
-    return _copied(file_format, args, interruption)
+    return _copied(file_format, args)
 
 
-def _copied(file_format: Format, args: argparse.Namespace, interruption: Interruption) -> str:
+def _copied(file_format: Format, args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
-    with open(args.part, 'rb') as part, interruption.writing(
-            lambda: WholeFile(args.output, force=args.force)) as file:
+    with open(args.part, 'rb') as part, WholeFile(
+            args.output, force=args.force) as file:
         source, compressed = decompressed(part)
         n_frames, lost = file_format.copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
@@ -104,15 +123,13 @@ def _copied(file_format: Format, args: argparse.Namespace, interruption: Interru
     return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
-def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits,
-                interruption: Interruption) -> str:
+def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits) -> str:
     """Copy the messages that can be read; return a line about the result."""
     if not output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
     repair = BagRepair(bag, limits)
     storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or repair.storage()
-    with interruption.writing(lambda: BagSink(
-            args.output, storage=storage, overwrite=args.force)) as sink:
+    with BagSink(args.output, storage=storage, overwrite=args.force) as sink:
         n_copied = 0
         for message in bar_type()(repair.messages(), unit='message', desc='repair', leave=False,
                                   disable=args.quiet or None):

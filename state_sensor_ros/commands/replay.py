@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 import os
 import select
 import sys
 import termios
-import threading
 import tty
 from typing import Any
 
-from state_sensor_ros.commands.format_options import read_options_of
-from state_sensor_ros.commands.interruption import call_in_daemon, Interruption
-from state_sensor_ros.commands.printing import bar_type
+from state_sensor_ros.commands.options import (
+    add_quiet,
+    count,
+    index,
+    number,
+    port,
+    settings_of,
+)
 from state_sensor_ros.commands.reading import reading
-from state_sensor_ros.commands.summary import show_result
+from state_sensor_ros.commands.terminal import bar_type, show_result
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay
 from state_sensor_ros.simulators.simulator_list import default_simulator
 from state_sensor_ros.source import ignore
@@ -37,49 +43,74 @@ _REFRESH_S = 0.1
 # Wait for the answer to the current step; then the connection is closed without it.
 _LAST_ANSWER_S = 1.0
 _BAR = '{desc}: {bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]'
+_CONTROL_PORT = 8999
+_EPILOG = """On a terminal, the space bar pauses and resumes, and b reverses the direction.
+Ctrl-C ends the replay after the outstanding reply and closes both connections.
+The simulator then stays at the current frame, ready for another client, and
+keeps the trajectory and the sensor: no command removes them.
+
+examples:
+  state_sensor replay drive.json --rate 2
+  state_sensor replay drive_bag --host 192.168.1.20 --loop"""
 
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    parser.add_argument('file', metavar='FILE', help='recording to play, but not a table; - is a '
+                        'trajectory on standard input')
+    add_quiet(parser)
+    parser.add_argument('--host', help=f'host of the simulator (default: {DEFAULTS.host})')
+    parser.add_argument('--port', type=port,
+                        help=f'port of its frames (default: {DEFAULTS.port})')
+    parser.add_argument('--control-port', type=port, default=_CONTROL_PORT, metavar='PORT',
+                        help=f'control port of the simulator (default: {_CONTROL_PORT})')
+    parser.add_argument('--rate', type=number, default=1.0, metavar='R',
+                        help='playback speed; 1 = real time, 0 = as fast as possible (default: 1)')
+    parser.add_argument('--step', type=_step, default=1, metavar='N',
+                        help='frames per step; a negative number plays backwards (default: 1)')
+    parser.add_argument('--start', type=index, metavar='N',
+                        help='first frame to play (default: the first; backwards, the last)')
+    parser.add_argument('--loop', action='store_true',
+                        help='repeat until Ctrl-C')
+    parser.add_argument('--backwards', action='store_true', help='play backwards')
+    parser.add_argument('--no-sensor', action='store_true',
+                        help='only send steps; other clients read the sensor')
+    parser.add_argument('--simulator', metavar='CONFIG', help='JSON file with map and '
+                        'simulation_mode to send first (default: none)')
+
+
+def _step(text: str) -> int:
+    """Return the number of frames per step, negative for backwards."""
+    step: int = count(text.removeprefix('-'))
+    return -step if text.startswith('-') else step
+
+
+def run(args: argparse.Namespace) -> None:
     """Replay to the end, or until a signal."""
-    interruption.unblock_errors()
-    interruption.is_endless = args.loop
-    args.read_options = read_options_of(args)
+    args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
+    args.read_options = ReadOptions(settings_of(args))
     args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
 
     def read(recording: RecordingReader) -> AbstractContextManager[Iterator[Any]]:
         return reading(recording, 'read', is_quiet=args.quiet)
 
     replay = default_simulator().open_replay(args, read, _warn)
-    has_ended = threading.Event()
-
-    def play() -> None:
+    replaying: list[Future[None]] = []
+    with ThreadPoolExecutor(1, 'replay') as thread:
         try:
-            replay.run()
+            replaying.append(thread.submit(replay.run))
+            _watch(replaying[0], replay, is_quiet=args.quiet)
+        except KeyboardInterrupt:
+            # It ends after the answer to the current step.
+            replay.stop()
+            wait(replaying, _LAST_ANSWER_S)
         finally:
-            has_ended.set()
-
-    def stop() -> None:
-        """End the replay after the answer to the current step, or after a second without it."""
-        replay.stop()
-        has_ended.wait(_LAST_ANSWER_S)
-        replay.abort()
-
-    def remains() -> str:
-        return f'at frame {replay.index + 1} of {replay.n_frames}'
-
-    try:
-        # Before the first step: a signal after it waits for its answer.
-        interruption.describe(remains, stop)
-        replaying = call_in_daemon(play, 'replay')
-        _watch(replaying, replay, is_quiet=args.quiet)
-    finally:
-        replay.abort()
-    replaying.result()
-    if interruption.number and not replay.is_at_end and not args.loop:
-        raise KeyboardInterrupt
-    if not interruption.number:
-        show_result(f'{args.host}:{args.control_port}', [f'replayed, {remains()}'],
-                    is_quiet=args.quiet)
+            replay.abort()
+    for ended in replaying:
+        ended.result()
+    show_result(f'{args.host}:{args.control_port}', [
+        f'replayed, at frame {replay.index + 1} of {replay.n_frames}'], is_quiet=args.quiet)
 
 
 def _warn(text: str) -> None:

@@ -12,22 +12,27 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 import sys
 import time
 
 import rerun as rr
 
-from state_sensor_ros.commands.format_options import selection_of
-from state_sensor_ros.commands.interruption import Interruption
 from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.map_check import on_map
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.options import selection_of
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.summary import opening, show_result, size_of, Summary
+from state_sensor_ros.commands.terminal import (
+    opening,
+    print_line,
+    print_output,
+    show_result,
+    size_of,
+    Summary,
+)
 from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
-from state_sensor_ros.files.whole.output import print_output
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording
@@ -73,16 +78,13 @@ class SceneShow:
         self._title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
                                else Path(args.input).resolve().name)
 
-    def in_viewer(self, interruption: Interruption) -> None:
+    def in_viewer(self) -> None:
         """
         Show the frames in a viewer: one that is open, a new window, or a page.
 
-        :param interruption: signal handling of the program.
         :raises StateSensorError: if a frame cannot be read or the viewer does not start.
         """
         args = self._args
-        if not self._is_live:
-            interruption.describe(lambda: 'not all frames were sent to the viewer')
         if args.no_spawn:
             viewer.connect_to_open(self._stream, args.viewer_port or viewer.DEFAULT_PORT)
             self._send_to(lambda: False)
@@ -93,11 +95,10 @@ class SceneShow:
             if args.web:
                 print_output(f'the page of the viewer: {opened.serve_page()}')
             is_complete = self._send_to(lambda: opened.is_over)
-            if args.web and is_complete and not interruption.number:
+            if args.web and is_complete:
                 # The page gets the frames from this process.
-                interruption.is_endless = True
-                interruption.describe(lambda: '')
-                opened.wait()
+                with suppress(KeyboardInterrupt):
+                    opened.wait()
         finally:
             if args.web:
                 opened.stop()
@@ -130,16 +131,14 @@ class SceneShow:
                     is_quiet=self._args.quiet)
         return True
 
-    def to_file(self, interruption: Interruption) -> None:
+    def to_file(self) -> None:
         """
         Write the frames to a file, which appears when it is complete.
 
-        :param interruption: signal handling of the program; a signal ends a live stream, whose
-            frames are kept.
         :raises StateSensorError: if a frame cannot be read, or the file cannot be written.
         """
         args = self._args
-        with interruption.writing(lambda: WholeFile(args.save, force=args.force)) as file:
+        with WholeFile(args.save, force=args.force) as file:
             part = file.part
             if part is None:
                 raise SinkError(args.save, 'a pipe or a device', 'the name of a file')
@@ -179,17 +178,22 @@ class SceneShow:
             self._settings, lambda kind, text: log.note(text), source)
         finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
         frames = read_frames(recording, 'view', is_quiet=self._args.quiet)
-        for frame in on_map(frames, self._args.map, map_lines):
-            self._summary.add(frame)
-            log.add(frame, () if sensor_data is None else sensor_data(frame))
-            for fault in faults[n_faults:]:
-                log.note(str(fault))
-            n_faults = len(faults)
-            finder.add(frame)
-            for change in finder.changes[n_changes:]:
-                log.note(f'{change.name} changes to the {change.direction}, from lane '
-                         f'{change.from_lane} to {change.to_lane}', frame_log.INFO)
-            n_changes = len(finder.changes)
+        try:
+            for frame in on_map(frames, self._args.map, map_lines):
+                self._summary.add(frame)
+                log.add(frame, () if sensor_data is None else sensor_data(frame))
+                for fault in faults[n_faults:]:
+                    log.note(str(fault))
+                n_faults = len(faults)
+                finder.add(frame)
+                for change in finder.changes[n_changes:]:
+                    log.note(f'{change.name} changes to the {change.direction}, from lane '
+                             f'{change.from_lane} to {change.to_lane}', frame_log.INFO)
+                n_changes = len(finder.changes)
+        except KeyboardInterrupt:
+            # The ordinary end.
+            if not self._summary.n_frames:
+                raise
         for fault in faults[n_faults:]:
             log.note(str(fault))
         if not self._summary.n_frames and not self._is_live:

@@ -11,26 +11,64 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.printing import bar_type
-from state_sensor_ros.commands.summary import facts_of, show_result, size_of
-from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.emulator.traffic.json_template import encode_json
+from state_sensor_ros.commands.options import add_force, add_quiet, count, index, number
+from state_sensor_ros.commands.terminal import bar_type, facts_of, show_result, size_of
+from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
+from state_sensor_ros.emulator.traffic.json_template import encode_json, GENERATIONS
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
 
+_EPILOG = """examples:
+  state_sensor synth drive.json --vehicles 50 --frames 400
+  state_sensor synth - --frames 5 --generation v1"""
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+
+def frame_rate(text: str) -> float:
+    """Return the frame rate in ``text``, Hz; raise ArgumentTypeError if out of range."""
+    value: float = number(text)
+    if not 0.0 < value <= MAX_RATE_HZ:
+        raise argparse.ArgumentTypeError(f'{text} Hz is not greater than 0 and at most '
+                                         f'{MAX_RATE_HZ:g}')
+    return value
+
+
+def add_traffic_options(add: Callable[..., object]) -> None:
+    """Declare the options of synthetic traffic; ``add``: ``add_argument`` of a parser."""
+    add('--vehicles', type=count, default=12, metavar='N',
+        help='number of vehicles, including the ego (default: 12)')
+    add('--objects', type=index, default=9, metavar='N',
+        help='number of cones and signs (default: 9)')
+    add('--seed', type=index, default=1, metavar='N',
+        help='random seed; the same seed gives the same traffic (default: 1)')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    parser.add_argument('out', metavar='OUT', help='trajectory to write, - for standard output')
+    parser.add_argument('--frames', type=count, default=200, metavar='N',
+                        help='number of frames to write (default: 200)')
+    parser.add_argument('--rate', type=frame_rate, default=20.0, metavar='HZ',
+                        help='frames per second (default: 20)')
+    add_traffic_options(parser.add_argument)
+    parser.add_argument('--generation', choices=GENERATIONS, default='v2',
+                        help='JSON generation to write (default: v2)')
+    add_force(parser)
+    add_quiet(parser)
+
+
+def run(args: argparse.Namespace) -> None:
     """Write the trajectory, frame by frame; OUT is created when it is complete."""
     named = output_format(args.out)
     if named != trajectory_format():
         raise UsageError(f'OUT {args.out} is the name of {named.noun}; expected NAME.json or -: '
                          '`state_sensor convert` makes other formats of a trajectory')
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
-    with interruption.writing(lambda: WholeFile(args.out, force=args.force)) as file:
+    with WholeFile(args.out, force=args.force) as file:
         file.handle.write(b'[')
         for i in bar_type()(range(args.frames), unit='frame', disable=args.quiet or None):
             file.handle.write(b',\n' if i else b'\n')

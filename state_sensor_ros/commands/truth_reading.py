@@ -11,17 +11,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from state_sensor_ros.commands.format_options import ego_of, refuse_given
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.commands.options import ego_of
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched, Warnings
+from state_sensor_ros.commands.terminal import print_line
 from state_sensor_ros.errors import ConfigError, DecodeError, no_frames, TrajectoryFormatError
 from state_sensor_ros.evaluation.ground_truth import (
     EgoTrack,
@@ -52,11 +50,6 @@ from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import format_of, open_any
-from state_sensor_ros.small_files import read_limited
-
-# More than the areas of a map.
-_MAX_BYTES = 1 << 26
-_POLYGONS = 'GeoJSON, or a list of polygons, each a list of [x, y] in m'
 
 
 def read_truth(args: argparse.Namespace, settings: Settings,
@@ -78,8 +71,6 @@ def read_truth(args: argparse.Namespace, settings: Settings,
             frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
                       and args.truth_topic in ('', key[0])]
             if not frames:
-                refuse_given(args, ('ego_tag',), 'is for a TRUTH of frames; '
-                             f'{args.truth} is a bag of objects')
                 return _of_objects(args, bag, settings)
             stamps_ns = _header_stamps(bag, frames[0])
     return _of_frames(args, settings, stamps_ns, observe)
@@ -195,32 +186,6 @@ def _check_actors(actors: frozenset[str], seen: set[str]) -> None:
     for name in sorted(actors - seen):
         print_line(f'warning: --actors {name}: the ground truth has no such object'
                    + near_names([name], seen))
-
-
-def _rings(value: Any) -> Iterator[Floats]:  # noqa: ANN401
-    if isinstance(value, dict):
-        for key in ('features', 'geometries', 'geometry', 'coordinates'):
-            if key in value:
-                yield from _rings(value[key])
-    elif isinstance(value, list) and value and isinstance(value[0], list) and isinstance(
-            value[0][0], int | float):
-        yield np.array([point[:2] for point in value], np.float64).reshape(-1, 2)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _rings(part)
-
-
-def read_areas(path: str) -> tuple[Floats, ...]:
-    """Read polygons: those of GeoJSON in meters, or a list of lists of x and y."""
-    try:
-        areas = tuple(_rings(json.loads(read_limited(path, _MAX_BYTES, _POLYGONS))))
-    except ConfigError:
-        raise
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise TrajectoryFormatError(path, 'no polygons', _POLYGONS) from error
-    if not areas or any(len(area) < 3 or not np.isfinite(area).all() for area in areas):
-        raise TrajectoryFormatError(path, 'no polygon of at least three finite points', _POLYGONS)
-    return areas
 
 
 def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:

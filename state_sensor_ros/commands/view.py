@@ -24,48 +24,65 @@ from __future__ import annotations
 import argparse
 import os
 
-from state_sensor_ros.commands.format_options import refuse_unused, SELECTION, selection_of
-from state_sensor_ros.commands.interruption import Interruption
-from state_sensor_ros.commands.live import LIVE_OPTIONS, open_frames, refuse_unused_live
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.commands.live import open_frames
+from state_sensor_ros.commands.options import (
+    add_bag_options,
+    add_force,
+    add_input,
+    add_quiet,
+    add_selection,
+    add_stream_options,
+    port,
+    selection_of,
+)
 from state_sensor_ros.files.formats import VIEW
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.opening import format_of
 from state_sensor_ros.simulators.output_names import output_format
 
+_EPILOG = """Without IN, the viewer shows a live stream until --frames, --seconds or Ctrl-C.
 
-def run(args: argparse.Namespace, interruption: Interruption) -> None:
+examples:
+  state_sensor view drive.json
+  state_sensor view --web
+  state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
+_DEFAULT_PORT = 9876
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments to ``parser``."""
+    parser.epilog = _EPILOG
+    add_input(parser, 'input', metavar='IN', nargs='?')
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument('--web', action='store_true',
+                        help='serve the viewer to a browser on this machine')
+    target.add_argument('--save', metavar='OUT',
+                        help='write NAME.rrd, which `rerun NAME.rrd` opens')
+    target.add_argument('--no-spawn', action='store_true',
+                        help='use a viewer that is already open')
+    parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
+                        f'(default: {_DEFAULT_PORT}; --web: a free one)')
+    add_force(parser)
+    add_quiet(parser)
+    parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
+                        help='show all names (default: only under the pointer)')
+    parser.add_argument('--map', default='', metavar='FILE',
+                        help='map to draw, .xodr or .net.xml (default: that of IN)')
+    add_bag_options(parser)
+    add_stream_options(parser)
+    add_selection(parser)
+
+
+def run(args: argparse.Namespace) -> None:
     """Show the frames."""
-    _check_options(args)
+    if args.save is not None:
+        output_format(args.save, command=VIEW)
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
     from state_sensor_ros.commands.scene_show import SceneShow
-    settings, reader = open_frames(args, args.input, interruption)
+    settings, reader = open_frames(args, args.input)
     with Recording(reader, selection=selection_of(args)) as recording:
         show = SceneShow(args, settings, recording, reader)
         if args.save is None:
-            show.in_viewer(interruption)
+            show.in_viewer()
         else:
-            show.to_file(interruption)
-
-
-def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that are not used for the input or the target."""
-    uses = {**dict.fromkeys(LIVE_OPTIONS, 'the live stream, without IN'), 'force': '--save OUT',
-            'viewer_port': 'a viewer', 'start': 'a recording', 'end': 'a recording',
-            'topic': 'reading a bag'}
-    used = {'names', 'map', 'web', 'save', 'no_spawn', 'ego_tag'} | SELECTION
-    what = 'the viewer gets the frames'
-    if args.save is None:
-        used |= {'viewer_port'}
-    else:
-        output = output_format(args.save, command=VIEW)
-        what = f'OUT {args.save} is {output.noun}'
-    if args.input is None:
-        refuse_unused_live(args, used, 'there is no IN', uses)
-    else:
-        read = format_of(args.input)
-        refuse_unused(args, used | read.reads,
-                      f'IN {args.input} is {read.noun}, {what}', uses)
-    if 'force' in getattr(args, 'given', ()) and args.save is None:
-        raise UsageError('--force is for --save OUT')
+            show.to_file()

@@ -28,8 +28,8 @@ from programs import ENVIRONMENT
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import batch, convert_many
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands import batch
+from state_sensor_ros.commands.cli import main
 
 FAILED = 'bad.json', 'day1/empty.json', 'fcd.xml', 'x.osi.xz'
 
@@ -88,26 +88,10 @@ def test_many_recordings_are_resumed(drives, tmp_path, capsys):
     (out / 'b.json').unlink()
     os.utime(drives / 'day1' / 'c.json')
     assert main(words) == 0
-    assert '2 recordings converted, 1 in place of an older output, 1 already up to date' \
+    assert '2 recordings converted, 1 already up to date' \
         in capsys.readouterr().out
     assert (out / 'a.json').stat().st_mtime_ns == before
     assert tree(out) == ['a.json', 'b.json', 'c.json']
-
-
-def test_many_recordings_begin_with_the_largest(tmp_path, monkeypatch):
-    sizes = {'a': 1, 'b': 6, 'c': 3}
-    for name, n_frames in sizes.items():
-        assert main(['synth', str(tmp_path / f'{name}.json'), '--frames', str(n_frames),
-                     '--quiet']) == 0
-    order = []
-
-    def run_jobs(jobs, **_):
-        order.extend(os.path.basename(job.source) for job in jobs)
-        return iter(())
-
-    monkeypatch.setattr(convert_many, 'run_jobs', run_jobs)
-    assert main(['convert', str(tmp_path), str(tmp_path / 'out'), '--to', 'mcap']) == 0
-    assert order == ['b.json', 'c.json', 'a.json']
 
 
 def test_many_recordings_go_on_after_a_failure(drives, tmp_path, capsys):
@@ -173,13 +157,13 @@ def with_site(folder, text):
 # A job that does not end by itself: a signal finds it begun, however late it comes.
 HELD = """
 import time
-from state_sensor_ros.files.whole.whole_file import WholeFile
-complete = WholeFile.complete
-def held(file):
-    if file.name.endswith('held.json'):
+from state_sensor_ros.commands import batch
+run = batch.run_command
+def held(name, args):
+    if args.output.endswith('held.json'):
         time.sleep(3600)
-    complete(file)
-WholeFile.complete = held
+    return run(name, args)
+batch.run_command = held
 """
 
 
@@ -197,10 +181,9 @@ def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=AWAIT_S)
         assert (process.returncode, printed) == (130, '')
-    [line] = errors.splitlines()
-    assert line.startswith('interrupted: ')
-    assert ' converted; not converted: ' in line
-    assert line.endswith('; the same command continues with them')
+    first, last = errors.splitlines()
+    assert first.endswith(' of 5 recordings converted; the same command continues with the others')
+    assert last == 'interrupted: the work is not done'
     done = tree(out)
     assert not [name for name in done if '.part' in name]
     assert done
@@ -227,19 +210,19 @@ def test_many_recordings_lose_a_process_and_no_recording(drives, tmp_path):
 
 
 def test_a_pool_that_breaks_during_a_submission_leaves_the_jobs():
-    first, second = (batch.BatchJob('convert', {}, name) for name in 'ab')
+    first, second = (batch.Job('convert', None, name) for name in 'ab')
 
     class Pool:
         def submit(self, run, job):
             if job is second:
-                raise OSError('handle is closed')
+                raise BrokenExecutor
             future = Future()
             future.set_exception(BrokenExecutor())
             return future
 
     waiting = deque([first, second])
     with pytest.raises(StopIteration) as ended:
-        next(batch._run(Pool(), waiting, 2, batch.run_job))
+        next(batch._run(Pool(), waiting, 2))
     assert ended.value.value == [first]
     assert waiting == deque([second])
 
@@ -249,13 +232,13 @@ def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeyp
     # Imported by the processes, too.
     monkeypatch.setenv('PYTHONPATH', with_site(tmp_path, """
 import os
-from state_sensor_ros.files.storage import input_file
-check = input_file.check_regular
-def killed(path):
-    if path.endswith('c.json'):
+from state_sensor_ros.commands import batch
+run = batch.run_command
+def killed(name, args):
+    if args.output.endswith('c.json'):
         os.kill(os.getpid(), 9)
-    check(path)
-input_file.check_regular = killed
+    return run(name, args)
+batch.run_command = killed
 """))
     out = tmp_path / 'out'
     capsys.readouterr()
@@ -317,26 +300,6 @@ def test_recordings_of_one_name_have_outputs_with_their_formats(drives, tmp_path
     assert (out / 'a_json.json').stat().st_mtime_ns == before
 
 
-def test_record_is_printed_once_those_before_it_are(drives, monkeypatch, capsys):
-    results_of = batch._results
-
-    def in_another_order(*words):
-        first, second, last = sorted(results_of(*words), key=lambda result: result[0].source)
-        assert capsys.readouterr().out == ''
-        yield second
-        assert capsys.readouterr().out == ''
-        yield first
-        assert [json.loads(line)['file'] for line in capsys.readouterr().out.splitlines()] == [
-            first[0].source, second[0].source]
-        yield last
-
-    monkeypatch.setattr(batch, '_results', in_another_order)
-    assert main(['inspect', '--json', '--jobs', '1', *(
-        str(drives / name) for name in ('a.json', 'day1/b.json.gz', 'day1/bag'))]) == 0
-    [line] = capsys.readouterr().out.splitlines()
-    assert json.loads(line)['file'] == str(drives / 'day1' / 'bag')
-
-
 def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     pq = pytest.importorskip('pyarrow.parquet')
     (drives / 'bad.json').write_text('[{"frame": x}]')
@@ -382,8 +345,9 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
 
 @pytest.mark.parametrize(('words', 'text'), [
     (['convert', 'IN', 'out.json', '--to', 'json'], 'OUT out.json is the name of a trajectory'),
-    (['convert', 'IN', 'out', '--to', 'json', '--jobs', '-3'], '--jobs: -3 is less than 1'),
-    (['convert', 'IN', 'IN', 'out'], 'more than one IN is for --to FORMAT'),
+    (['convert', 'IN', 'out', '--to', 'json', '--jobs', '-3'],
+     '--jobs: found -3; expected a whole number of at least 1'),
+    (['convert', 'IN', 'IN', 'out'], 'many IN, --jobs and --dask need --to FORMAT'),
     (['inspect', '*.none'], 'error: *.none: found no recording; expected at least one'),
     (['inspect', 'none', 'IN'], 'error: none: no such file or directory')])
 def test_wrong_batch_is_refused_before_it_writes(tmp_path, monkeypatch, capsys, words, text):
@@ -392,3 +356,35 @@ def test_wrong_batch_is_refused_before_it_writes(tmp_path, monkeypatch, capsys, 
         assert main([word.replace('IN', str(SAMPLE)) for word in words]) in (1, 2)
     assert text in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_links_in_circles_end(drives, tmp_path):
+    (drives / 'day1' / 'loop').symlink_to(drives)
+    out = tmp_path / 'out'
+    assert main(['convert', str(drives), str(out), '--to', 'json', '--jobs', '1', '-q']) == 0
+    assert tree(out) == ['a.json', 'day1/b.json', 'day1/bag.json', 'day1/c.json', 'town.json']
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(drives, tmp_path, capsys):
+    pytest.importorskip('distributed')
+    capsys.readouterr()
+    for address in ('nowhere', 'tcp://127.0.0.1:1'):
+        assert main(['convert', str(drives), str(tmp_path / 'out'), '--to', 'json', '--dask',
+                     address]) == 1
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert line.startswith(f'error: cannot connect to the scheduler {address}: ')
+
+
+@pytest.mark.thorough
+def test_a_cluster_converts_with_the_paths_of_the_client(drives, tmp_path, monkeypatch, capsys):
+    distributed = pytest.importorskip('distributed')
+    monkeypatch.chdir(tmp_path)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None,
+                                  processes=False) as cluster:
+        words = '--dask', cluster.scheduler_address
+        assert main(['convert', 'drives', 'out', '--to', 'json', *words]) == 0
+        assert tree(tmp_path / 'out') == [
+            'a.json', 'day1/b.json', 'day1/bag.json', 'day1/c.json', 'town.json']
+        capsys.readouterr()
+        assert main(['inspect', 'drives/a.json', 'drives/day1/bag', '--json', *words]) == 0
+    assert [json.loads(line)['frames'] for line in capsys.readouterr().out.splitlines()] == [5, 5]

@@ -19,7 +19,7 @@ import pytest
 from simulator_peer import Reader
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.files.storage.input_file import zstd
 
 N_FRAMES = 12

@@ -27,7 +27,7 @@ from real_recordings import RECORDINGS
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.bags.bag_topics import definition, type_hash
 from state_sensor_ros.files.storage.input_file import zstd
@@ -172,7 +172,7 @@ def test_convert_heeds_parameters(source, tmp_path):
         source, tmp_path, '--name', 'front', '--namespace', 'car', '-p', 'global_frame:=world',
         '-p', 'ego_frame:=base_link', '-p', 'parent_frame:=earth', '-p',
         'global_frame_pose:=[1.0, -2.0, 3.0, 0.0, 0.0, 0.0]', '-p', 'debug_drawing:=true', '-p',
-        'joint_states:=true', '--desired-tags', 'ego', 'cone',
+        'joint_states:=true', '--desired-tags', 'ego,cone',
         '-p', 'stamp_source:=utc')
     assert {topic for topic in found if not topic.startswith('/car/front/')} == {
         '/tf', '/tf_static'}

@@ -24,7 +24,7 @@ import pytest
 from rosbags.rosbag2 import Reader
 from scripted_simulator import frame, serving
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 N_RECORDED = 60
 N_LIMITS = tries(3)

@@ -14,7 +14,7 @@ import re
 
 import pytest
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 N_FRAMES = 6

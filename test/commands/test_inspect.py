@@ -22,7 +22,7 @@ from real_recordings import path_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import inspection
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.commands.inspection import Pacing
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 

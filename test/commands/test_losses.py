@@ -16,7 +16,7 @@ from paths import ROOT
 import pytest
 
 import state_sensor_ros as sensor  # noqa: I100
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 FCD = """<fcd-export><timestep time="0"><vehicle id="a" x="300" y="150" angle="90" speed="20"
  lane="bc_1" pos="20"/></timestep><timestep time="1"><vehicle id="a" x="320" y="150" angle="90"

@@ -11,10 +11,9 @@
 from contextlib import closing
 import sqlite3
 
-from paths import SAMPLE
 import pytest
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 
 @pytest.mark.parametrize(('profile', 'found'), [
@@ -57,21 +56,3 @@ def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path,
     assert ', rotation not compared\n' in output
 
 
-@pytest.mark.parametrize(('words', 'text'), [
-    (['--rate', '-1'], '--rate: -1 is not greater than 0'),
-    (['--rate', '0'], '--rate: 0 is not greater than 0'),
-    (['--rate', 'inf'], '--rate: inf is not a finite number'),
-    (['--start', '-1'], '--start: -1 is less than 0'),
-    (['--start', 'x'], "--start: 'x' is not a number")])
-def test_number_out_of_range_is_refused_with_the_rule_that_it_breaks(words, text, capsys):
-    """``--rate -1`` was to be at least 0, and ``--rate 0`` was refused, too."""
-    with pytest.raises(SystemExit, match='2'):
-        main(['inspect', str(SAMPLE), *words])
-    assert f'argument {text} (see ' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(('out', 'option'), [
-    ('out.html', '--no-legend'), ('out.html', '--legend')])
-def test_unused_switch_is_named_as_it_was_typed(tmp_path, refusal, out, option):
-    assert refusal('render', SAMPLE, tmp_path / out, option, code=2).startswith(
-        f'error: state_sensor render: {option} is for ')

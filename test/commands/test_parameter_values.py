@@ -7,24 +7,19 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""Parameters of commands: -p and --params-file, and those that are given and not used."""
+"""Parameters of commands: -p and --params-file."""
 
 from functools import cache
 import json
-import re
 
-from budgets import each_once
 from held_clock import begin_with_the_first_failure
 from paths import DATA, ROOT, SAMPLE
 from ports import free_port
 import pytest
-from wrong_values import other_value, SCHEMA
 
-from state_sensor_ros.commands.command_line import COMMANDS, main
-from state_sensor_ros.parameters import as_yaml
+from state_sensor_ros.commands.cli import COMMANDS, main
 from state_sensor_ros.simulators.opening import formats
 
-UNUSED = 'warning: given and not used: '
 SUFFIXES = {row.name: row.suffixes[0] for row in formats() if row.suffixes}
 SIZES = f'{[float(n) for n in range(1, 22)]}'
 # By format and parameter: a value that changes OUT.
@@ -72,14 +67,6 @@ def beginning():
     return json.dumps(frames)
 
 
-def unused(text):
-    """Return the parameters in the warning, which is one line; an empty list without one."""
-    lines = [line for line in text.splitlines() if line.startswith(UNUSED)]
-    assert len(lines) <= 1
-    return [word.removeprefix('-p ') for word in lines[0].removeprefix(UNUSED).split(', ')] \
-        if lines else []
-
-
 @pytest.mark.parametrize(('written', 'name'), [
     (written, name) for written, names in EFFECTS.items() for name in names])
 def test_parameter_has_an_effect(folder, capsys, written, name):
@@ -92,73 +79,12 @@ def test_parameter_has_an_effect(folder, capsys, written, name):
     beside = BESIDE.get(name, []) if written == 'mcap' else []
     words = ['-p', f'{name}:={EFFECTS[written][name]}']
     assert main(['convert', source, *beside, *words, str(out), '-q']) == 0
-    assert unused(capsys.readouterr().err) == []
     case = (written, source, *beside)
     if case not in WITHOUT:
         without = out.with_name(f'without{SUFFIXES[written]}')
         assert main(['convert', source, *beside, str(without), '-q']) == 0
         WITHOUT[case] = without.read_bytes()
     assert out.read_bytes() != WITHOUT[case]
-
-
-@pytest.mark.parametrize(('written', 'used'), [
-    ('json', {'obb_extents', 'road_s_unit'}), ('csv', {'ego_tag', 'default_sizes'}),
-    ('html', {'ego_tag'})])
-def test_all_other_parameters_are_named_in_one_line(folder, capsys, written, used):
-    pytest.importorskip({'csv': 'pyarrow', 'html': 'plotly'}.get(written, 'numpy'))
-    if written == 'json':
-        assert main(['convert', 'in.json', 'in', '-q']) == 0
-    source = 'in' if written == 'json' else 'in.json'
-    others = [name for name in SCHEMA.names
-              if name not in (*used, 'desired_tags', 'undesired_tags', 'odom_frame_pose',
-                              'obb_extents', 'road_s_unit')]
-    words = [word for name in others for word in ('-p', f'{name}:={text_of(name)}')]
-    command = 'render' if written == 'html' else 'convert'
-    assert main([command, source, f'plain.{written}', '-q']) == 0
-    capsys.readouterr()
-    assert main([command, source, f'out.{written}', *words, '-q']) == 0
-    assert sorted(unused(capsys.readouterr().err)) == sorted(others)
-    if written != 'html':
-        assert (folder / f'out.{written}').read_bytes() == \
-            (folder / f'plain.{written}').read_bytes()
-
-
-def text_of(name):
-    """Return another value of a parameter than its default; two frames differ."""
-    declared = SCHEMA.find(name)
-    value = {'stamp_source': 'utc', 'base_link_xyz': [1.0] * 3, 'reconnect_max': 3.0,
-             'frame_prefix': 'a', 'parent_frame': 'b', 'odom_frame': 'c', 'ego_frame': 'd',
-             'source': 'file', 'trajectory_file': 'x'}.get(name) or other_value(declared)
-    return as_yaml(tuple(value) if isinstance(value, list) else value)
-
-
-@pytest.mark.parametrize(('line', 'name'), each_once(
-    ['convert in.json out.json', 'convert in.json out', 'inspect in.json',
-     'convert in.json outs --to json', 'inspect in.json in.json', 'evaluate in.json stack',
-     'synth new.json --frames 1'],
-    ['sumo.ego:=a', 'control.kp:=2.0', 'carla.camera_tf:=true', 'labels:=true',
-     'control_port:=8999', 'rate:=2.0']))
-def test_unused_parameter_is_named_and_the_run_succeeds(folder, capsys, line, name):
-    if line.startswith('evaluate'):
-        assert main(['convert', 'in.json', 'stack', '--outputs', 'autoware', '-q']) == 0
-    assert main([*line.split(), '-p', name]) == 0
-    assert unused(capsys.readouterr().err) == [name.partition(':=')[0]]
-
-
-def test_parameter_that_one_of_many_recordings_uses_is_used(folder, capsys):
-    assert main(['convert', 'in.json', 'bag.mcap', '-q']) == 0
-    capsys.readouterr()
-    assert main(['convert', 'in.json', 'bag.mcap', 'outs', '--to', 'csv',
-                 '-p', 'road_s_unit:=m', '-p', 'tf:=ego']) == 0
-    assert unused(capsys.readouterr().err) == ['tf']
-
-
-@pytest.mark.parametrize(('options', 'expected'), [
-    (['--outputs', 'autoware', '-p', 'autoware_objects:=[ground_truth]'], ['perception.range']),
-    (['--outputs', 'vision'], []), ([], ['perception.range'])])
-def test_noise_that_no_output_uses_is_named(folder, capsys, options, expected):
-    assert main(['convert', 'in.json', 'out', *options, '-p', 'perception.range:=9.0']) == 0
-    assert unused(capsys.readouterr().err) == expected
 
 
 FILE = """
@@ -178,12 +104,9 @@ def test_file_gives_parameters(folder, capsys):
                          ('b', ['-p', 'ego_tag:=vehicle', '-p', 'stamp_source:=utc'])):
         (folder / place).mkdir()
         assert main(['convert', 'in.json', f'{place}/drive.mcap', *words, '-q']) == 0
-    # Defaults of a file are not given.
-    assert unused(capsys.readouterr().err) == ['sumo.ego']
     assert (folder / 'a/drive.mcap').read_bytes() == (folder / 'b/drive.mcap').read_bytes()
     assert main(['convert', 'in.json', 'c.csv', '--params-file',
                  str(ROOT / 'config' / 'state_sensor.yaml'), '-q']) == 0
-    assert unused(capsys.readouterr().err) == []
     # The command line counts.
     for place, words in (('a', ['--params-file', 'p.yaml', '-p', 'stamp_source:=game_time']),
                          ('b', [])):
@@ -205,37 +128,6 @@ def test_file_with_a_fault_is_named(folder, capsys, text, code, words):
     assert main(['convert', 'in.json', 'out', '--params-file', 'p.yaml', '-q']) == code
     [line] = capsys.readouterr().err.splitlines()
     assert words in line
-
-
-@pytest.mark.parametrize(('words', 'text'), [
-    (['--sumo.ego', 'a'], '--sumo.ego is now -p sumo.ego:=a'),
-    (['--relay-port=7000'], '--relay-port is now -p carla.relay_port:=7000'),
-    (['--carla9-tick'], '--carla9-tick is now -p carla9.tick:=true'),
-    (['--no-labels'], '--no-labels is now -p labels:=false'),
-    (['--debug-drawing'], '--debug-drawing is now -p debug_drawing:=true'),
-    (['--host', '1.2.3.4'], '--host is now -p host:=1.2.3.4'),
-    (['--object-classes', 'car', 'bus'], '--object-classes is now -p object_classes:=[car, bus]'),
-    (['--global-frame-pose', *'120000'],
-     '--global-frame-pose is now -p global_frame_pose:=[1, 2, 0, 0, 0, 0]'),
-    (['--help-all'], '--help-all is now --help'),
-    (['--parameter', 'tf:=ego'], '--parameter is now -p')])
-def test_old_spelling_is_answered_by_the_new_one(folder, capsys, words, text):
-    with pytest.raises(SystemExit, match='2'):
-        main(['convert', 'in.json', 'out', *words])
-    [line] = capsys.readouterr().err.splitlines()
-    assert f': {text}' in line
-    given = re.search(r'-p ([\w.]+:=(?:\[.*\]|\S+))', line)
-    if given is not None and 'classes' not in text:
-        assert main(['convert', 'in.json', 'out', '-q', '-p', given[1]]) == 0
-
-
-@pytest.mark.parametrize('words', [['synth', 'out.json']])
-def test_command_without_parameters_does_not_advise_one(capsys, words):
-    with pytest.raises(SystemExit, match='2'):
-        main([*words, '--host', 'x'])
-    error = capsys.readouterr().err
-    assert 'unrecognized arguments: --host' in error
-    assert '-p' not in error.replace('--', '')
 
 
 @pytest.mark.parametrize('command', COMMANDS)
@@ -297,8 +189,7 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
                   ['inspect', str(SAMPLE), '-p', 'desired_tags:=[a]', '--desired-tags', 'b'],
                   ['record', 'out.json', '-p', 'port:=1', '--port', '2'],
                   ['record', 'out.json', '--source', 'carla', '-p', 'source:=carla'],
-                  ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b'],
-                  ['simulate', '--port', '0', '-p', 'port:=1']):
+                  ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b']):
         line = refusal(*words, code=2)
         assert ' are both given; leave' in line
     assert [path.name for path in folder.iterdir()] == ['in.json']

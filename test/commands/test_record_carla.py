@@ -21,7 +21,7 @@ import pytest
 from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 

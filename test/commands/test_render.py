@@ -23,7 +23,7 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 # Of pictures whose contents are not the point: drawn in a third of the time.
 SMALL = ['--no-names', '--size', '3x3', '--dpi', '50']

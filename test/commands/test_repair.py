@@ -32,7 +32,7 @@ from scripted_simulator import frame, serving
 from stopwatch import Stopwatch
 
 import state_sensor_ros as sensor  # noqa: I100
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.files.bags.bag_topics import parse_profiles
 from state_sensor_ros.files.storage import mcap_writer

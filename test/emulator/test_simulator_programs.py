@@ -31,7 +31,7 @@ from real_recordings import each_recording
 from simulator_peer import Controller, Reader
 from stopwatch import Stopwatch
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 
@@ -348,7 +348,7 @@ def test_a_signal_leaves_nothing_of_synth(tmp_path, number):
         process.send_signal(number)
         assert watch.wait() == 128 + number
         assert watch.seconds < 2.0
-        assert process.stderr.read() == f'interrupted: nothing was written to {path}\n'
+        assert process.stderr.read() == f'interrupted: the work is not done to {path}\n'
     assert os.listdir(tmp_path) == []
 
 

@@ -17,7 +17,7 @@ from paths import DATA
 import pytest
 from stack_bags import N_FRAMES, write_drive, write_outputs
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 
 @pytest.fixture(scope='session')

@@ -10,7 +10,6 @@
 
 import copy
 import csv
-import io
 import json
 import math
 import os
@@ -42,8 +41,7 @@ from stack_bags import (
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import evaluate as evaluate_command
-from state_sensor_ros.commands.command_line import main
-from state_sensor_ros.commands.evaluate_outputs import join_tables
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.evaluation.evaluation_result import numbers_of, possible_result
 
 KEYS = {'frames', 'frames_without_truth', 'truth_frames', 'version', 'detection', 'tracking',
@@ -326,40 +324,6 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, evaluate, sta
         N_FRAMES, 2 * N_FRAMES, 1.0, 0.5)
 
 
-@pytest.mark.parametrize('words', [
-    ['--classes', 'car'], ['--range', '50'], ['--actors', 'a'], ['--desired-tags', 'car'],
-    ['--undesired-tags', 'car'], ['--parquet', 'out.parquet']], ids=lambda words: words[0])
-def test_options_of_objects_are_refused_beside_odometry_alone(evaluate, stack, words):
-    assert f'{words[0]} is for topics of objects; of {stack} only the odometry of the ego is ' in \
-        evaluate(stack, '--topic', EGO, *words, code=2)
-
-
-def test_tag_of_the_ego_is_refused_beside_a_truth_of_objects(evaluate, stack):
-    assert f'--ego-tag is for a TRUTH of frames; {stack} is a bag of objects' in \
-        evaluate(stack, '--ego-tag', 'car', truth=stack, code=2)
-
-
-def test_options_of_objects_may_be_beside_odometry_of_one_of_many(tmp_path, capsys, drive, stack):
-    ego = write_bag(tmp_path / 'ego', messages_of(stack, (EGO,)))
-    assert main(['evaluate', str(drive), str(stack), str(ego), '--classes', 'car', '-q']) == 0
-    assert capsys.readouterr().err == ''
-
-
-@pytest.mark.parametrize('order', [['TRUTH', 'STACK', '--actors', 'NAMES'],
-                                   ['--actors', 'NAMES', 'TRUTH', 'STACK'],
-                                   ['--actors', 'NAMES', '--classes', 'car', 'bus', 'TRUTH',
-                                    'STACK']], ids=' '.join)
-def test_options_with_several_values_leave_truth_and_stack(capsys, drive, stack, order):
-    with sensor.open_recording(drive) as recording:
-        names = next(iter(recording)).names[1:3]
-    values = {'TRUTH': [drive], 'STACK': [stack], 'NAMES': names}
-    words = [str(value) for word in order for value in values.get(word, [word])]
-    assert main(['evaluate', *words, '--json']) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result['detection']['classes']['car']['truths'] == 2 * N_FRAMES
-
-
-# Hostile bags: what a broken or malicious stack may write.
 def test_unusable_poses_are_dropped(tmp_path, capsys, evaluate, stack, drive):
     def spoiled(message, log_ns):
         pose = message.objects[0].kinematics.pose_with_covariance.pose
@@ -730,22 +694,6 @@ def test_tables_and_comparison_of_many_bags(tmp_path, capsys, refusal, drive, st
     other = changed(stack, tmp_path / 'three', off(0.0))
     assert main([*words[:-2], str(other), '--against', str(old)]) == 1
     assert f'found no result of {other}; expected one' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize('order', ['ego cars ego', 'cars ego', 'ego'])
-def test_joined_tables_of_bags_with_and_without_objects(tmp_path, order):
-    """A bag that has the ego alone gives a table without rows and with fewer columns."""
-    pa, pq = (pytest.importorskip(name) for name in ('pyarrow', 'pyarrow.parquet'))
-    rows = {'ego': {'topic': pa.array([], pa.string())}, 'cars': {'topic': ['t'], 'ate': [0.5]}}
-    for name, columns in rows.items():
-        pq.write_table(pa.table(columns), tmp_path / name)
-    out = io.BytesIO()
-    n_rows = join_tables([(name, str(tmp_path / name)) for name in order.split()], out,
-                         is_csv=False)
-    expected = {'bag': ['cars'], 'topic': ['t'], 'ate': [0.5]} if 'cars' in order else {
-        'bag': [], 'topic': []}
-    assert (n_rows, pq.read_table(io.BytesIO(out.getvalue())).to_pydict()) == (
-        order.count('cars'), expected)
 
 
 @pytest.mark.usefixtures('without_pictures')

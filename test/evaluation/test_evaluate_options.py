@@ -8,20 +8,18 @@
 # language governing permissions and limitations under the License.
 """Options of `state_sensor evaluate`: IoU, areas, the ego of /tf, patterns of topics."""
 
-import json
 import math
 
 import numpy as np
 import pytest
-from stack_bags import changed, EGO, messages_of, N_CARS, TRACKING, typestore, write_bag
+from stack_bags import changed, EGO, messages_of, N_CARS, TRACKING, typestore
 
 from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.evaluation.detection_metrics import score_classes
 from state_sensor_ros.evaluation.frame_record import FrameRecorder
 from state_sensor_ros.evaluation.iou_metrics import ious, IouScorer
 from state_sensor_ros.evaluation.matching import (
-    are_inside,
     EVALUATED_CLASSES,
     EvaluatedFrame,
     match,
@@ -167,102 +165,6 @@ def test_precision_by_iou_is_that_of_the_published_definitions(seed, threshold):
     assert 0.0 < found['aph'] < found['ap'] < 1.0
 
 
-def test_iou_in_the_result(evaluate, stack, drive, capsys):
-    result = evaluate(stack, '--topic', TRACKING, '--iou-3d', '0.7,0.5', '--iou-bev', '0.9')
-    for scores in result['detection']['classes'].values():
-        assert scores['iou_3d'] == {'0.5': {'ap': 1.0, 'aph': pytest.approx(1.0)},
-                                    '0.7': {'ap': 1.0, 'aph': pytest.approx(1.0)}}
-        assert scores['iou_bev']['0.9']['ap'] == 1.0
-    capsys.readouterr()
-    assert main(['evaluate', str(drive), str(stack), '--topic', TRACKING, '--iou-3d', '0.7',
-                 '--fail-below', 'detection/classes/car/iou_3d/0.7/aph=0.9']) == 0
-    assert 'APH 0.7' in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(['evaluate', str(drive), str(stack), '--iou-3d', '7'])
-    assert '7 is greater than 1' in capsys.readouterr().err
-
-
-def test_polygons():
-    """With a notch, in both directions."""
-    area = np.array(((0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (2.0, 1.0), (0.0, 4.0)))
-    places = np.array(((1.0, 1.0), (2.0, 2.0), (3.5, 2.5), (5.0, 1.0), (2.0, 0.5)))
-    for each in (area, area[::-1]):
-        assert are_inside(each, places).tolist() == [True, False, True, False, True]
-
-
-@pytest.mark.parametrize('as_geojson', [False, True])
-def test_false_positives_in_areas_do_not_count(tmp_path, evaluate, stack, as_geojson):
-    """The last car of each message is moved to a place without ground truth."""
-    def moved(message, log_ns):
-        pose = message.objects[-1].kinematics.pose_with_covariance.pose
-        pose.position.x, pose.position.y = 5000.0, 5000.0
-    bag = changed(stack, tmp_path / 'moved', moved)
-    ring = [[4900.0, 4900.0], [5100.0, 4900.0], [5100.0, 5100.0], [4900.0, 5100.0]]
-    areas = tmp_path / 'areas.json'
-    areas.write_text(json.dumps([ring] if not as_geojson else {
-        'type': 'FeatureCollection', 'features': [{'type': 'Feature', 'geometry': {
-            'type': 'Polygon', 'coordinates': [[*ring, ring[0]]]}}]}))
-    before = evaluate(bag)['tracking']
-    after = evaluate(bag, '--ignore-areas', areas)['tracking']
-    assert before['false_positives'] > 0
-    assert (after['false_positives'], after['misses']) == (0, before['misses'])
-    # Ground truth in an area and its matches count.
-    areas.write_text('[[[-1e6, -1e6], [1e6, -1e6], [1e6, 1e6], [-1e6, 1e6]]]')
-    assert evaluate(stack, '--ignore-areas', areas)['tracking'] == evaluate(stack)['tracking']
-
-
-@pytest.mark.parametrize('text', ['', '{}', '[]', '[[[0, 0], [1, 1]]]', '[["a"]]', '[1]'])
-def test_areas_that_are_none(tmp_path, evaluate, stack, text):
-    path = tmp_path / 'areas.json'
-    path.write_text(text)
-    assert f'{path}: found no polygon' in evaluate(stack, '--ignore-areas', path, code=1)
-    assert 'more than 67108864 bytes' in evaluate(stack, '--ignore-areas', '/dev/zero', code=1)
-
-
-def test_ego_of_the_transforms(tmp_path, evaluate, stack):
-    """From map through odom to base_footprint, which moves, and a static edge to base_link."""
-    types = typestore().types
-    header, stamped, transform, vector, message_type = (types[name] for name in (
-        'std_msgs/msg/Header', 'geometry_msgs/msg/TransformStamped',
-        'geometry_msgs/msg/Transform', 'geometry_msgs/msg/Vector3', TF))
-
-    def edge(stamp, parent, child, place, rotation):
-        return stamped(header(stamp, parent), child, transform(vector(*place), rotation))
-
-    messages = []
-    for _, _, log_ns, message in messages_of(stack, (EGO,)):
-        pose, stamp = message.pose.pose, message.header.stamp
-        none = types['geometry_msgs/msg/Quaternion'](0.0, 0.0, 0.0, 1.0)
-        if not messages:
-            messages.append(('/tf_static', TF, log_ns, message_type([
-                edge(stamp, 'map', 'odom', (10.0, 0.0, 0.0), none),
-                edge(stamp, 'base_footprint', 'base_link', (0.0, 0.0, 0.0), none)])))
-        place = pose.position.x - 10.0, pose.position.y + 0.3, pose.position.z
-        messages.append(('/tf', TF, log_ns, message_type([
-            edge(stamp, 'odom', 'base_footprint', place, pose.orientation)])))
-    bag = write_bag(tmp_path / 'bag', messages)
-    ego = evaluate(bag, '--ego-tf')['ego']
-    assert ego['ate_rmse'] == pytest.approx(0.3, abs=1e-3)
-    assert ego['ate']['rotation']['rmse'] == pytest.approx(0.0, abs=1e-6)
-    assert ego['speed_error']['rmse'] is None
-    assert 'no topic to evaluate' in evaluate(bag, code=1)
-    del messages[0]
-    assert 'found no moving transform to base_link; expected transforms from map' in evaluate(
-        write_bag(tmp_path / 'none', messages), '--ego-tf', code=1)
-
-
-def test_topic_of_objects_by_a_pattern(tmp_path, evaluate, stack):
-    bag = write_bag(tmp_path / 'bag', [
-        (name, type_name, log_ns, message)
-        for topic, type_name, log_ns, message in messages_of(stack, (TRACKING, EGO))
-        for name in (['/a/tracks', '/b/tracks'] if topic == TRACKING else [topic])])
-    result = evaluate(bag, '--objects-topic', '/b/*')
-    assert result['tracking']['hota'] == pytest.approx(1.0)
-    assert 'ego' in result
-    assert 'to be named by --objects-topic' in evaluate(bag, '--objects-topic', '*', code=1)
-    assert 'one of /a/tracks, /b/tracks' in evaluate(bag, '--objects-topic', '/c', code=1)
-
-
 def test_warnings_of_what_is_wrong(tmp_path, drive, stack, capsys):
     def wrong(message, log_ns):
         if hasattr(message, 'objects'):
@@ -291,43 +193,6 @@ def test_many_bags_have_a_row_of_means(tmp_path, drive, stack, capsys):
         if '-' not in numbers:
             assert float(numbers[2]) == pytest.approx(
                 (float(numbers[0]) + float(numbers[1])) / 2.0, abs=1e-4)
-
-
-@pytest.mark.thorough
-def test_pooled_bags(tmp_path, drive, stack, capsys):
-    """Of two halves of a drive, the pool has the detections of the whole."""
-    def noisy(message, log_ns):
-        random = np.random.default_rng(log_ns)
-        del message.objects[:random.integers(0, 3)]
-        for each in message.objects:
-            each.existence_probability = random.uniform(0.2, 1.0)
-            each.kinematics.pose_with_covariance.pose.position.x += random.normal(0.0, 1.0)
-    whole = changed(stack, tmp_path / 'whole', noisy)
-    messages = list(messages_of(whole))
-    words = ['--topic', TRACKING, '--json', '--definition', 'nuscenes', '--iou-bev', '0.3']
-    for name, part in (('a', messages[:30]), ('b', messages[30:])):
-        write_bag(tmp_path / 'parts' / name, part)
-    assert main(['evaluate', str(drive), str(whole), *words]) == 0
-    expected = json.loads(capsys.readouterr().out)
-    assert main(['evaluate', str(drive), str(tmp_path / 'parts'), *words, '--pool', '--jobs', '1',
-                 '--html', str(tmp_path / 'page.html')]) == 0
-    *parts, pooled = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (pooled['file'], pooled['frames'], len(parts)) == ('pooled', 60, 2)
-    assert pooled['detection']['map'] == pytest.approx(expected['detection']['map'])
-    assert pooled['detection']['nds'] == pytest.approx(expected['detection']['nds'])
-    for name, scores in expected['detection']['classes'].items():
-        assert pooled['detection']['classes'][name]['iou_bev'] == {
-            '0.3': pytest.approx(scores['iou_bev']['0.3'])}
-    assert 0.0 < scores['iou_bev']['0.3']['ap'] < 1.0
-    for name in ('misses', 'false_positives', 'motp'):
-        assert pooled['tracking'][name] == pytest.approx(expected['tracking'][name])
-    # Tracks of two bags are others.
-    for name in ('tracks', 'identity_switches', 'mostly_tracked'):
-        assert pooled['tracking'][name] == sum(part['tracking'][name] for part in parts)
-    assert 0.0 < pooled['tracking']['amota'] <= 1.0
-    assert pooled['confidence']['intervals'] == {}
-    assert '<td>pooled</td>' in (tmp_path / 'page.html').read_text()
-    assert main(['evaluate', str(drive), str(whole), '--pool']) == 2
 
 
 def written_scene(nuscenes, frames, type_name, stamps_ns):

@@ -25,7 +25,7 @@ from stack_bags import (
 from test_evaluate import TRACKING_KEYS
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.evaluation.evaluation_result import number_at
 from state_sensor_ros.texts import counted
 

@@ -15,7 +15,7 @@ from programs import peak_mb, run_python
 import pytest
 from stack_bags import PERCEPTION, TRACKING
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 

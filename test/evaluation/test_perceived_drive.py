@@ -23,7 +23,7 @@ from raw_actors import center_and_size, frames_of, into
 from stack_bags import DERIVED, messages_of, N_CARS, N_FRAMES, TRACKING, VISION
 from test_perturbed_stack import mean_speed, others_are_perfect, PERFECT
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 N_TRUTHS = N_CARS * N_FRAMES
 OUTPUTS = ('--outputs', 'autoware', '-p', 'autoware_objects:=[tracking]', '-p', 'frame:=false',

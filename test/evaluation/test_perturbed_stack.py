@@ -28,7 +28,7 @@ from stack_bags import (
     write_bag,
 )
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 PERFECT = {'ap': 1.0, 'ate': 0.0, 'ase': 0.0, 'aoe': 0.0, 'ave': 0.0, 'recall': 1.0,
            'precision': 1.0, 'hota': 1.0, 'mota': 1.0, 'idf1': 1.0}

@@ -31,7 +31,7 @@ from stack_bags import (
     write_bag,
 )
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 OBJECTS = (TRACKING, DETECTION, PREDICTED, GROUND_TRUTH, DERIVED, VISION)
 WITHOUT_IDS = (DETECTION,)

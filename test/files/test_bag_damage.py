@@ -21,7 +21,7 @@ from mcap_layout import CHUNK, FOOTER, mcap_writer, offsets, records, rewritten,
 from paths import DATA
 import pytest
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.player import FileSource

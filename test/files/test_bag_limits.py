@@ -20,7 +20,7 @@ from paths import SAMPLE
 from programs import run_cut_short
 import pytest
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.bags.bag_topics import definition
 from state_sensor_ros.files.storage import mcap_reader

@@ -15,7 +15,7 @@ from paths import DATA
 import pytest
 import yaml
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 BAG = DATA / 'rosbag2_record_mcap'
 LOST, LOST_TYPE = '/events/rosbag2_messages_lost', 'rosbag2_interfaces/msg/MessagesLostEvent'

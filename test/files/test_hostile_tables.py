@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 N_FLIPS = tries(100)
 

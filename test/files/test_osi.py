@@ -19,7 +19,7 @@ import pytest
 from real_recordings import FILES, path_of
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 pytestmark = pytest.mark.filterwarnings('error::DeprecationWarning')
 

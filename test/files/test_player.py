@@ -19,7 +19,7 @@ import pytest
 from stopwatch import until
 
 from state_sensor_ros import source
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.simulators.opening import open_any

@@ -15,7 +15,7 @@ from paths import CARLA
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 N_CHILDREN, N_FRAMES = 2, 60
 

@@ -16,7 +16,7 @@ import socket
 from paths import CARLA, SAMPLE
 import pytest
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.storage.input_file import check_regular
 from state_sensor_ros.settings import Settings

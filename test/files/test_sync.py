@@ -17,7 +17,7 @@ from paths import CARLA, SAMPLE
 import pytest
 from scripted_simulator import frame, serving
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 RENAMED = 'renamed'
 

@@ -28,7 +28,7 @@ from rosbags.rosbag2 import Reader
 from rosbags.typesys import get_typestore, Stores
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.files.tables.table import NAMES
 from state_sensor_ros.topics.stacks.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
 
@@ -198,7 +198,7 @@ def test_frames_without_actors_are_rows_of_time_alone(drive, tmp_path, name):
 def test_table_is_written_without_pandas(drive):
     code = """
 import sys
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 for name in ('light.parquet', 'light.csv'):
     assert main(['convert', 'drive.json', name]) == 0
 assert 'pandas' not in sys.modules, 'pandas is loaded, half of the time of the start'

@@ -17,7 +17,7 @@ from paths import ROOT
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 PAGE = (ROOT / 'doc' / 'guide' / 'tables.md').read_text(encoding='utf-8')
 BLOCKS = dict(re.findall(r'^## ([^\n]*)\n(?:(?!^## ).)*?```python\n(.*?)```', PAGE,

@@ -18,7 +18,7 @@ import subprocess
 from paths import CARLA, DATA, SAMPLE
 import pytest
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files.whole.whole_folder import WholeFolder
 

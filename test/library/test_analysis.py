@@ -25,7 +25,7 @@ from paths import CARLA, ROOT, SAMPLE
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 

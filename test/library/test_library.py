@@ -18,7 +18,7 @@ from programs import run_python
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 HEAVY = {'rclpy', 'matplotlib', 'plotly', 'numpy', 'pyarrow', 'rosbags'}
 # What the numbers of a trajectory do not need, if numpy does not.

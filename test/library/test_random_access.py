@@ -25,7 +25,7 @@ import pytest
 from real_recordings import each_recording
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.library import frame_index
 from state_sensor_ros.simulators.carla9.log import LogDecoder
 from state_sensor_ros.simulators.sumo.fcd import StepDecoder

@@ -17,7 +17,7 @@ from paths import SAMPLE
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import Boxes, Frame, Lanes
 from state_sensor_ros.library.safety import SafetyCollector
 from state_sensor_ros.library.safety_texts import event_texts

@@ -20,7 +20,7 @@ from rosbags.rosbag2 import Reader
 from stack_bags import DERIVED, DETECTION, EGO, GROUND_TRUTH, PREDICTED, TRACKING, VISION
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 ALL = {'range': 70.0, 'field_of_view': 200.0, 'occlusion': 0.2, 'position_std': 0.3,
        'yaw_std': 0.1, 'size_std': 0.2, 'velocity_std': 0.5, 'missing': 0.1, 'ghosts': 1.5,

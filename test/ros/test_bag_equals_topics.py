@@ -18,7 +18,7 @@ from real_recordings import RECORDINGS
 from rig import NodeProcess, packet
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.ros.topic_sink import message_class
 

@@ -20,7 +20,7 @@ import pytest
 from rig import FAST, NodeProcess, statuses
 from stack_bags import messages_of
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
 pytestmark = pytest.mark.thorough

@@ -16,7 +16,7 @@ from paths import ROOT
 import pytest
 
 from state_sensor_ros import open_recording
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import ConfigError, StateError
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.settings import parse_settings

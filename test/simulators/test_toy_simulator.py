@@ -61,7 +61,7 @@ def program_with(site, module):
 
 
 def start_state_sensor(site, *words):
-    return start_script([program_with(site, 'commands.command_line'), *map(str, words)], cwd=ROOT,
+    return start_script([program_with(site, 'commands.cli'), *map(str, words)], cwd=ROOT,
                         env=ENVIRONMENT, **PIPES)
 
 

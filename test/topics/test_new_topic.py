@@ -20,7 +20,7 @@ from programs import run_python
 import pytest
 from rosbags.rosbag2 import Reader
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.control.command_inputs import INPUTS
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry

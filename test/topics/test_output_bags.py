@@ -23,7 +23,7 @@ from raw_actors import center_and_size, frames_of, into, plus, turned, velocity_
 from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
 
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.topics.stacks.autoware_objects import NAMESPACE
 
 PERCEPTION = '/perception/object_recognition'
@@ -34,7 +34,7 @@ VELOCITY, STEERING = '/vehicle/status/velocity_status', '/vehicle/status/steerin
 DERIVED, DETECTIONS = '/state_sensor/objects', '/state_sensor/detections'
 LABELS = '/state_sensor/label_info'
 NUMBERS = {'pedestrian': (7, 4, 'person'), 'car': (1, 6, 'car'), '': (0, 0, 'unknown')}
-OPTIONS = ('--outputs', 'autoware,vision', 'derived_objects',
+OPTIONS = ('--outputs', 'autoware,vision,derived_objects',
            '-p', 'autoware_objects:=[ground_truth, tracking, detection, predicted]')
 
 

@@ -19,7 +19,7 @@ import pytest
 from rrd_scene import array_of, read_layout, read_scene
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.simulators import MapLine, SensorImage, SensorPoints

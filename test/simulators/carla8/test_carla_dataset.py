@@ -23,7 +23,7 @@ from rosbags.rosbag2 import Reader
 from rosbags.typesys import get_typestore, Stores
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.simulators.carla.images import camera_and_kind
 from state_sensor_ros.simulators.carla.stream import MeasurementFramer, parsed
 from state_sensor_ros.simulators.carla.topics import carla_encoders

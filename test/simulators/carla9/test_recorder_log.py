@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import INDICATORS_BOTH, INDICATORS_LEFT, INDICATORS_UNKNOWN
 from state_sensor_ros.simulators.carla9.log import to_rep103
 

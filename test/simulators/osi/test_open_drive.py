@@ -16,7 +16,7 @@ import osi_traces
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.simulators.opening import read_map
 
 HEAD = '<OpenDRIVE><header revMajor="1" revMinor="6"/>'

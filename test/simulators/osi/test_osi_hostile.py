@@ -19,7 +19,7 @@ import osi_traces
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 
 def frames_and_faults(path):

@@ -20,7 +20,7 @@ import pytest
 from stack_bags import messages_of
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 
 @pytest.fixture(params=osi_traces.WRITERS)

@@ -18,7 +18,7 @@ import pytest
 import stack_bags
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 MOTION = 'velocity', 'acceleration', 'orientation_rate'
 

@@ -24,7 +24,7 @@ import programs
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.simulators.osi.source import MessageParts
 

@@ -17,7 +17,7 @@ import pytest
 from sumo_runs import fronts_of, write_crowd
 
 import state_sensor_ros as sensor  # noqa: I100
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 pytestmark = pytest.mark.skipif(find_spec('libsumo') is None, reason='libsumo is not installed')
 N_STEPS, STEP_S = 30, 0.1

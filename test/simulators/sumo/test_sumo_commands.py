@@ -26,7 +26,7 @@ from stopwatch import Stopwatch
 from sumo_runs import GRID, HILL, write_hill
 
 from state_sensor_ros import open_recording
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing.style import ROADS
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import child_process

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 from state_sensor_ros.simulators.sumo import fcd
 from state_sensor_ros.simulators.sumo import map as sumo_map
 

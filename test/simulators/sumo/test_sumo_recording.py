@@ -20,7 +20,7 @@ import pytest
 from simulator_peer import Reader
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands.command_line import main
+from state_sensor_ros.commands.cli import main
 
 FCD = ('<fcd-export><timestep time="0"><vehicle id="a" x="1" y="2" angle="90" speed="20"/>'
        '<vehicle id="b" x="9" y="2" angle="90" speed="20"/></timestep></fcd-export>')

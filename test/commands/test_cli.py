@@ -26,8 +26,11 @@ from process_state import handles
 from programs import lines_of, start
 import pytest
 
-from state_sensor_ros.commands.command_line import COMMANDS, main
-from state_sensor_ros.commands.printing import print_line
+from state_sensor_ros.classes import DEFAULT_CLASSES
+from state_sensor_ros.commands import options
+from state_sensor_ros.commands.cli import COMMANDS, main
+from state_sensor_ros.commands.terminal import print_line
+from state_sensor_ros.simulators.opening import formats, trajectory_format
 
 # Words that make each command fail on what it reads or connects to.
 FAILING = {
@@ -47,8 +50,7 @@ WORKING = {'convert': [str(SAMPLE), 'out.json'],
 ENDLESS = {
     'convert': (['-', 'out.json'], 130, 143), 'inspect': (['-'], 130, 143),
     'render': (['-', 'out.html'], 130, 143),
-    'record': (['out.json', '--port', '{port}', '--frames', '3'], 130, 143),
-    'record without an end': (['out.json', '--port', '{port}'], 130, 143),
+    'record': (['out.json', '--port', '{port}'], 130, 143),
     'simulate': (['--port', '{port}'], 0, 0)}
 
 
@@ -224,7 +226,9 @@ def test_command_ended_by_a_signal_has_its_exit_code(run, name, number, tmp_path
         # Some frames of a recording that does not end.
         stdin.write(SAMPLE.read_bytes()[:5000])
         stdin.flush()
-        if name.startswith('record'):
+        if name == 'simulate':
+            assert process.stdout.readline().startswith('listening on ')
+        elif name == 'record':
             assert process.stderr.readline().startswith('waiting for a frame from ')
         else:
             deadline = time.monotonic() + AWAIT_S
@@ -236,3 +240,56 @@ def test_command_ended_by_a_signal_has_its_exit_code(run, name, number, tmp_path
     assert code == codes[number is signal.SIGTERM], errors
     assert 'Traceback' not in errors
     assert os.listdir(tmp_path / 'work') == []
+
+
+@pytest.mark.parametrize(('words', 'text'), [
+    (['convert', '--desird-tags', 'a', 'in', 'out'], 'did you mean --desired-tags?'),
+    (['convert', '--workers', '2', 'in', 'out'], 'arguments: --workers (see'),
+    (['convert', '--sumo.ego', 'a', 'in', 'out'], 'unrecognized arguments: --sumo.ego'),
+    (['inspect', 'in', '--rate', '0'], 'argument --rate: found 0; expected a number above 0'),
+    (['inspect', 'in', '--start', 'x'], 'argument --start: found x; expected a number of at'),
+    (['record', 'out', '--port', '70000'], 'expected a whole number from 1 to 65535'),
+    (['convrt'], 'did you mean convert?')])
+def test_wrong_word_is_answered_with_the_nearest(capsys, words, text):
+    with pytest.raises(SystemExit, match='2'):
+        main(words)
+    assert text in capsys.readouterr().err
+
+
+def test_no_command_prints_the_help(capsys):
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    assert all(f'\n    {name}' in text for name in COMMANDS)
+    assert text.count('\n  state_sensor ') == 3
+
+
+@pytest.mark.parametrize('command', COMMANDS)
+def test_help_is_a_page_with_examples_and_names_what_sets_parameters(capsys, command):
+    with pytest.raises(SystemExit, match='0'):
+        main([command, '--help'])
+    text = capsys.readouterr().out
+    examples = text.partition('\nexamples:\n')[2].strip().splitlines()
+    assert 2 <= len(examples) <= 3
+    assert all(line.strip().startswith(f'state_sensor {command}') for line in examples)
+    lines = text.splitlines()
+    assert len(lines) <= 70
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith('  -p NAME:=VALUE ') for line in lines)
+    assert any(line.startswith('  --params-file FILE ') for line in lines)
+
+
+def test_choices_are_those_of_the_formats():
+    assert sorted(trajectory_format().generations) == sorted(options.GENERATIONS)
+    assert {row.storage for row in formats()} - {''} == {'mcap', 'sqlite3'}
+    assert DEFAULT_CLASSES[-2:] == ('car', 'other')
+
+
+@pytest.mark.parametrize('words', [
+    ['--desired-tags', 'vehicle,ego', '{in}', 'out.json'],
+    ['{in}', '--actors', 'truck_monoDrive_01_1', '--actors', 'b', 'out.json'],
+    ['--desired-tags', 'vehicle', '{in}', '--outputs', 'vision,autoware', 'out.mcap']])
+def test_option_with_several_values_leaves_in_and_out(run_here, words, tmp_path):
+    code, _, errors = run_here('convert', [word.replace('{in}', str(SAMPLE)) for word in words]
+                               + ['--end', '0'])
+    assert code == 0, errors
+    assert os.listdir(tmp_path / 'work') == words[-1:]

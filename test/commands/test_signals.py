@@ -1,0 +1,88 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""SIGINT, SIGTERM and SIGHUP: all of the work is done, or nothing is left of it."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+from budgets import AWAIT_S
+from paths import SAMPLE
+from programs import start
+import pytest
+from scripted_simulator import frame, serving
+
+from state_sensor_ros.ends import raising_at_signals
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+LEFT = 'interrupted: the work is not done\n'
+WORDS = {'trajectory': ('convert', 'in.json', 'out.json'), 'bag': ('convert', 'in.json', 'out'),
+         'table': ('convert', 'in.json', 'out.csv'), 'synthetic': ('synth', 'out.json')}
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize('number', SIGNALS)
+def test_signal_is_raised_once_and_disarms_the_handler(number):
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with raising_at_signals():
+        assert [signal.getsignal(each) for each in SIGNALS] != before
+        with pytest.raises(KeyboardInterrupt) as raised:
+            signal.raise_signal(number)
+        assert [signal.getsignal(each) for each in SIGNALS] == before
+    assert raised.value.args == (number,)
+
+
+def test_ignored_hang_up_stays_ignored(monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with raising_at_signals():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(('words', 'number'), [
+    (('inspect', '-'), signal.SIGINT), (('convert', '-', 'out.json'), signal.SIGTERM),
+    (('convert', '-', 'bag'), signal.SIGHUP), (('render', '-', 'out.png'), signal.SIGTERM)])
+def test_interrupted_while_it_reads_leaves_nothing(tmp_path, words, number):
+    with start(*words, cwd=tmp_path, stdin=subprocess.PIPE) as process:
+        process.stdin.write('[' + ' ' * 100_000)
+        process.stdin.flush()
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=AWAIT_S)
+    assert (process.returncode, output, errors) == (128 + number, '', LEFT)
+    assert names(tmp_path) == []
+
+
+def test_record_keeps_what_has_come(tmp_path):
+    out = tmp_path / 'out.json'
+    with serving([frame(i / 20) for i in range(5)], stays=True) as port, \
+            start('record', 'out.json', '--port', port, cwd=tmp_path) as process:
+        end_s = time.monotonic() + AWAIT_S
+        while not any(path.stat().st_size > 100 for path in tmp_path.iterdir()):
+            assert time.monotonic() < end_s
+            threading.Event().wait(0.05)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=AWAIT_S)
+    assert (process.returncode, errors) == (0, '')
+    assert output.startswith('out.json: ')
+    assert len(json.loads(out.read_text())) >= 1
+
+
+def test_output_that_is_not_read_ends(tmp_path):
+    with start('convert', str(SAMPLE), '-', cwd=tmp_path) as process:
+        os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(AWAIT_S) == 143
