@@ -140,20 +140,17 @@ def with_pose(position, orientation):
 
 
 @pytest.mark.parametrize(('norm', 'is_pose'), [
-    (1.0, True), (0.9001, True), (1.0999, True), (0.8999, False), (1.1001, False), (0.0, False),
-    (math.nan, False), (math.inf, False), (1e200, False)])
+    (0.9001, True), (1.0999, True), (0.8999, False), (1.1001, False), (math.nan, False),
+    (1e200, False)])
 def test_has_pose_requires_a_rotation(norm, is_pose):
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         assert with_pose((0, 0, 0), (0, 0.6 * norm, 0, 0.8 * norm)) is is_pose
 
 
-@pytest.mark.parametrize('i_component', range(3))
 @pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
-def test_has_pose_requires_a_place(i_component, value):
-    position = [0.0, 0.0, 0.0]
-    position[i_component] = value
-    assert not with_pose(position, (0, 0, 0, 1))
+def test_has_pose_requires_a_place(value):
+    assert not with_pose((0.0, 0.0, value), (0, 0, 0, 1))
     assert with_pose((1e9, -1e9, 0), (0, 0, 0, 1))
 
 
@@ -161,7 +158,6 @@ def test_has_pose_is_of_the_selected_rows():
     frame = make_frame(3)
     writable(frame.kinematics)[:, 3:7] = (0, 0, 0, 1)
     writable(frame.kinematics)[1, 0] = math.nan
-    assert frame.has_pose().tolist() == [True, False, True]
     assert frame.has_pose().tolist() == [True, False, True]
     assert frame.select(np.array([1, 2])).has_pose().tolist() == [False, True]
     assert make_frame(0).has_pose().shape == (0,)
@@ -171,11 +167,8 @@ def test_has_pose_is_of_the_selected_rows():
     (['vehicle', 'car'], {'vehicle'}, set(), True),
     (['vehicle', 'car'], {'cone', 'car'}, set(), True),
     (['vehicle'], {'cone'}, set(), False),
-    (['vehicle'], set(), set(), True),
     ([], set(), set(), True),
-    ([], {'vehicle'}, set(), False),
     (['vehicle', 'static'], {'vehicle'}, {'static'}, False),
-    (['static'], set(), {'static'}, False),
     (['VEHICLE', 'Ego'], {'vehicle'}, {'static'}, True),
     (['VEHICLE', 'Static'], {'vehicle'}, {'static'}, False)])
 def test_tags(tags, desired, undesired, is_wanted):

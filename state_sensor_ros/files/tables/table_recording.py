@@ -269,6 +269,13 @@ class TableRecording(FrameFile):
                 values = _stacked(rows, field.columns) if field.width else rows[field.name]
                 others[field.name] = values.astype(field.dtype) if field.is_array \
                     else tuple([text or '' for text in values])
+        # Speeds are velocities of their own if there are no others.
+        speeds = rows.get('speed')
+        if speeds is None or not np.isnan(kinematics[:, 7:]).all() \
+                or not np.isfinite(speeds).any():
+            speeds = None
+        derived = np.array([_DERIVED_OF.get(text, 0) for text in rows.get('derived', ())],
+                           np.uint8)
         frame = Frame(
             generation=self.generation, time=0, sample_count=0, names=names, game_time=0.0,
             kinds=np.where([kind == 'vehicle' for kind in rows['kind']],
@@ -277,7 +284,7 @@ class TableRecording(FrameFile):
             lanes=self._lanes(rows, batch.column('road_id').is_valid().to_numpy(
                 zero_copy_only=False)), boxes=NO_BOXES, wheels=NO_WHEELS,
             inputs=np.full((len(names), 4), np.nan), ids=rows.get('actor_id'),
-            forward_speed=_forward_speed(rows, kinematics), derived=_derived(rows), **others)
+            forward_speed=speeds, derived=derived if derived.any() else None, **others)
         return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
 
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
@@ -336,20 +343,6 @@ def _values(column: pa.Array) -> Any:  # noqa: ANN401
 def _stacked(rows: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
     """Return the columns of an array, in one of (N, len(names))."""
     return np.column_stack([rows[name] for name in names])
-
-
-def _forward_speed(rows: dict[str, Any], kinematics: Floats) -> Floats | None:
-    """Return the speeds if they are the only velocities."""
-    speeds: Floats | None = rows.get('speed')
-    if speeds is None or not np.isnan(kinematics[:, 7:]).all():
-        return None
-    return speeds if np.isfinite(speeds).any() else None
-
-
-def _derived(rows: dict[str, Any]) -> npt.NDArray[np.uint8] | None:
-    """Return :attr:`Frame.derived`, None without the column or if it is empty."""
-    found = np.array([_DERIVED_OF.get(text, 0) for text in rows.get('derived', ())], np.uint8)
-    return found if found.any() else None
 
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:
