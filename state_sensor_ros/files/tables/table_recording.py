@@ -72,9 +72,7 @@ BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 # The only velocity from sources that measure no other; names of the roads; ids of the actors; what
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *OTHERS)
-_BATCH_ROWS, _MAX_SHOWN = 50_000, 200
-# The encodings that pyarrow reads with repeated texts decoded once, not once for each row.
-_DICTIONARIES = {'PLAIN', 'PLAIN_DICTIONARY', 'RLE', 'RLE_DICTIONARY', 'BIT_PACKED'}
+_BATCH_ROWS, _MAX_SHOWN = 10_000, 200
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 
 
@@ -106,8 +104,9 @@ class TableRecording(FrameFile):
     def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
         from pyarrow import parquet
-        file = parquet.ParquetFile(self._handle)
-        schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
+        self._file = parquet.ParquetFile(self._handle, page_checksum_verification=True)
+        schema = self._file.schema_arrow
+        metadata = schema.metadata or {}
         self.generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
         self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
@@ -120,14 +119,6 @@ class TableRecording(FrameFile):
         for name in self._columns:
             self._check_type(name, [schema.field(i).type for i in schema.get_all_field_indices(
                 name)])
-        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
-        texts = [column.path for i, column in enumerate(map(file.schema.column,
-                                                            range(len(file.schema))))
-                 if column.physical_type == 'BYTE_ARRAY'
-                 and all(_DICTIONARIES.issuperset(group.column(i).encodings) for group in groups)]
-        self._handle.seek(0)
-        self._file = parquet.ParquetFile(
-            self._handle, read_dictionary=texts, page_checksum_verification=True)
 
     def _check_type(self, name: str, types: list[pa.DataType]) -> None:
         import pyarrow.types as kinds
@@ -176,16 +167,14 @@ class TableRecording(FrameFile):
 
     def read(self, mark: tuple[int, int] | None) -> Iterator[Frame]:
         """Yield the frames."""
-        begin, after = mark or (0, -1)
         if mark is None:
             self._road_names = NO_ROADS
-        for frame, place in self._placed(begin):
-            if mark is None or place[1] > after:
-                self._last, self.faults.place = place, f'frame {place[1]}'
-                yield frame
+        for frame, place in self._placed(*mark or (0, None)):
+            self._last, self.faults.place = place, f'frame {place[1]}'
+            yield frame
 
-    def _placed(self, begin: int) -> Iterator[tuple[Frame, tuple[int, int]]]:
-        """Yield the frames from a row group on, with that of each and its number."""
+    def _placed(self, begin: int, after: int | None) -> Iterator[tuple[Frame, tuple[int, int]]]:
+        """Yield the frames after one, from a row group on, with that of each and its number."""
         import pyarrow as pa
         rest: pa.RecordBatch | None = None
         begin_group = 0
@@ -196,6 +185,11 @@ class TableRecording(FrameFile):
                 else:
                     begin_group = group
                 numbers = batch.column('frame').to_numpy(zero_copy_only=False)
+                if after is not None:
+                    first = int(np.searchsorted(numbers, after, 'right'))
+                    batch, numbers = batch.slice(first), numbers[first:]
+                if not len(numbers):
+                    continue
                 back = np.flatnonzero(numbers[1:] < numbers[:-1])
                 if len(back):
                     raise TrajectoryFormatError(
@@ -206,8 +200,8 @@ class TableRecording(FrameFile):
                 for frame, row in zip(self._frames(batch, bounds), bounds, strict=False):
                     yield frame, (begin_group, int(numbers[row]))
                     begin_group = group
-                rest = batch.slice(bounds[-1]) if batch.num_rows else None
-                if rest is not None and rest.nbytes > self._limits.n_bytes:
+                rest = batch.slice(bounds[-1])
+                if rest.nbytes > self._limits.n_bytes:
                     raise too_large(self.name, 'a frame', self._limits.n_bytes)
             if rest is not None:
                 [frame] = self._frames(rest, [0, rest.num_rows])
