@@ -33,12 +33,10 @@ MAY_IMPORT = {
     'emulator': set(),
     'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'files/tables',
                    'emulator'},
-    # Which modules of these: test_simulator_interface.py.
-    'simulators/monodrive': {'simulators', 'emulator'},
-    'simulators/carla': {'simulators', 'emulator'},
-    'simulators/carla9': {'simulators', 'emulator'},
-    'simulators/sumo': {'simulators'},
-    'simulators/osi': {'files/osi', 'simulators'},
+    **{f'simulators/{name}': {
+        'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'emulator', 'simulators'}
+       for name in ('monodrive', 'carla', 'carla9', 'sumo')},
+    'simulators/osi': {'control', 'connections', 'files', 'files/osi', 'simulators'},
     'drawing': set(),
     'library': {'objects', 'perception', 'pipeline', 'connections', 'files', 'files/tables',
                 'simulators', 'drawing'},

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.evaluation.ground_truth import FrameGroundTruth
+from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.frame import Frame, NO_LANES
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry, registry_of
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import build_frame
 
 LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 

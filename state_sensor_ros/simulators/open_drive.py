@@ -28,8 +28,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.simulators import ConfigError, MapLine, read_limited, StateError
-from state_sensor_ros.simulators.frame_arrays import Floats
+from state_sensor_ros.errors import ConfigError, StateError
+from state_sensor_ros.frame import Floats, MapLine
+from state_sensor_ros.small_files import read_limited
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -22,8 +22,8 @@ from state_sensor_ros.connections.connection import Connection
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError, UnreachableError
+from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import build_frame
 from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 

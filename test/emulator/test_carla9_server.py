@@ -24,7 +24,7 @@ import pytest
 from raw_actors import matrix_of
 
 from state_sensor_ros import open_recording
-from state_sensor_ros.simulators import build_frame
+from state_sensor_ros.files.frame_builder import build_frame
 
 CLIENT = ROOT / 'test' / 'carla9_client.py'
 SAMPLE = ROOT / 'resource' / 'sample.v2.json'

@@ -19,20 +19,16 @@ from functools import partial
 from pathlib import Path
 import socket
 
-from state_sensor_ros.simulators import (
-    ActorLane,
-    DecodeError,
-    EgoCommand,
-    Format,
-    Frame,
-    FrameBuilder,
-    FrameFile,
-    LiveSource,
-    LOST,
-    parameter,
-    Simulator,
-    TransportError,
-)
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.errors import DecodeError, TransportError
+from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files.frame_builder import ActorLane, FrameBuilder
+from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.parameters import parameter
+from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.source import LOST
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,16 +14,10 @@ A value that changes in each frame is a slot of a table; the table has the dtype
 
 import numpy as np
 
-from state_sensor_ros.simulators.own_topics import (
-    Given,
-    header,
-    MessageInstance,
-    Slot,
-    Table,
-    Topic,
-    TopicEncoder,
-    xyz,
-)
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
+from state_sensor_ros.topics.tables import header, xyz
+from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.topics.topic_encoder import TopicEncoder
 
 # Rows are actors. The fields of std_msgs/ColorRGBA are float32, those of a position float64.
 PLACES = Table('toy places', np.float64, 3)

@@ -18,10 +18,10 @@ import pytest
 from silent_sink import SilentSink
 
 from state_sensor_ros.errors import StateError
+from state_sensor_ros.files.frame_builder import build_frame, FrameBuilder
 from state_sensor_ros.frame import MapLine, TrafficLights
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.simulators import build_frame, FrameBuilder
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.map_topics import MapEncoder
 from state_sensor_ros.topics.markers import MARKERS_TOPIC

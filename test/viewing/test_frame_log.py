@@ -20,9 +20,10 @@ from rrd_scene import array_of, read_layout, read_scene
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT
+from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT, MapLine
 from state_sensor_ros.rotations import global_from_body, quaternion_product
-from state_sensor_ros.simulators import MapLine, SensorImage, SensorPoints
+from state_sensor_ros.simulators import SensorPoints
+from state_sensor_ros.simulators.simulator import SensorImage
 
 BOXES = ('/world/vehicles', '/world/objects', '/world/pedestrians', '/world/traffic_signs',
          '/world/assumed_boxes')

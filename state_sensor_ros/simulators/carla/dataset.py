@@ -27,19 +27,10 @@ from typing import Any, Final
 from google.protobuf import json_format
 import numpy as np
 
-from state_sensor_ros.simulators import (
-    DecodeError,
-    DROPPED,
-    Faults,
-    Frame,
-    FrameFile,
-    LOST,
-    MEMBER,
-    reading,
-    ReadOptions,
-    restated,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import DecodeError, reading, restated, TrajectoryFormatError
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.simulators.carla.frames import (
     control_of,
     FrameMaker,
@@ -61,6 +52,7 @@ from state_sensor_ros.simulators.json_values import (
     to_list,
     to_object,
 )
+from state_sensor_ros.source import DROPPED, Faults, LOST, MEMBER
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')

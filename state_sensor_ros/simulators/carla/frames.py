@@ -21,30 +21,23 @@ from typing import Any, Final, TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import (
-    Boxes,
-    DecodeError,
-    DROPPED,
-    DUPLICATE,
-    Faults,
-    Frame,
-    FULL_LOCK_DEG,
-)
-from state_sensor_ros.simulators.frame_arrays import (
+from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import (
     Bools,
+    Boxes,
     Floats,
-    global_from_unit,
+    Frame,
     KIND_OBJECT,
     KIND_VEHICLE,
-    mirrored_vectors,
     NO_LANES,
     NO_WHEELS,
-    quaternion_product,
     Rows,
-    to_rep103_inputs,
-    to_rep103_rotator,
 )
+from state_sensor_ros.rep103 import mirrored_vectors, to_rep103_inputs, to_rep103_rotator
+from state_sensor_ros.rotations import global_from_unit, quaternion_product
 from state_sensor_ros.simulators.json_values import as_rows
+from state_sensor_ros.source import DROPPED, DUPLICATE, Faults
 
 if TYPE_CHECKING:
     from state_sensor_ros.simulators.carla.images import CameraImage

@@ -28,20 +28,16 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from state_sensor_ros.simulators import (
-    DecodeError,
-    Frame,
-    reading,
-    Report,
-    SensorImage,
-    SensorReader,
-    Settings,
-    TrajectoryFormatError,
-)
+from state_sensor_ros.errors import DecodeError, reading, TrajectoryFormatError
+from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.naming import registry_of
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.frames import CLASSES, data_of, PLAYER, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.own_topics import registry_of, StaticTransform
-from state_sensor_ros.simulators.recordings import check_regular
+from state_sensor_ros.simulators.simulator import SensorImage, SensorReader
+from state_sensor_ros.source import Report
+from state_sensor_ros.topics.transforms import StaticTransform
 
 RGB, DEPTH, SEGMENTATION = 'rgb', 'depth', 'segmentation'
 CAMERAS: Final = ('central', 'left', 'right')

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.simulators import LIVE, parameter
+from state_sensor_ros.parameters import LIVE, parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

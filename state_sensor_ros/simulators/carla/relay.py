@@ -36,15 +36,11 @@ from queue import Empty, Full, Queue
 import threading
 from typing import Final
 
-from state_sensor_ros.simulators import (
-    counted,
-    Frame,
-    FramingError,
-    LiveSource,
-    Report,
-    Settings,
-    SourceState,
-)
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.connections.relay import PortRelay
+from state_sensor_ros.errors import FramingError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.frames import FrameMaker
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.stream import (
@@ -53,7 +49,8 @@ from state_sensor_ros.simulators.carla.stream import (
     parsed,
     silence_of_a_port,
 )
-from state_sensor_ros.simulators.connections import PortRelay
+from state_sensor_ros.source import Report, SourceState
+from state_sensor_ros.texts import counted
 
 N_PORTS: Final = 3
 _WORLD, _MEASUREMENTS = 0, 1

@@ -13,22 +13,19 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.simulators import (
-    ConfigError,
-    EVERY_PART,
-    Format,
-    RecordingReader,
-    refuse_unused,
-    Report,
-    SensorReader,
-    Settings,
-    Simulator,
-    SimulatorTopics,
-)
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.frame import EVERY_PART
+from state_sensor_ros.parameters import refuse_unused
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
+from state_sensor_ros.simulators.simulator import SensorReader, Simulator, SimulatorTopics
+from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
-    from state_sensor_ros.simulators import EgoCommands, Source
+    from state_sensor_ros.control.ego_commands import EgoCommands
+    from state_sensor_ros.source import Source
 
 # Names of one machine, on which a relay cannot have the ports of the server.
 _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))

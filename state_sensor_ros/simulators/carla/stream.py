@@ -32,18 +32,12 @@ from typing import Final
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from state_sensor_ros.simulators import (
-    bad_length,
-    ConfigError,
-    counted,
-    DecodeError,
-    EgoCommand,
-    Frame,
-    read_limited,
-    reason_of,
-    Settings,
-    TransportError,
-)
+from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.errors import bad_length, ConfigError, DecodeError, reason_of, TransportError
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.frames import FrameMaker, Message
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.schema import (
@@ -54,7 +48,8 @@ from state_sensor_ros.simulators.carla.schema import (
     RequestNewEpisode,
     SceneDescription,
 )
-from state_sensor_ros.simulators.connections import Connection, OnSilence, TcpSource, Wait
+from state_sensor_ros.small_files import read_limited
+from state_sensor_ros.texts import counted
 
 LENGTH: Final = struct.Struct('<I')
 _SKIPPED_BYTES: Final = 65536

@@ -18,7 +18,13 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from state_sensor_ros.simulators import Boxes, DecodeError, Report, Settings
+from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Slot, Table
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Bools, Boxes, Rows
+from state_sensor_ros.naming import Actor
+from state_sensor_ros.rotations import normalized
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.frames import (
     CarlaData,
     control_inputs,
@@ -41,37 +47,21 @@ from state_sensor_ros.simulators.carla.images import (
     RGB,
     SEGMENTATION,
 )
-from state_sensor_ros.simulators.frame_arrays import Bools, normalized, Rows
-from state_sensor_ros.simulators.own_topics import (
-    Actor,
-    Column,
-    Definitions,
-    Fields,
+from state_sensor_ros.source import Report
+from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
+from state_sensor_ros.topics.per_actor import Column
+from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
+from state_sensor_ros.topics.topic import LATCHED, Subscriptions, Topic
+from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
-    Given,
-    given_header,
-    given_stamp,
-    header,
-    LATCHED,
-    LIGHTS_NS,
-    MarkerEncoder,
     message_blocks,
-    MESSAGE_PHASE,
     MessageBlock,
-    MessageInstance,
     Messages,
-    NewMarker,
     NewTopicEncoder,
     Numbers,
-    pose,
-    Slot,
-    STATE_COLORS,
-    Subscriptions,
-    Table,
-    Topic,
     TopicEncoder,
-    xyz,
 )
+from state_sensor_ros.topics.traffic_lights import LIGHTS_NS, STATE_COLORS
 
 _STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
 _CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'

@@ -34,9 +34,10 @@ from typing import Any, cast, TypeAlias
 
 import numpy as np
 
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import importing, StateSensorError, UnreachableError
 from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT
-from state_sensor_ros.simulators import child_process, EgoCommand
+from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.carla9 import actors, frames, source
 from state_sensor_ros.simulators.child_process import Indicate, Restart, StepPace
 

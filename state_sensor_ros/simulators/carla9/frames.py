@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros import frame as parts
+from state_sensor_ros.files.frame_builder import lane_states
 from state_sensor_ros.frame import Floats, Frame, Rows
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
-from state_sensor_ros.simulators import lane_states
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
 from state_sensor_ros.simulators.open_drive import parse_lanes
 

@@ -31,9 +31,11 @@ import numpy.typing as npt
 
 from state_sensor_ros import rep103
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.files.storage import input_file
 from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.rotations import rotation_vectors
-from state_sensor_ros.simulators import FrameFile, ReadOptions, recordings
 from state_sensor_ros.simulators.carla9 import actors, frames
 from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 from state_sensor_ros.source import DROPPED, Fault, LOST, MEMBER, RIVAL
@@ -490,10 +492,10 @@ class LogRecording(FrameFile):
     """A log as a recording, in constant memory."""
 
     def __init__(self, path: str, own: Carla9Parameters) -> None:
-        self._file: BinaryIO = recordings.open_positioned(path)
+        self._file: BinaryIO = input_file.open_positioned(path)
         # Read here: a parameter that was not read yet counts as unused.
         self._ego, self._static = own.ego, own.static
-        with recordings.closed_on_failure(self._file):
+        with input_file.closed_on_failure(self._file):
             self._log = LogFile(self._file, path)
         self._next, self._states = 0, list[tuple[int, bytes]]()
         super().__init__(path, f'recorder log of CARLA, {self._log.town}', 'carla9')
@@ -559,5 +561,5 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
         n_frames, end, lost = error.n_frames, error.end, error.lost
     if not n_frames:
         raise TrajectoryFormatError(name, 'no complete frame', 'at least one')
-    recordings.copy_beginning(cut, target, end)
+    input_file.copy_beginning(cut, target, end)
     return n_frames, lost

@@ -20,7 +20,8 @@ import shutil
 import subprocess
 import sys
 
-from state_sensor_ros.simulators import ConfigError, importing, LIVE, parameter
+from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.parameters import LIVE, parameter
 
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
 _PROBE_S = 20.0

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from state_sensor_ros.simulators import (
-    ConfigError,
-    EgoCommands,
-    Format,
-    refuse_unused,
-    Report,
-    Settings,
-    Simulator,
-    Source,
-)
+from state_sensor_ros.control.ego_commands import EgoCommands
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import Format
+from state_sensor_ros.parameters import refuse_unused
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla9 import parameters
+from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.source import Report, Source
 
 _LOG = f'{__package__}.log'
 

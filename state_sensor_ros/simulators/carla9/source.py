@@ -23,13 +23,14 @@ import time
 import msgspec
 
 from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.connections.connection import Connection
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import StateSensorError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import EgoCommand, Report
 from state_sensor_ros.simulators.carla9 import frames, parameters
 from state_sensor_ros.simulators.child_process import ChildSource, Indicate, StepControl
-from state_sensor_ros.simulators.connections import Connection
+from state_sensor_ros.source import Report
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
 _ASK_VERSION = b'\x94\x00\x01\xa7version\x90'

@@ -49,17 +49,10 @@ import math
 import threading
 import time
 
-from state_sensor_ros.simulators import (
-    DecodeError,
-    EgoCommand,
-    FramingError,
-    ignore,
-    RefusalError,
-    Report,
-    Settings,
-    TransportError,
-)
-from state_sensor_ros.simulators.connections import Connection, OnSilence, Wait
+from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, TransportError
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
 from state_sensor_ros.simulators.monodrive.wire import (
     encode_request,
@@ -67,6 +60,7 @@ from state_sensor_ros.simulators.monodrive.wire import (
     Reply,
     ReplyReader,
 )
+from state_sensor_ros.source import ignore, Report
 
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'

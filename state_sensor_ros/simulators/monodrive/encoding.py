@@ -21,22 +21,20 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from state_sensor_ros.simulators import ConfigError, Frame, Units, Wheels
-from state_sensor_ros.simulators.frame_arrays import (
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.fields import parts_of
+from state_sensor_ros.frame import Floats, Frame, KIND_OBJECT, KIND_VEHICLE, NO_SOURCE_ID, Wheels
+from state_sensor_ros.rep103 import (
     DEFAULT_UNITS,
-    Floats,
     from_rep103_boxes,
     from_rep103_inputs,
     from_rep103_kinematics,
     from_rep103_road_s,
-    KIND_OBJECT,
-    KIND_VEHICLE,
-    NO_SOURCE_ID,
+    Units,
 )
 from state_sensor_ros.simulators.monodrive.frames import kind_of
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS, Number, V1, V2, WRITTEN
 from state_sensor_ros.simulators.monodrive.wheels import wheel_entries
-from state_sensor_ros.simulators.recordings import parts_of
 
 Record: TypeAlias = dict[str, object]
 Numbers: TypeAlias = list[Number]

@@ -29,8 +29,8 @@ import msgspec
 from msgspec import Struct
 import numpy as np
 
-from state_sensor_ros.simulators import DecodeError, DROPPED, DUPLICATE, Faults, IGNORED
-from state_sensor_ros.simulators.frame_arrays import mirrored_orientation, to_rep103_rotator
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
 from state_sensor_ros.simulators.monodrive import json_text
 from state_sensor_ros.simulators.monodrive.json_text import wrong
 from state_sensor_ros.simulators.monodrive.schema import (
@@ -42,6 +42,7 @@ from state_sensor_ros.simulators.monodrive.schema import (
     V1,
     V2,
 )
+from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, IGNORED
 
 STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = ('game_time', 'time', 'sample_count')

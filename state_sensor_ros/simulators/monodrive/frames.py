@@ -25,29 +25,26 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from state_sensor_ros.simulators import (
+from state_sensor_ros.classes import has_ego_tag
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import (
     Boxes,
-    DecodeError,
-    Faults,
-    Frame,
-    has_ego_tag,
-    IGNORED,
-    Lanes,
-    MEMBER,
-    Units,
-    Wheels,
-)
-from state_sensor_ros.simulators.frame_arrays import (
-    DEFAULT_UNITS,
     Floats,
+    Frame,
     KIND_OBJECT,
     KIND_VEHICLE,
     Kinds,
+    Lanes,
     NO_LANES,
     Rows,
+    Wheels,
+)
+from state_sensor_ros.rep103 import (
+    DEFAULT_UNITS,
     to_rep103_bodies,
     to_rep103_inputs,
     to_rep103_road_s,
+    Units,
 )
 from state_sensor_ros.simulators.monodrive import json_text
 from state_sensor_ros.simulators.monodrive.forms import (
@@ -69,6 +66,7 @@ from state_sensor_ros.simulators.monodrive.schema import (
     V2,
 )
 from state_sensor_ros.simulators.monodrive.wheels import flat_wheels, nested_wheels
+from state_sensor_ros.source import Faults, IGNORED, MEMBER
 
 # ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet, for a payload without.
 Head: TypeAlias = tuple[float, int, int]

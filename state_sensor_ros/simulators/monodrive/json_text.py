@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.errors import DecodeError
 
 # Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -23,9 +23,11 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     synthetic_source,
     TrajectorySource,
 )
-from state_sensor_ros.simulators import no_frames, one_line, ReadOptions
+from state_sensor_ros.errors import no_frames
+from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.simulators.monodrive import json_text
 from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
+from state_sensor_ros.texts import one_line
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0

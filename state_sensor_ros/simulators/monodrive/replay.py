@@ -34,22 +34,19 @@ import time
 
 import msgspec
 
-from state_sensor_ros.simulators import (
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag
+from state_sensor_ros.connections.connection import OnSilence
+from state_sensor_ros.errors import (
     ConfigError,
-    EGO_TAG,
     failed_stream,
-    Frame,
-    has_ego_tag,
-    LOST,
     no_frames,
-    parse_settings,
-    Reading,
-    ReadOptions,
-    RecordingReader,
     TrajectoryFormatError,
     TransportError,
 )
-from state_sensor_ros.simulators.connections import OnSilence
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive import json_text
 from state_sensor_ros.simulators.monodrive.control import (
     CONFIGURE_SENSORS,
@@ -63,7 +60,9 @@ from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
 from state_sensor_ros.simulators.monodrive.source import SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
-from state_sensor_ros.simulators.recordings import format_of_name, MAX_GAP_S, open_any, PERIOD_S
+from state_sensor_ros.simulators.opening import format_of_name, open_any
+from state_sensor_ros.simulators.simulator import Reading
+from state_sensor_ros.source import LOST, MAX_GAP_S
 
 # As for a reply: the simulator may be drawing.
 _PACKET_TIMEOUT_S = 25.0

@@ -24,7 +24,7 @@ from msgspec import Meta, Struct, UNSET, UnsetType
 from msgspec.json import Decoder as JsonDecoder
 import numpy as np
 
-from state_sensor_ros.simulators.frame_arrays import Floats
+from state_sensor_ros.frame import Floats
 
 GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
 V2, V1, V1T, V0 = GENERATIONS

@@ -21,8 +21,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from state_sensor_ros.simulators import ConfigError, read_limited, restated, Settings
+from state_sensor_ros.errors import ConfigError, restated
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive import forms, json_text
+from state_sensor_ros.small_files import read_limited
 
 STATE = 'State'
 # An object that has an array of sensors as a member.

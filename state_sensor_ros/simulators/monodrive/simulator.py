@@ -14,25 +14,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.simulators import (
-    ConfigError,
-    Reading,
-    Replay,
-    Report,
-    Settings,
-    Simulator,
-    SOURCE_PARAMETERS,
-)
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.control import MonodriveCommands
 from state_sensor_ros.simulators.monodrive.replay import open_replay
 from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TRAJECTORY
+from state_sensor_ros.simulators.simulator import Reading, Replay, Simulator, SOURCE_PARAMETERS
+from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
     import argparse
 
-    from state_sensor_ros.simulators import EgoCommands, Source
+    from state_sensor_ros.control.ego_commands import EgoCommands
+    from state_sensor_ros.source import Source
 
 
 class MonodriveSimulator(Simulator):

@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from state_sensor_ros.simulators import Frame, ignore, Report, Settings, Units
-from state_sensor_ros.simulators.connections import TcpSource
+from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.control import ControlClient
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.simulators.monodrive.wire import Packet, PacketFramer
+from state_sensor_ros.source import ignore, Report
 
 # What to check if the port is open and sends nothing.
 _SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '

@@ -38,38 +38,28 @@ from typing import BinaryIO, Generic, NamedTuple, TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from state_sensor_ros.simulators import (
-    counted,
-    DecodeError,
-    EVERY_PART,
-    Format,
-    Frame,
-    FrameFile,
-    FrameWriter,
-    LOST,
-    ReadOptions,
-    TrajectoryFormatError,
-    TruncatedError,
-    Units,
-    WriteOptions,
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
+from state_sensor_ros.files.recording import FrameFile, FrameWriter, STANDARD_INPUT
+from state_sensor_ros.files.storage.input_file import (
+    compression_of,
+    copy_beginning,
+    decompressed,
+    open_positioned,
 )
-from state_sensor_ros.simulators.frame_arrays import DEFAULT_UNITS
+from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.frame import EVERY_PART, Frame
+from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators.monodrive import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.forms import STRING_KEY
 from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
-from state_sensor_ros.simulators.recordings import (
-    compression_of,
-    copy_beginning,
-    decompressed,
-    open_positioned,
-    STANDARD_INPUT,
-    WholeFile,
-)
+from state_sensor_ros.source import LOST
+from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
-    from state_sensor_ros.simulators.recordings import DecompressedFile
+    from state_sensor_ros.files.storage.input_file import DecompressedFile
 
 _HERE = 'state_sensor_ros.simulators.monodrive.trajectory'
 TRAJECTORY = Format(

@@ -34,15 +34,17 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import DecodeError, FRONT_RIGHT, REAR_RIGHT, Wheels
-from state_sensor_ros.simulators.frame_arrays import (
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import (
     Floats,
-    from_rep103_wheels,
+    FRONT_RIGHT,
     Ints,
     NO_SOURCE_ID,
+    REAR_RIGHT,
     Rows,
-    to_rep103_wheels,
+    Wheels,
 )
+from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, rows_of, Vehicle
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.

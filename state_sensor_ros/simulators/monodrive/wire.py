@@ -44,15 +44,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from state_sensor_ros.simulators import (
+from state_sensor_ros.errors import (
     bad_length,
-    counted,
     DecodeError,
     FramingError,
     RefusalError,
     TransportError,
 )
 from state_sensor_ros.simulators.monodrive.json_text import NOT_TYPED
+from state_sensor_ros.texts import counted
 
 _OLD_HEADER, _WORD = struct.Struct('>IIf'), struct.Struct('>I')
 OLD_HEADER_BYTES = _OLD_HEADER.size

@@ -21,27 +21,12 @@ from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.frame_builder import build_frame
+from state_sensor_ros.frame import Boxes, Floats, Frame, INDICATORS_UNKNOWN, Lanes, MAX_ID, Rows
 from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
-from state_sensor_ros.simulators import (
-    Boxes,
-    build_frame,
-    DecodeError,
-    DROPPED,
-    DUPLICATE,
-    EGO_TAG,
-    Fault,
-    Frame,
-    INDICATORS_UNKNOWN,
-    Lanes,
-    OTHER_ID,
-)
-from state_sensor_ros.simulators.frame_arrays import (
-    Floats,
-    global_from_unit,
-    MAX_ID,
-    quaternion_from_rpy,
-    Rows,
-)
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators.osi.lights import indicators_of, lit_lights
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
@@ -56,6 +41,7 @@ from state_sensor_ros.simulators.osi.objects import (
     LaneTable,
     ObjectNames,
 )
+from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, OTHER_ID
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject, StationaryObject

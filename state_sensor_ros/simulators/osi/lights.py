@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.simulators import (
+from state_sensor_ros.frame import (
     INDICATORS_BOTH,
     INDICATORS_LEFT,
     INDICATORS_OFF,
@@ -33,7 +33,7 @@ from state_sensor_ros.simulators import (
     LIGHT_YELLOW,
     TrafficLights,
 )
-from state_sensor_ros.simulators.frame_arrays import quaternion_from_rpy
+from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.simulators.osi.messages import text_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.simulators import DecodeError
+from state_sensor_ros.errors import DecodeError
 
 if TYPE_CHECKING:
     from osi3.osi_groundtruth_pb2 import GroundTruth

@@ -28,22 +28,23 @@ from zlib import crc32
 
 import numpy as np
 
+from state_sensor_ros.files.frame_builder import lane_states
 from state_sensor_ros.files.osi.osi_objects import (
     is_vehicle,
     moving_tags,
     NAME_REFERENCE,
     stationary_tags,
 )
-from state_sensor_ros.simulators import (
+from state_sensor_ros.frame import (
     FRONT_LEFT,
     FRONT_RIGHT,
-    lane_states,
     Lanes,
+    NO_WHEELS,
     REAR_LEFT,
     REAR_RIGHT,
     Wheels,
 )
-from state_sensor_ros.simulators.frame_arrays import NO_WHEELS, quaternion_from_rpy
+from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.simulators.osi.messages import text_of
 
 if TYPE_CHECKING:

@@ -19,18 +19,15 @@ from pathlib import Path
 import struct
 from typing import BinaryIO, NamedTuple, Protocol
 
+from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.bags.bag_repair import can_repair
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.files.storage.input_file import closed_on_failure, open_positioned
+from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
+from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, DEFAULT_LIMITS
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import frames_of
-from state_sensor_ros.simulators import (
-    DecodeError,
-    Frame,
-    FrameFile,
-    LOST,
-    one_line,
-    ReadOptions,
-    reason_of,
-    TrajectoryFormatError,
-    TruncatedError,
-)
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
@@ -41,17 +38,8 @@ from state_sensor_ros.simulators.osi.messages import (
     parse_truth,
 )
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
-from state_sensor_ros.simulators.recordings import (
-    BagError,
-    BagLimits,
-    can_repair,
-    closed_on_failure,
-    DEFAULT_LIMITS,
-    McapReader,
-    open_positioned,
-    PROFILE,
-    profile_of,
-)
+from state_sensor_ros.source import LOST
+from state_sensor_ros.texts import one_line
 
 _LENGTH = struct.Struct('<I')
 _PROTOBUF = 'protobuf'

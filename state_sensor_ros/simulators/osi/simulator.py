@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from state_sensor_ros.simulators import (
-    Format,
-    Report,
-    Settings,
-    Simulator,
-    Source,
-)
+from state_sensor_ros.files.formats import Format
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.osi.source import OsiSource
+from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.source import Report, Source
 
 _READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
 _READS = frozenset(('max_bag_bytes', 'osi.ego'))

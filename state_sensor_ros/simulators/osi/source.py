@@ -24,11 +24,15 @@ import math
 import struct
 import time
 
+from state_sensor_ros.connections.connection import DatagramPort
+from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import frames_of
-from state_sensor_ros.simulators import counted, Frame, LiveSource, Report, Settings
-from state_sensor_ros.simulators.connections import DatagramPort
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
+from state_sensor_ros.source import Report
+from state_sensor_ros.texts import counted
 
 _HEAD = struct.Struct('<iI')
 # Time between two checks whether the stream is over, s.

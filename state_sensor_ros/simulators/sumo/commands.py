@@ -27,18 +27,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.simulators import (
-    Bicycle,
-    EgoCommand,
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals
+from state_sensor_ros.frame import (
+    Floats,
     Frame,
-    FULL_LOCK_DEG,
     INDICATORS_BOTH,
     INDICATORS_LEFT,
     INDICATORS_OFF,
     INDICATORS_RIGHT,
-    Pedals,
 )
-from state_sensor_ros.simulators.frame_arrays import Floats, global_from_unit
+from state_sensor_ros.rotations import global_from_unit
 
 # The module libsumo, or a connection of traci: the same calls.
 Sumo: TypeAlias = Any

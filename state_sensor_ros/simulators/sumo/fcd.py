@@ -25,29 +25,18 @@ from xml.sax.saxutils import unescape
 
 import numpy as np
 
-from state_sensor_ros.payloads import Decoded, frames_of
-from state_sensor_ros.simulators import (
-    DecodeError,
-    DROPPED,
-    DUPLICATE,
-    Fault,
-    Frame,
-    FrameFile,
-    MISSING,
-    ReadOptions,
-    RIDER,
-    TrajectoryFormatError,
-    TruncatedError,
-    UNDECLARED,
-)
-from state_sensor_ros.simulators.frame_arrays import Bools, Floats
-from state_sensor_ros.simulators.recordings import (
+from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.files.storage.input_file import (
     closed_on_failure,
     decompressed,
     open_positioned,
     opened_beside,
     reopened,
 )
+from state_sensor_ros.frame import Bools, Floats, Frame
+from state_sensor_ros.payloads import Decoded, frames_of
 from state_sensor_ros.simulators.sumo.map import (
     NO_NETWORK,
     PEDESTRIAN,
@@ -63,6 +52,7 @@ from state_sensor_ros.simulators.sumo.steps import (
     Steps,
     usual_size,
 )
+from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, MISSING, RIDER, UNDECLARED
 
 SUFFIXES = '.xml', '.xml.gz'
 _ROOT = 'fcd-export'

@@ -19,20 +19,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.simulators import (
-    ConfigError,
-    importing,
+from state_sensor_ros.errors import ConfigError, importing, reason_of
+from state_sensor_ros.files.storage.input_file import opened_beside
+from state_sensor_ros.frame import (
+    Floats,
     LIGHT_CIRCLE,
     LIGHT_GREEN,
     LIGHT_PEDESTRIAN,
     LIGHT_RED,
     LIGHT_YELLOW,
     MapLine,
-    reason_of,
     TrafficLights,
 )
-from state_sensor_ros.simulators.frame_arrays import Floats
-from state_sensor_ros.simulators.recordings import opened_beside
 
 if TYPE_CHECKING:
     import sumolib.net

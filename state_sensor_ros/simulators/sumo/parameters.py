@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.simulators import LIVE, parameter, RECORDED
+from state_sensor_ros.parameters import LIVE, parameter, RECORDED
 
 # A longer step is a mistake of unit: milliseconds for seconds.
 _LONGEST_STEP_S = 60.0

@@ -14,18 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from state_sensor_ros.simulators import (
-    ConfigError,
-    EgoCommands,
-    Format,
-    refuse_unused,
-    Report,
-    Settings,
-    Simulator,
-    Source,
-)
-from state_sensor_ros.simulators.recordings import share_file
+from state_sensor_ros.control.ego_commands import EgoCommands
+from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files.formats import Format
+from state_sensor_ros.parameters import refuse_unused
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.share import share_file
+from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
+from state_sensor_ros.source import Report, Source
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
 _FCD = 'state_sensor_ros.simulators.sumo.fcd'

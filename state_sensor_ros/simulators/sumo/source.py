@@ -16,13 +16,9 @@ from multiprocessing.connection import Connection
 import signal
 from typing import TypeAlias
 
-from state_sensor_ros.simulators import (
-    counted,
-    EgoCommand,
-    Frame,
-    Report,
-    Settings,
-)
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.child_process import (
     ChildSource,
     Indicate,
@@ -33,6 +29,8 @@ from state_sensor_ros.simulators.child_process import (
 )
 from state_sensor_ros.simulators.sumo.map import RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
+from state_sensor_ros.source import Report
+from state_sensor_ros.texts import counted
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
 _SILENCE_S = 2.0

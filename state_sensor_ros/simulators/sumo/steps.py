@@ -25,25 +25,20 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.simulators import (
-    build_frame,
-    EGO_TAG,
+from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.files.frame_builder import build_frame, lane_states
+from state_sensor_ros.frame import (
+    DERIVED_SIZE,
+    Floats,
     Frame,
     INDICATORS_BOTH,
     INDICATORS_LEFT,
     INDICATORS_OFF,
     INDICATORS_RIGHT,
     INDICATORS_UNKNOWN,
-    lane_states,
     Lanes,
 )
-from state_sensor_ros.simulators.frame_arrays import (
-    DERIVED_SIZE,
-    Floats,
-    global_from_unit,
-    quaternion_from_rpy,
-    wrapped,
-)
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN, RoadNetwork
 
 GENERATION = 'sumo'

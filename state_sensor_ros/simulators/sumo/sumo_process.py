@@ -23,7 +23,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from state_sensor_ros.simulators import EgoCommand, importing, TransportError, UnreachableError
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.errors import importing, TransportError, UnreachableError
+from state_sensor_ros.frame import Floats
 from state_sensor_ros.simulators.child_process import (
     Indicate,
     process_pipes,
@@ -31,7 +33,6 @@ from state_sensor_ros.simulators.child_process import (
     Restart,
     StepClock,
 )
-from state_sensor_ros.simulators.frame_arrays import Floats
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters

@@ -36,13 +36,11 @@ import pytest
 from stopwatch import until
 
 import state_sensor_ros as sensor
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import (
-    child_process,
-    ConfigError,
-    EgoCommand,
-)
+from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
     StepActors,

@@ -25,17 +25,14 @@ import pytest
 from stopwatch import Stopwatch, until
 from sumo_runs import Collector, GRID, write_hill
 
+from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG
+from state_sensor_ros.errors import TransportError, UnreachableError
 from state_sensor_ros.frame import speed_along  # noqa: I100
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import (
-    EgoCommand,
-    FULL_LOCK_DEG,
-    SourceState,
-    TransportError,
-    UnreachableError,
-)
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
+from state_sensor_ros.source import SourceState
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
 pytestmark = pytest.mark.thorough
