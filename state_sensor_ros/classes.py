@@ -45,18 +45,20 @@ class ObjectClass:
     autoware: int
     derived: int
     is_motor_vehicle: bool  # whether its predicted paths are longer
+    size_xyz: tuple[float, float, float]  # length, width, height without a box, m; 0: unknown
 
 
-# The first class that has a tag of the actor counts. Sizes: settings.DEFAULT_SIZES.
+# The first class that has a tag of the actor counts.
 CLASSES = (
-    ObjectClass('person', frozenset(('pedestrian', 'walker', 'person')), 7, 4, False),
-    ObjectClass('cyclist', frozenset(('bicycle', 'cyclist')), 6, 5, False),
-    ObjectClass('motorcycle', frozenset(('motorcycle',)), 5, 8, True),
-    ObjectClass('bus', frozenset(('bus',)), 3, 9, True),
-    ObjectClass('truck', frozenset(('truck',)), 2, 7, True),
-    ObjectClass('trailer', frozenset(('trailer',)), 4, 9, True),
-    ObjectClass('car', frozenset(('car',)), 1, 6, True),
-    ObjectClass('unknown', frozenset(), 0, 0, False))
+    ObjectClass('person', frozenset(('pedestrian', 'walker', 'person')), 7, 4, False,
+                (0.6, 0.6, 1.75)),
+    ObjectClass('cyclist', frozenset(('bicycle', 'cyclist')), 6, 5, False, (1.8, 0.6, 1.7)),
+    ObjectClass('motorcycle', frozenset(('motorcycle',)), 5, 8, True, (2.2, 0.8, 1.6)),
+    ObjectClass('bus', frozenset(('bus',)), 3, 9, True, (12.0, 2.55, 3.2)),
+    ObjectClass('truck', frozenset(('truck',)), 2, 7, True, (8.0, 2.5, 3.2)),
+    ObjectClass('trailer', frozenset(('trailer',)), 4, 9, True, (8.0, 2.5, 3.2)),
+    ObjectClass('car', frozenset(('car',)), 1, 6, True, (4.6, 1.85, 1.5)),
+    ObjectClass('unknown', frozenset(), 0, 0, False, (0.0, 0.0, 0.0)))
 CLASS_NAMES = tuple(object_class.name for object_class in CLASSES)
 PERSON, CAR, UNKNOWN = 0, len(CLASSES) - 2, len(CLASSES) - 1
 # Values of the option --default-class, for actors without a class tag.

@@ -29,11 +29,7 @@ StateSensorError
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import metadata, PackageNotFoundError
-from pathlib import Path
-import shlex
 import sys
-from typing import NamedTuple
 
 from state_sensor_ros.texts import counted, MAX_FOUND, one_line, shortened
 
@@ -42,28 +38,8 @@ _DISTRIBUTIONS = {
     'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs',
     '_ruamel_yaml': 'ruamel.yaml.clib', 'rerun': 'rerun-sdk', 'rerun_cli': 'rerun-sdk',
     'ruamel': 'ruamel.yaml', 'osi3': 'osi-python'}
-
-
-class _Extra(NamedTuple):
-    """An extra of this package (setup.cfg)."""
-
-    modules: tuple[str, ...]
-    requirements: str = ''  # file in requirements/; '' for what every set-up installs
-    oldest: int = 10  # minor version of Python
-    newest: int = 99
-
-
-_EXTRAS = {
-    'plot': _Extra(('matplotlib', 'plotly')),
-    'carla': _Extra(('PIL', 'kornia_rs', 'google')),
-    'tables': _Extra(('pyarrow', 'pandas'), 'datasets'),
-    'osi': _Extra(('osi3',), 'datasets'),
-    'dask': _Extra(('distributed',), 'datasets'),
-    'video': _Extra(('av',), 'video'),
-    'evaluate': _Extra(('trackeval',), 'evaluate'),
-    'view': _Extra(('rerun', 'rerun_cli'), 'view', oldest=11),
-    'sumo': _Extra(('libsumo', 'sumolib', 'traci'), 'sumo'),
-    'carla9': _Extra(('carla',), 'carla9', newest=12)}
+# Oldest and newest minor version of Python that a library supports.
+_PYTHONS = {'rerun': (11, 99), 'rerun_cli': (11, 99), 'carla': (10, 12)}
 # Modules that come with ROS 2, besides message packages; pip cannot install them.
 _OF_ROS = frozenset({
     'rclpy', '_rclpy_pybind11', 'rpyutils', 'tf2_ros', 'ament_index_python', 'launch',
@@ -341,33 +317,8 @@ def importing(where: str) -> Iterator[None]:
 
 def _remedy(package: str, library: str, is_missing: bool) -> str:
     """Return how to install a library in the environment of this Python."""
-    name = next((name for name, extra in _EXTRAS.items() if package in extra.modules), None)
-    if not is_missing or name is None:
-        return f'the library {library}: pip install {"" if is_missing else "--upgrade "}{library}'
-    extra, minor = _EXTRAS[name], sys.version_info[1]
-    if not extra.oldest <= minor <= extra.newest:
-        pythons = f'3.{extra.oldest} ' + (
-            'or newer' if extra.newest == 99 else f'to 3.{extra.newest}')
+    (oldest, newest), minor = _PYTHONS.get(package, (10, 99)), sys.version_info[1]
+    if is_missing and not oldest <= minor <= newest:
+        pythons = f'3.{oldest} ' + ('or newer' if newest == 99 else f'to 3.{newest}')
         return f'Python {pythons} for the library {library}, which does not support 3.{minor}'
-    return f'the library {library}: {_command(name, extra)}'
-
-
-def _command(name: str, extra: _Extra) -> str:
-    venv = Path(sys.prefix)
-    set_up = venv.parent / 'scripts' / 'set_up.py'
-    if venv.name.startswith('.venv-') and set_up.is_file():
-        # The environment of `make`, where versions are pinned and the package is not pip's.
-        distribution = venv.name.removeprefix('.venv-')
-        wheels = '' if distribution == 'jazzy' or distribution.startswith('ros-') \
-            else f'ROS_DISTRO_WHEELS={distribution} '
-        option = f' --extra {extra.requirements}' if extra.requirements else ''
-        return f'{wheels}python3 {shlex.quote(str(set_up))}{option}'
-    try:
-        extras = metadata(__package__).get_all('Provides-Extra') or []
-    except PackageNotFoundError:
-        extras = []
-    if name in extras:
-        return f"pip install '{__package__}[{name}]'"
-    # Installed by colcon, or not at all: pip knows no extras of this package.
-    libraries = dict.fromkeys(_DISTRIBUTIONS.get(module, module) for module in extra.modules)
-    return 'pip install ' + ' '.join(libraries)
+    return f'the library {library}: pip install {"" if is_missing else "--upgrade "}{library}'

@@ -230,6 +230,18 @@ def cut(part: Part, begin: int, end: int, **changes: Any) -> Part:  # noqa: ANN4
     return replace(part, **{**columns, **changes})  # type: ignore[type-var]
 
 
+def extended(part: Part, n_entries: int, **given: Any) -> Part:  # noqa: ANN401
+    """Return a part with more entries at its end; ``given``: their columns, others unknown."""
+    columns: dict[str, Any] = {}
+    for field in rows_of(type(part)):
+        value = getattr(part, field.name)
+        if field.dtype and value is not None:
+            new = given.get(field.name, field.unknowns(n_entries))
+            columns[field.name] = np.concatenate((value, new)) if field.is_array \
+                else (*value, *new)
+    return replace(part, **columns)  # type: ignore[type-var]
+
+
 class OfActors(Columns):
     """Columns whose entries have an owner: column ``actor``, ascending."""
 

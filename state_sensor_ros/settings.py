@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 import math
 import re
 from types import MappingProxyType
 from typing import Any, cast, TypeVar
 
-from state_sensor_ros.classes import CLASS_NAMES
+from state_sensor_ros.classes import CLASS_NAMES, CLASSES
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import (
     LIVE,
@@ -68,9 +69,6 @@ OUTPUTS, CONTROL_INPUTS = tuple(_OUTPUT_MESSAGES), tuple(_INPUT_MESSAGES)
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
 # Noise, and what else may change while the node runs.
 _perceived = partial(parameter, dynamic=True)
-# In the order of CLASS_NAMES, without the last.
-_DEFAULT_SIZES = (0.6, 0.6, 1.75, 1.8, 0.6, 1.7, 2.2, 0.8, 1.6, 12.0, 2.55, 3.2,
-                  8.0, 2.5, 3.2, 8.0, 2.5, 3.2, 4.6, 1.85, 1.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +224,8 @@ class Settings:
         "rear wheels if known, else the ego's origin.",
         length=3, may_be_nan=True)
     default_sizes: tuple[float, ...] = parameter(
-        _DEFAULT_SIZES, 'Length, width, height of objects without a box, m: person, cyclist, '
+        tuple(chain.from_iterable(each.size_xyz for each in CLASSES[:-1])),
+        'Length, width, height of objects without a box, m: person, cyclist, '
         'motorcycle, bus, truck, trailer, car (and unknown).', low=0.01)
     control_input: str = parameter(
         '', 'Command topic that drives the ego; empty: none. With autoware, the ego stands '

@@ -9,16 +9,14 @@
 """Frames of perceived objects: the same objects are made of them again."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from state_sensor_ros.fields import extended
 from state_sensor_ros.frame import (
     Boxes,
     Floats,
     Frame,
-    INDICATORS_UNKNOWN,
     KIND_VEHICLE,
     NO_BOXES,
     Rows,
@@ -89,31 +87,17 @@ def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
     return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
 
 
-def _followed_by(column: npt.NDArray[Any] | None, n_false: int,
-                 value: int) -> npt.NDArray[Any] | None:
-    return None if column is None else np.append(column, np.full(n_false, value, column.dtype))
-
-
 def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
     """Return a frame with the false positives as its last actors; they stand on the ground."""
     n_false, false_positives = len(perceived.false_positives), perceived.false_objects()
     rows = frame.n_actors + np.arange(n_false)
     kinematics = np.column_stack((false_positives.poses, false_positives.twists))
     kinematics[:, 2] -= false_positives.sizes[:, 2] / 2.0
-    blank = ('',) * n_false
+    # An extension has the actors of the simulator alone.
+    known = replace(frame, kinematics=_full(frame), forward_speed=None, accelerations=None,
+                    extension=None, boxes=None)
     return replace(
-        frame, names=(*frame.names, *[actor.name for actor in perceived.false_positives]),
-        kinds=np.append(frame.kinds, np.full(n_false, KIND_VEHICLE, np.uint8)),
-        tags=(*frame.tags, *[_FALSE_TAGS] * n_false),
-        kinematics=np.concatenate((_full(frame), kinematics)), forward_speed=None,
-        accelerations=None,
-        derived=_followed_by(frame.derived, n_false, 0),
-        indicators=_followed_by(frame.indicators, n_false, INDICATORS_UNKNOWN),
-        ids=_followed_by(frame.ids, n_false, -1),
-        boxes=_with_boxes(frame.boxes or NO_BOXES, rows, false_positives),
-        inputs=None if frame.inputs is None else np.concatenate(
-            (frame.inputs, np.full((n_false, 4), np.nan))),
-        colors=None if frame.colors is None else (*frame.colors, *blank),
-        replay_classes=None if frame.replay_classes is None else (*frame.replay_classes, *blank),
-        # It has the actors of the simulator alone.
-        extension=None)
+        extended(known, n_false, kinematics=kinematics, tags=(_FALSE_TAGS,) * n_false,
+                 names=tuple([actor.name for actor in perceived.false_positives]),
+                 kinds=np.full(n_false, KIND_VEHICLE, np.uint8)),
+        boxes=_with_boxes(frame.boxes or NO_BOXES, rows, false_positives))

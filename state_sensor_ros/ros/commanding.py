@@ -46,11 +46,19 @@ from state_sensor_ros.control.ego_commands import (
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
 from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
-from state_sensor_ros.errors import reason_of, StateError
-from state_sensor_ros.frame import climb_of, Frame, speed_along, speed_by_positions
+from state_sensor_ros.errors import reason_of, StateError, StateSensorError
+from state_sensor_ros.frame import (
+    climb_of,
+    Frame,
+    INDICATORS_BOTH,
+    INDICATORS_LEFT,
+    INDICATORS_OFF,
+    INDICATORS_RIGHT,
+    speed_along,
+    speed_by_positions,
+)
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
-from state_sensor_ros.ros.indicator_topics import IndicatorTopics
 from state_sensor_ros.ros.rclpy_inside import await_delivery
 from state_sensor_ros.ros.report import Level, NodeLog, percentile, shown, Status
 from state_sensor_ros.ros.topic_sink import message_class
@@ -77,6 +85,10 @@ _LONGEST_STEP_S = 0.25
 _ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                      DriverState.DEFECT))
 _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
+_PLACE, _TYPES = '/control/command/', 'autoware_vehicle_msgs/msg/'
+# Constants of the messages; 0 is no command.
+_TURNS = {1: INDICATORS_OFF, 2: INDICATORS_LEFT, 3: INDICATORS_RIGHT}
+_HAZARDS = {1: False, 2: True}
 
 
 class CommandTopics:
@@ -95,8 +107,6 @@ class CommandTopics:
         # Topics whose publishers have changed, and the last publisher that was the only one.
         self._rematched: set[InputTopic] = set()
         self._publishers: dict[InputTopic, bytes] = {}
-        # The newest message of each state that came while there were rivals, or failed.
-        self._kept: dict[InputTopic, Any] = {}
         # The last message that is a command, with its topic.
         self._command: tuple[InputTopic, Any] | None = None
         self._forget_rivals()
@@ -139,17 +149,6 @@ class CommandTopics:
 
     def _take(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
               info: Mapping[str, int]) -> None:
-        try:
-            self._judge(topic, is_latched, message, info)
-        except Exception:
-            if topic.is_state:
-                # The one before must not stay in effect.
-                self._input.forget_state()
-                self._kept[topic] = message
-            raise
-
-    def _judge(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
-               info: Mapping[str, int]) -> None:
         received_ns = time.perf_counter_ns()
         if topic.is_state and not is_latched and self._has_latched(topic):
             # It comes through the other subscription, in the order of the publisher.
@@ -159,15 +158,14 @@ class CommandTopics:
         age_s = self._ages[topic.name].age_s(
             info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9, time.time(),
             time.monotonic())
+        had_rivals = bool(self._rivals)
         if self._has_rivals():
-            if topic.is_state:
-                self._kept[topic] = message
             self._driver.refuse(self._rivals)
             self._driver.block()
             return
+        if had_rivals:
+            self._ask_for_states()
         try:
-            if self._kept:
-                self._recall_states()
             wanted = self._input.wanted(topic, message)
             if wanted is None:
                 # A new gear counts at once, not from the next command on.
@@ -198,16 +196,10 @@ class CommandTopics:
                 self._ages[topic.name] = CommandAge(self._timeout_s)
             self._publishers[topic] = publisher
 
-    def _recall_states(self) -> None:
-        """Use the states of the publisher that is left of several."""
-        kept, self._kept = self._kept, {}
-        for topic, message in kept.items():
-            if self._has_latched(topic):
-                # Which publisher has sent it is not known: the one that is left sends its own to
-                # a new subscription.
-                self._input.forget_state()
-            else:
-                self._input.wanted(topic, message)
+    def _ask_for_states(self) -> None:
+        """Forget the states: which of several publishers has sent them is not known."""
+        self._input.forget_state()
+        # The one that is left sends a latched one to a new subscription.
         old, self._latched = self._latched, self._subscribe_latched()
         for subscription in old:
             self._node.destroy_subscription(subscription)
@@ -261,6 +253,41 @@ def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
         depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
         reliability=ReliabilityPolicy.RELIABLE if topic.is_state
         else ReliabilityPolicy.BEST_EFFORT)
+
+
+class IndicatorTopics:
+    """Subscribe; hazard lights come before turn indicators. Callbacks are those of one thread."""
+
+    def __init__(self, node: Node, commands: IndicatorCommands, report: Report) -> None:
+        self._node, self._commands, self._report = node, commands, report
+        self._turn, self._is_hazard = INDICATORS_OFF, False
+        self._subscriptions = [
+            node.create_subscription(message_class(f'{_TYPES}{kind}Command'), f'{_PLACE}{name}',
+                                     callback, QoSProfile(depth=1))
+            for kind, name, callback in (
+                ('TurnIndicators', 'turn_indicators_cmd', self._take_turn),
+                ('HazardLights', 'hazard_lights_cmd', self._take_hazard))]
+
+    def _take_turn(self, message: Any) -> None:  # noqa: ANN401
+        if message.command in _TURNS:
+            self._turn = _TURNS[message.command]
+            self._send()
+
+    def _take_hazard(self, message: Any) -> None:  # noqa: ANN401
+        if message.command in _HAZARDS:
+            self._is_hazard = _HAZARDS[message.command]
+            self._send()
+
+    def _send(self) -> None:
+        indicators = INDICATORS_BOTH if self._is_hazard else self._turn
+        try:
+            self._commands.indicate(indicators)
+        except StateSensorError as error:
+            self._report('turn signals', f'turn signals are not sent: {error}')
+
+    def close(self) -> None:
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
 
 
 class Commanding:

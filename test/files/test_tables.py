@@ -9,7 +9,6 @@
 """Tables: each value equals one computed from the text of the recording, and the way back."""
 
 import gzip
-import itertools
 import json
 import math
 
@@ -21,11 +20,9 @@ import pyarrow as pa
 from pyarrow import csv
 import pyarrow.parquet as pq
 import pytest
-from raw_actors import matrix_of
 from raw_frames import actors_of, xyz_of
 from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
-from rosbags.typesys import get_typestore, Stores
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
@@ -281,41 +278,6 @@ def test_table_goes_back_into_the_same_bag(drive, tmp_path, capsys, recording, p
     assert ('kinematic_state' in kinds) == (place != [])
     assert ('control_state' in kinds) == (recording in ('drive', 'sample'))
     assert found.keys() <= expected.keys()
-
-
-def cubes_of(messages):
-    """Return the corners of the cubes of each message, sorted, in meters."""
-    types = get_typestore(Stores.LATEST)
-    arrays = []
-    for _, data in messages:
-        array = types.deserialize_cdr(data, 'visualization_msgs/msg/MarkerArray')
-        corners = []
-        for marker in array.markers:
-            if (marker.type, marker.action) == (1, 0):
-                at, turn, size = marker.pose.position, marker.pose.orientation, marker.scale
-                axes = matrix_of((turn.x, turn.y, turn.z, turn.w)) * [size.x, size.y, size.z] / 2
-                corners.append(sorted(
-                    tuple((axes @ signs + [at.x, at.y, at.z]).round(4).tolist())
-                    for signs in itertools.product((-1, 1), repeat=3)))
-        arrays.append(corners)
-    return arrays
-
-
-def test_table_goes_back_into_the_same_markers(drive, tmp_path):
-    """Boxes have the axes of their actors, and are where they were."""
-    expected, found = (cubes_of(bag['/state_sensor/markers'])
-                       for bag in there_and_back(drive / 'drive.json', tmp_path, *BACK))
-    assert len(expected[0]) == 8
-    assert len(expected) == len(found)
-    for cubes, others in zip(expected, found, strict=True):
-        assert [np.array(each) for each in cubes] == [pytest.approx(np.array(each), abs=1e-3)
-                                                      for each in others]
-
-
-def test_table_of_a_file_that_is_no_table_is_an_error(tmp_path, refusal):
-    (tmp_path / 'no.parquet').write_bytes(b'PAR1' + b'x' * 100)
-    line = refusal('inspect', tmp_path / 'no.parquet')
-    assert line.startswith(f'error: {tmp_path}/no.parquet: found ')
 
 
 def test_table_of_some_rows_that_pandas_writes_is_read(drive, tmp_path):

@@ -463,14 +463,16 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     names = next(csv.reader([head.decode(errors='replace')]), [])
     place = names.index('frame') if 'frame' in names else None
     target.write(head)
-    n_frames, last = 0, b''
-    for _, group in groupby(rows, lambda row: row if place is None else next(
+    n_frames, last, lost = 0, b'', ''
+    for frame, group in groupby(rows, lambda row: '' if place is None else next(
             csv.reader([row.decode(errors='replace')]))[place]):
+        if place is None:
+            return sum(target.write(row) > 0 for row in group), 'a row that is not complete'
         target.write(last)
-        n_frames, last = n_frames + bool(last), b''.join(group)
+        n_frames, last, lost = n_frames + bool(last), b''.join(group), frame
     if not n_frames:
         raise TrajectoryFormatError(name, 'no whole frame', 'at least one')
-    return n_frames, 'the last frame, which may lack rows'
+    return n_frames, f'frame {lost}, which may lack rows'
 
 
 def _csv_rows(file: BinaryIO) -> Iterator[bytes]:
