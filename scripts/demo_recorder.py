@@ -23,7 +23,7 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticArray
 
-from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.ros.graph import Graph, looking
 from state_sensor_ros.topics.topic import Topic
 

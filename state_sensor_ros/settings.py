@@ -266,11 +266,6 @@ class Settings:
                 return part
         return _AS_IT_IS
 
-    @property
-    def max_bag_bytes(self) -> int:
-        """Size above which a part of a bag is refused; ``max_frame_bytes`` may raise it."""
-        return max(self.max_frame_bytes, DEFAULTS.max_frame_bytes)
-
 
 PERCEPTION = parameters_in(Perception, 'perception.')
 _CORE = {**parameters_in(Settings), **PERCEPTION, **parameters_in(Autoware, 'autoware.')}

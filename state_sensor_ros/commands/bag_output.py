@@ -16,7 +16,7 @@ import time
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.reading import Warnings
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame

@@ -27,7 +27,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     UsageError,
 )
-from state_sensor_ros.files.bags.bag_metadata import is_bag
+from state_sensor_ros.files.bag import is_bag
 from state_sensor_ros.files.formats import Format
 from state_sensor_ros.simulators.opening import format_of, format_of_name
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording, refuse_same

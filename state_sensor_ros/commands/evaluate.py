@@ -26,7 +26,6 @@ from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.commands.batch import job_of, print_records, records_of
 from state_sensor_ros.commands.options import (
     above_zero,
-    add_bag_limit,
     add_batch_options,
     add_force,
     add_quiet,
@@ -67,10 +66,8 @@ from state_sensor_ros.evaluation.matching import (
     Selection,
 )
 from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
-from state_sensor_ros.files.bags.bag_metadata import is_bag
-from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection
-from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.safety import EGO, HORIZON_S, Safety, SafetyCollector
 from state_sensor_ros.library.safety_texts import event_texts, MEASURES, worst_rows
@@ -141,7 +138,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser, 'print neither progress nor results, except --json')
     add_selection(parser)
     add_batch_options(parser)
-    add_bag_limit(parser.add_argument)
 
 
 def _horizons(text: str) -> list[float]:
@@ -303,14 +299,14 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
         None if collector is None or not collector.has_actor else collector.safety())
 
 
-def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[OpenBag]:
+def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Bag]:
     path = Path(stack)
     if not is_bag(path):
         if not path.exists():
             raise TrajectoryFormatError(stack, 'no such file or directory')
         raise TrajectoryFormatError(stack, format_of(stack).noun, 'a bag with the topics of the '
                                     'stack')
-    return closing(OpenBag(path, limits_of(args.max_bag_bytes)))
+    return closing(Bag(path))
 
 
 def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, bool]]:

@@ -22,7 +22,6 @@ from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files.formats import Format, ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.files.storage.mcap_file import COMPRESSIONS
 from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.ros.parameter_file import names_in, parameters_of, read_parameter_file
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, Settings
@@ -107,18 +106,11 @@ def add_input(parser: argparse.ArgumentParser, *names: str, more: str = '',
                         f"or a simulator's own; - is standard input{more}")
 
 
-def add_bag_limit(add: Callable[..., object]) -> None:
-    """Add the limit on the parts of a bag; ``add``: ``add_argument`` of a parser or a group."""
-    add('--max-bag-bytes', type=count, metavar='N',
-        help='largest message or chunk of a bag, bytes (default: 67108864)')
-
-
 def add_bag_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a bag of frames to ``parser``."""
     group = parser.add_argument_group('reading a bag')
     group.add_argument('--topic', default='', metavar='NAME',
                        help='the ~/frame topic to read if a bag has several')
-    add_bag_limit(group.add_argument)
 
 
 def add_quiet(parser: argparse.ArgumentParser,
@@ -183,8 +175,8 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
         help='bag: topics for autoware, derived_objects, vision'), 'outputs')
     group.add_argument('--storage', choices=('mcap', 'sqlite3'),
                        help='bag: format of its files (default: mcap)')
-    group.add_argument('--compression', choices=COMPRESSIONS, metavar='NAME',
-                       help='MCAP: zstd (default), lz4, none, zstd_fast, zstd_small')
+    group.add_argument('--compression', choices=('zstd', 'none'), metavar='NAME',
+                       help='MCAP: zstd (default) or none')
     group.add_argument('--clock', action='store_true', help='bag: also write /clock')
     group.add_argument('--name', default='state_sensor', metavar='NODE',
                        help='bag: name of the node (default: state_sensor)')
@@ -330,9 +322,9 @@ def open_input(args: argparse.Namespace, path: str, settings: Settings) -> Recor
     """
     Open a recording.
 
-    :param args: the parsed options, with ``topic`` and ``max_bag_bytes``.
+    :param args: the parsed options, with ``topic``.
     :param path: path of the recording.
     :param settings: settings of the command.
     :raises TrajectoryFormatError: if it cannot be read.
     """
-    return open_any(path, ReadOptions(settings, args.topic, args.max_bag_bytes))
+    return open_any(path, ReadOptions(settings, args.topic))

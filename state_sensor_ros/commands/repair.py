@@ -19,15 +19,14 @@ from pathlib import Path
 import stat
 from typing import cast
 
-from state_sensor_ros.commands.options import add_bag_limit, add_force, add_quiet
+from state_sensor_ros.commands.options import add_force, add_quiet
 from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_metadata import STORAGE_OF_SUFFIX
-from state_sensor_ros.files.bags.bag_repair import BagRepair, find_bag, FoundBag
-from state_sensor_ros.files.bags.bag_writer import BagSink
+from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
+from state_sensor_ros.files.bag_repair import BagRepair, find_files
+from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.files.formats import Format, PARQUET
-from state_sensor_ros.files.storage.input_file import decompressed, is_compressed_trajectory
-from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
+from state_sensor_ros.files.input import decompressed, is_compressed_trajectory
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
 from state_sensor_ros.simulators.output_names import output_format
@@ -54,13 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'trajectory, a folder for a bag, NAME.log for a recorder log')
     add_force(parser)
     add_quiet(parser)
-    add_bag_limit(parser.add_argument)
 
 
 def run(args: argparse.Namespace) -> None:
     """Copy the complete frames or messages, and print what is lost."""
     part = Path(args.part)
-    limits = limits_of(args.max_bag_bytes)
     try:
         mode = part.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
@@ -75,13 +72,13 @@ def run(args: argparse.Namespace) -> None:
         # The content does not distinguish these formats.
         is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \
             and wanted != trajectory_format()
-        bag = None if is_of_name or is_compressed_trajectory(part) else find_bag(part, limits)
+        files = [] if is_of_name or is_compressed_trajectory(part) else find_files(part)
         if is_of_name:
             line = _copied(cast(Format, wanted), args)
-        elif bag is None:
+        elif not files:
             line = _repair_trajectory(args)
         else:
-            line = _repair_bag(bag, args, limits)
+            line = _repair_bag(files, args)
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
@@ -123,17 +120,18 @@ def _copied(file_format: Format, args: argparse.Namespace) -> str:
     return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
-def _repair_bag(bag: FoundBag, args: argparse.Namespace, limits: BagLimits) -> str:
+def _repair_bag(files: list[Path], args: argparse.Namespace) -> str:
     """Copy the messages that can be read; return a line about the result."""
     if not output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
-    repair = BagRepair(bag, limits)
-    storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or repair.storage()
+    repair = BagRepair(files)
+    storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or 'mcap'
     with BagSink(args.output, storage=storage, overwrite=args.force) as sink:
         n_copied = 0
-        for message in bar_type()(repair.messages(), unit='message', desc='repair', leave=False,
-                                  disable=args.quiet or None):
-            sink.copy(message)
+        for topic, message in bar_type()(repair.messages(), unit='message', desc='repair',
+                                         leave=False, disable=args.quiet or None):
+            sink.copy(topic, message.log_time, message.data, message.publish_time,
+                      message.sequence)
             n_copied += 1
         for topic in repair.topics:
             sink.copy_topic(topic)

@@ -37,12 +37,10 @@ from state_sensor_ros.evaluation.stack_messages import (
     truth_topic,
     unit_pose,
 )
-from state_sensor_ros.files.bags.bag_metadata import is_bag
-from state_sensor_ros.files.bags.bag_recording import stamp_of, STATE_FRAME
-from state_sensor_ros.files.bags.open_bag import OpenBag
+from state_sensor_ros.files.bag import Bag, is_bag
+from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
-from state_sensor_ros.files.storage.storage_file import limits_of
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.parameters import near_names
@@ -57,7 +55,7 @@ def read_truth(args: argparse.Namespace, settings: Settings,
     """
     Read the ground truth.
 
-    :param args: ``truth``, ``truth_topic``, ``actors``, ``max_bag_bytes`` and ``quiet`` are used.
+    :param args: ``truth``, ``truth_topic``, ``actors`` and ``quiet`` are used.
     :param settings: settings of the node.
     :param observe: called with each frame of a recording of frames, None for no call.
     :raises TrajectoryFormatError: if it cannot be read or has no frame.
@@ -67,7 +65,7 @@ def read_truth(args: argparse.Namespace, settings: Settings,
     stamps_ns: list[int] | None = None
     # An OSI trace may be an MCAP file, too.
     if is_bag(Path(args.truth)) and format_of(args.truth).storage:
-        with closing(OpenBag(Path(args.truth), limits_of(args.max_bag_bytes))) as bag:
+        with closing(Bag(Path(args.truth))) as bag:
             frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
                       and args.truth_topic in ('', key[0])]
             if not frames:
@@ -76,7 +74,7 @@ def read_truth(args: argparse.Namespace, settings: Settings,
     return _of_frames(args, settings, stamps_ns, observe)
 
 
-def _header_stamps(bag: OpenBag, key: tuple[str, str]) -> list[int]:
+def _header_stamps(bag: Bag, key: tuple[str, str]) -> list[int]:
     """Return the exact stamps of the frames of a bag; ``game_time`` is rounded."""
     # A message too short for a stamp never becomes a frame; its number is not used.
     stamps = (stamp_of(data) or (0, 0) for _, _, data in bag.messages({key}))
@@ -102,7 +100,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
         tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors), ego=tag,
         ego_from=origin))
 
-    reader = open_any(args.truth, ReadOptions(settings, args.truth_topic, args.max_bag_bytes))
+    reader = open_any(args.truth, ReadOptions(settings, args.truth_topic))
     with Recording(reader) as recording:
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
@@ -119,7 +117,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
     return _checked(args, found)
 
 
-def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> GroundTruth:
+def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> GroundTruth:
     """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
     key = truth_topic(args.truth, bag.with_messages(), args.truth_topic)
     if args.desired_tags or args.undesired_tags:
@@ -146,7 +144,7 @@ def _of_objects(args: argparse.Namespace, bag: OpenBag, settings: Settings) -> G
     return _checked(args, builder.finish(_ego_of(bag)))
 
 
-def _ego_of(bag: OpenBag) -> EgoTrack | None:
+def _ego_of(bag: Bag) -> EgoTrack | None:
     """Return the ego at base_link from its odometry, None without a pose."""
     key = EGO_TOPIC, ODOMETRY
     poses: dict[int, Floats] = {}
@@ -171,7 +169,7 @@ def _ego_of(bag: OpenBag) -> EgoTrack | None:
                     np.array([speeds[stamp] for stamp in stamps]), frozenset(), np.zeros(3))
 
 
-def _decoded(bag: OpenBag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:
+def _decoded(bag: Bag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:
     """Pass each message of a topic to ``add``."""
     bag.check_definition(key)
     for _, _, data in bag.messages({key}):

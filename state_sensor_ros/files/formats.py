@@ -18,7 +18,6 @@ from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import rows_of
-from state_sensor_ros.files.storage.storage_file import BagLimits, limits_of
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -38,18 +37,11 @@ class ReadOptions:
     # Of the node or the command: units, and the parameters of simulators.
     settings: Settings = DEFAULTS
     topic: str = ''  # topic to read from a bag with several of the type StateFrame
-    # Size above which a part of a recording is refused, None for the default.
-    max_bag_bytes: int | None = None
 
     @property
     def units(self) -> Units:
         """Return the units of box extents and of ``s``."""
         return units_of(self.settings)
-
-    @property
-    def limits(self) -> BagLimits:
-        """Return the limits of what is read."""
-        return limits_of(self.max_bag_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +179,8 @@ def imported(text: str) -> Any:  # noqa: ANN401
 
 
 _FILES = 'state_sensor_ros.files'
-_BAG_READER = f'{_FILES}.bags.bag_recording:open_bag'
-_BAG_READS = frozenset(('topic', 'max_bag_bytes'))
+_BAG_READER = f'{_FILES}.bag_frames:open_bag'
+_BAG_READS = frozenset(('topic',))
 _BAG_WRITES = frozenset(('clock', 'name', 'namespace', 'ego_tag', 'outputs'))
 _MCAP_WRITES = _BAG_WRITES | {'storage', 'compression'}
 _TABLE_WRITER = f'{_FILES}.tables.table:TableOutput'
@@ -198,7 +190,7 @@ _IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
 _DRAWN = frozenset(('color', 'title', 'names', 'map', 'ego_tag'))
 
 BAG = Format(
-    name='bag', noun='a bag', recognized_by=f'{_FILES}.bags.bag_metadata:is_bag',
+    name='bag', noun='a bag', recognized_by=f'{_FILES}.bag:is_bag',
     reader=_BAG_READER, storage='mcap', reads=_BAG_READS, writes=_MCAP_WRITES)
 MCAP = Format(
     name='mcap', noun='a bag in one file', suffixes=('.mcap',), reader=_BAG_READER,
@@ -209,7 +201,7 @@ SQLITE = Format(
 PARQUET = Format(
     name='parquet', noun='a table', suffixes=('.parquet',), writer=_TABLE_WRITER,
     reader=f'{_FILES}.tables.table_recording:open_table',
-    reads=frozenset(('max_bag_bytes',)), writes=_TABLE_WRITES, carries=_IN_TABLES)
+    writes=_TABLE_WRITES, carries=_IN_TABLES)
 CSV = Format(
     name='csv', noun='a table', suffixes=('.csv', '.csv.gz', '.csv.zst'), writer=_TABLE_WRITER,
     repair=f'{_FILES}.tables.table:copy_whole', writes=_TABLE_WRITES,

@@ -51,12 +51,12 @@ from state_sensor_ros.files.frame_selection import (
     SelectedReader,
     SelectedRecording,
 )
+from state_sensor_ros.files.input import closed_on_failure
 from state_sensor_ros.files.recording import (
     RecordingReader,
     SensorRecording,
     STANDARD_INPUT,
 )
-from state_sensor_ros.files.storage.input_file import closed_on_failure
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.frame_index import FrameIndex, LaneChange
 from state_sensor_ros.library.notebook import (
@@ -569,7 +569,7 @@ def _texts(given: Iterable[str]) -> tuple[str, ...]:
 def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                    obb_extents: str = DEFAULTS.obb_extents,
                    road_s_unit: str = DEFAULTS.road_s_unit,
-                   max_bag_bytes: int | None = None, is_timed: bool = True, ego: str = '',
+                   is_timed: bool = True, ego: str = '',
                    parameters: Mapping[str, object] = NO_PARAMETERS) -> Recording:
     """
     Open a recording: a trajectory, a rosbag2 bag, a table, or one of a simulator.
@@ -589,7 +589,6 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :param topic: topic of the frames in a bag of several drivers.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s`` in the trajectory, ``cm`` or ``m``.
-    :param max_bag_bytes: largest message or chunk of a bag; None for 64 MiB.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
     :param ego: name or tag of the actor that is the ego instead of the one tagged ``ego``; if
@@ -607,7 +606,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     # Most recordings need the default simulator only.
     settings = checked_settings({**units, **parameters}, with_added=True) if parameters \
         else parse_settings(units)
-    options = ReadOptions(settings, topic, max_bag_bytes)
+    options = ReadOptions(settings, topic)
     name, chosen = os.fspath(path), RecordingSelection(
         ego=EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
 

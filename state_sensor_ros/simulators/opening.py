@@ -22,14 +22,12 @@ from shlex import quote
 from typing import cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, reading, TrajectoryFormatError
-from state_sensor_ros.files.bags.bag_metadata import is_compressed_storage
-from state_sensor_ros.files.bags.bag_repair import can_repair
+from state_sensor_ros.files.bag import is_compressed_storage
 from state_sensor_ros.files.formats import Format, FORMATS, imported, ReadOptions, RENDER, texts_of
+from state_sensor_ros.files.input import check_regular, decompressed
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
-from state_sensor_ros.files.storage.input_file import check_regular, decompressed
-from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.settings import FILE, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import SimulatorTopics
@@ -107,10 +105,8 @@ def format_of(path: str) -> Format:
         if stored:
             raise TrajectoryFormatError(
                 path, f'{counted(len(stored), "file")} of a bag without metadata.yaml',
-                'a bag with metadata.yaml; ' + (
-                    '`state_sensor repair` makes a bag of the files, or `ros2 bag reindex` writes '
-                    'metadata.yaml' if can_repair(where, DEFAULT_LIMITS)
-                    else 'no repair is possible'))
+                'a bag; `state_sensor repair` makes one of the files, or `ros2 bag reindex` '
+                'writes metadata.yaml')
         raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(_folders()))
     if is_compressed_storage(where) and (found := format_of_name(where.stem)):
         return found
@@ -235,7 +231,7 @@ class Input:
         # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
         return open_any(settings.trajectory_file, ReadOptions(
-            settings, max_bag_bytes=settings.max_bag_bytes))
+            settings))
 
     def open_source(self) -> Source:
         settings = self._settings

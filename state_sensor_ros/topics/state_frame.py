@@ -14,16 +14,18 @@ A column of actors whose name is a member of ActorState is written and read with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from itertools import chain
+import struct
 from typing import Any
 
 import numpy as np
 
+from state_sensor_ros.cdr.columns import ColumnReader
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
+from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.fields import Field, rows_of, TEXT
 from state_sensor_ros.frame import (
     Boxes,
@@ -40,13 +42,15 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import Fields, header, lane, pose, twist, xyz
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
-_ACTOR = 'state_sensor_ros/msg/ActorState'
+LIGHTS_TYPE = 'state_sensor_ros/msg/TrafficLightStateArray'
+_ACTOR, _BOXES = 'state_sensor_ros/msg/ActorState', 'actors.oriented_bounding_boxes'
 # The generation of frames with a speed along the heading alone (ActorState.msg).
 _ALONG_HEADING = 'carla'
 _INPUTS = ('throttle', 'brake', 'steering', 'steering_angle')
@@ -216,98 +220,93 @@ def _headings(rows: Floats) -> Floats:
     return global_from_unit(rows[:, 3:7])[:, :, 0]
 
 
-# rosbags generates message classes at run time; they have no static type.
-def frame_of(message: Any, road_names: Mapping[int, str] = NO_ROADS,  # noqa: ANN401
-             map_lines: tuple[MapLine, ...] = (), open_drive: str = '',
-             lights: Any | None = None) -> Frame:  # noqa: ANN401
+class StateFrameReader:
     """
-    Return the frame of a StateFrame.
+    Reads serialized StateFrames as frames.
 
-    :param message: the StateFrame as an object with a member for each field, as rosbags makes it.
     :param road_names: names of the roads of all frames by their numbers.
     :param map_lines: the map of all frames.
     :param open_drive: its document.
-    :param lights: the TrafficLightStateArray of the same stamp.
     """
-    actors = message.actors
-    rows, forward_speed = _rows([(*_pose(actor.pose), *_xyz(actor.twist.linear),
-                                  *_xyz(actor.twist.angular)) for actor in actors], 13), None
-    if message.generation == _ALONG_HEADING:
-        # Before 0.6, linear.x alone.
-        forward_speed = rows[:, 7].copy() if np.isnan(rows[:, 8:10]).all() \
-            else np.einsum('ij,ij->i', rows[:, 7:10], _headings(rows))
-        rows[:, 7:] = np.nan
-    return Frame(
-        generation=message.generation, game_time=message.game_time, time=message.time,
-        sample_count=message.sample_count, names=tuple([actor.name for actor in actors]),
-        kinds=np.array([actor.kind for actor in actors], np.uint8),
-        tags=tuple([tuple(actor.tags) for actor in actors]),
-        kinematics=rows, forward_speed=forward_speed, lanes=_lanes(actors, road_names),
-        boxes=_boxes(*_owned(actors, 'oriented_bounding_boxes')),
-        wheels=_wheels(*_owned(actors, 'wheels')),
-        inputs=_rows([[getattr(actor.inputs, name) for name in _INPUTS] for actor in actors], 4),
-        ids=np.array([actor.id for actor in actors], np.int64),
-        traffic_lights=None if lights is None else _traffic_lights(lights.traffic_lights),
-        map_lines=map_lines, open_drive=open_drive,
-        **{field.name: _column(actors, name, field) for name, field in members().items()})
+
+    def __init__(self, road_names: Mapping[int, str] = NO_ROADS,
+                 map_lines: tuple[MapLine, ...] = (), open_drive: str = '') -> None:
+        definitions = load_definitions()
+        self._message = ColumnReader(definitions, FRAME_TOPIC.type_name)
+        self._lights = ColumnReader(definitions, LIGHTS_TYPE)
+        self._road_names, self._map_lines, self._open_drive = road_names, map_lines, open_drive
+        self._texts: dict[str, tuple[Any, ...]] = {}
+
+    def frame(self, data: bytes, lights: bytes = b'') -> Frame:
+        """
+        Return the frame of a message.
+
+        :param data: serialized StateFrame with its encapsulation.
+        :param lights: serialized TrafficLightStateArray of the same stamp, empty for none.
+        :raises DecodeError: if one of them is not such a message.
+        """
+        try:
+            return self._frame(data, self._traffic_lights(lights) if lights else None)
+        except (ValueError, IndexError, struct.error) as error:
+            raise DecodeError('~/frame', f'{counted(len(data), "byte")} but no StateFrame '
+                              f'({error})', 'a message of that definition') from error
+
+    def _frame(self, data: bytes, lights: TrafficLights | None) -> Frame:
+        message = self._message
+        if not message.read(data):
+            # Equal texts are the same objects from frame to frame.
+            self._texts = {name: tuple(message.texts(name)) for name in (
+                'generation', 'actors.name', 'actors.tags', _BOXES + '.name',
+                *[f'actors.{name}' for name in members()])}
+        texts, numbers = self._texts, message.numbers
+        columns: dict[str, Any] = {
+            field.name: numbers(f'actors.{name}').astype(field.dtype, copy=False)
+            if field.is_array else texts[f'actors.{name}'] for name, field in members().items()}
+        rows, forward_speed = _joined(message, 'actors.pose', 'actors.twist'), None
+        if texts['generation'][0] == _ALONG_HEADING:
+            # Before 0.6, linear.x alone.
+            forward_speed = rows[:, 7].copy() if np.isnan(rows[:, 8:10]).all() \
+                else np.einsum('ij,ij->i', rows[:, 7:10], _headings(rows))
+            rows[:, 7:] = np.nan
+        return Frame(
+            generation=texts['generation'][0], game_time=float(numbers('game_time')[0]),
+            time=int(numbers('time')[0]), sample_count=int(numbers('sample_count')[0]),
+            names=texts['actors.name'], kinds=numbers('actors.kind'), tags=texts['actors.tags'],
+            kinematics=rows, forward_speed=forward_speed, lanes=self._lanes(),
+            boxes=Boxes(self._owners(_BOXES), texts[_BOXES + '.name'], _joined(
+                message, *[f'{_BOXES}.{name}' for name in ('pose', 'size', 'scale')])),
+            wheels=self._wheels(), inputs=numbers('actors.inputs'),
+            ids=numbers('actors.id').astype(np.int64), traffic_lights=lights,
+            map_lines=self._map_lines, open_drive=self._open_drive, **columns)
+
+    def _lanes(self) -> Lanes:
+        numbers, state = self._message.numbers, 'actors.control_state.'
+        rows = np.flatnonzero(numbers('actors.has_control_state'))
+        changes = [numbers(f'{state}lane_change_{side}')[rows] for side in ('left', 'right')]
+        ids = [numbers(f'{state}{name}_id')[rows] for name in ('road', 'section', 'lane')]
+        return Lanes(rows, np.column_stack(changes), np.column_stack(ids),
+                     numbers(f'{state}s')[rows], self._road_names)
+
+    def _wheels(self) -> Wheels:
+        poses = self._message.numbers('actors.wheels.pose')
+        others = {field.name: self._message.numbers(f'actors.wheels.{field.name}')
+                  for field in rows_of(Wheels) if field.name != 'actor' and not field.width}
+        return Wheels(self._owners('actors.wheels'), position_xyz=poses[:, :3],
+                      orientation_xyzw=poses[:, 3:], **others)
+
+    def _owners(self, name: str) -> Rows:
+        """Return the row of the actor of each part."""
+        lengths = self._message.lengths(name)
+        return np.repeat(np.arange(len(lengths)), np.array(lengths, np.int64))
+
+    def _traffic_lights(self, data: bytes) -> TrafficLights:
+        lights = self._lights
+        lights.read(data)
+        return TrafficLights(
+            lights.numbers('traffic_lights.id').astype(np.int64),
+            tuple(lights.texts('traffic_lights.name')), lights.numbers('traffic_lights.state'),
+            lights.numbers('traffic_lights.pose'))
 
 
-def _column(of: Sequence[Any], name: str, field: Field) -> Any:  # noqa: ANN401
-    values = [getattr(each, name) for each in of]
-    if not field.is_array:
-        return tuple(values)
-    return np.array(values, field.dtype).reshape(
-        (len(of), field.width) if field.width else len(of))
-
-
-def _traffic_lights(lights: Sequence[Any]) -> TrafficLights:
-    return TrafficLights(
-        np.array([light.id for light in lights], np.int64),
-        tuple([light.name for light in lights]),
-        np.array([light.state for light in lights], np.uint8),
-        _rows([_pose(light.pose) for light in lights], 7))
-
-
-def _owned(actors: Sequence[Any], part: str) -> tuple[Rows, list[Any]]:
-    """Return (N,) index of the actor of each part, and the N parts of all actors."""
-    parts = [getattr(actor, part) for actor in actors]
-    counts = np.array([len(actor_parts) for actor_parts in parts], np.int64)
-    return np.repeat(np.arange(len(parts)), counts), list(chain.from_iterable(parts))
-
-
-def _lanes(actors: Sequence[Any], road_names: Mapping[int, str]) -> Lanes:
-    rows = [i for i, actor in enumerate(actors) if actor.has_control_state]
-    states = [actors[i].control_state for i in rows]
-    return Lanes(
-        np.array(rows, np.int64),
-        np.array([(state.lane_change_left, state.lane_change_right) for state in states],
-                 np.bool_).reshape(-1, 2),
-        np.array([(state.road_id, state.section_id, state.lane_id) for state in states],
-                 np.int32).reshape(-1, 3),
-        np.array([state.s for state in states], np.float64), road_names)
-
-
-def _boxes(owners: Rows, boxes: Sequence[Any]) -> Boxes:
-    rows = _rows([(*_pose(box.pose), *_xyz(box.size), *_xyz(box.scale)) for box in boxes], 13)
-    return Boxes(owners, tuple([box.name for box in boxes]), rows)
-
-
-def _wheels(owners: Rows, wheels: Sequence[Any]) -> Wheels:
-    poses = _rows([_pose(wheel.pose) for wheel in wheels], 7)
-    others = {field.name: _column(wheels, field.name, field) for field in rows_of(Wheels)
-              if field.name != 'actor' and not field.width}
-    return Wheels(owners, position_xyz=poses[:, :3], orientation_xyzw=poses[:, 3:], **others)
-
-
-def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401
-    return vector.x, vector.y, vector.z
-
-
-def _pose(pose: Any) -> tuple[float, ...]:  # noqa: ANN401
-    position, orientation = pose.position, pose.orientation
-    return (position.x, position.y, position.z,
-            orientation.x, orientation.y, orientation.z, orientation.w)
-
-
-def _rows(rows: Iterable[Iterable[float]], n_columns: int) -> Floats:
-    return np.array(list(rows), np.float64).reshape(-1, n_columns)
+def _joined(message: ColumnReader, *names: str) -> Floats:
+    return np.concatenate([message.numbers(name) for name in names], axis=1)

@@ -20,7 +20,7 @@ from simulator_peer import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files.storage.input_file import zstd
+from state_sensor_ros.files.input import zstd
 
 N_FRAMES = 12
 DECOMPRESS = {'.json.gz': gzip.decompress, '.json.zst': zstd.decompress}

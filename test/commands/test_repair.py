@@ -16,10 +16,7 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 import struct
-import subprocess
-import sys
 import time
 
 from budgets import AWAIT_S, is_large, one_of, tries
@@ -29,14 +26,12 @@ from programs import start
 import pytest
 from rosbags.rosbag2 import Reader
 from scripted_simulator import frame, serving
-from stopwatch import Stopwatch
 
 import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.files.bags.bag_topics import parse_profiles
-from state_sensor_ros.files.storage import mcap_writer
-from state_sensor_ros.files.storage.input_file import zstd
+from state_sensor_ros.files import bag_writer
+from state_sensor_ros.files.input import zstd
 from state_sensor_ros.texts import counted
 
 N_FRAMES = 40
@@ -50,7 +45,7 @@ def source(tmp_path_factory):
         generate(3, 2, 20.0, 3, 'v2'), N_FRAMES)]
     (folder / 'drive.json').write_bytes(b'[\n' + b',\n'.join(frames) + b'\n]\n')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mcap_writer, '_CHUNK_BYTES', 16 * 1024)
+        patch.setattr(bag_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):
             assert main(['convert', str(folder / 'drive.json'), str(folder / storage),
                          '--storage', storage,
@@ -207,17 +202,15 @@ def test_repair_overwrites_only_with_force(source, tmp_path, repair):
     assert '--force' in line
     assert (tmp_path / 'out.json').read_text() == 'precious'
     assert repair(source / 'mcap', 'bag')[0] == 0
-    assert repair(source / 'sqlite3', 'bag')[0] == 1
-    assert repair(source / 'sqlite3', 'bag', '--force')[0] == 0
-    assert (tmp_path / 'bag' / 'bag_0.db3').is_file()
+    assert repair(source / 'mcap', 'bag')[0] == 1
+    assert repair(source / 'mcap', 'bag', '--force')[0] == 0
 
 
 # Bags that are whole but for their ends
 
-@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
 @pytest.mark.parametrize('variant', ['folder', 'file', 'without metadata', 'temporary folder'])
-def test_repair_of_a_bag_keeps_everything(source, tmp_path, repaired, storage, variant):
-    whole = source / storage
+def test_repair_of_a_bag_keeps_everything(source, tmp_path, repaired, variant):
+    whole = source / 'mcap'
     [file] = [one for one in whole.iterdir() if one.suffix != '.yaml']
     part = {'folder': whole, 'file': file}.get(variant)
     if part is None:
@@ -227,16 +220,15 @@ def test_repair_of_a_bag_keeps_everything(source, tmp_path, repaired, storage, v
         part = tmp_path / '.bag.x7w2' if variant == 'temporary folder' else inner
     line = repaired(part)
     topics, messages = described(whole)
-    missing = '' if variant in ('folder', 'file') else r' \(metadata\.yaml was not there\)'
-    assert re.fullmatch(rf'{len(messages)} messages? of {len(topics)} topics?; nothing was lost'
-                        rf'{missing}', line)
+    assert line == (f'{counted(len(messages), "message")} of {counted(len(topics), "topic")}; '
+                    'nothing was lost')
     assert (tmp_path / 'out' / f'out_0{file.suffix}').is_file()
     # A single file does not have the hashes of MCAP's types; they are computed.
     assert described(tmp_path / 'out') == (topics, messages)
 
 
-@pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])
-def test_repair_of_what_rosbag2_recorded_keeps_everything(tmp_path, repaired, name):
+def test_repair_of_what_rosbag2_recorded_keeps_everything(tmp_path, repaired):
+    name = 'rosbag2_record_mcap'
     line = repaired(DATA / name)
     assert line.endswith('nothing was lost')
     assert described(tmp_path / 'out')[1] == described(DATA / name)[1]
@@ -326,7 +318,7 @@ def test_repair_of_compressed_mcap_cut_anywhere(source, tmp_path, repaired, comp
                                                 monkeypatch):
     writer_module = pytest.importorskip('mcap.writer', reason='needs the package mcap')
     if compression == 'own':
-        monkeypatch.setattr(mcap_writer, '_CHUNK_BYTES', 60_000)
+        monkeypatch.setattr(bag_writer, '_CHUNK_BYTES', 60_000)
         file = tmp_path / 'own.mcap'
         assert main(['convert', str(source / 'drive.json'), str(file), '-q']) == 0
     else:
@@ -385,7 +377,7 @@ def test_repair_leaves_out_a_chunk_with_a_wrong_crc(source, mcap, tmp_path, repa
     lost = [message for message in whole if message not in found]
     assert re.fullmatch(
         rf'\d+ messages? of \d+ topics?; lost: {len(lost)} messages: {len(lost)} messages in the '
-        rf'chunk at byte {at} \(the CRC-32 \w+ in place of \w+\)', line)
+        rf'record at byte {at} \(a wrong CRC-32\)', line)
     # Nothing else is lost, and nothing of this chunk is there.
     before = [one for one in messages_before(data, at + 9 + struct.unpack_from(
         '<Q', data, at + 1)[0]) if one not in messages_before(data, at)]
@@ -411,20 +403,6 @@ def test_repair_goes_on_behind_zeroed_pages(source, mcap, tmp_path, repaired, wi
     assert min(n_found) < len(whole)
 
 
-def test_repair_goes_on_behind_a_damaged_page_without_chunks(source, tmp_path, repaired):
-    part = rewritten(source / 'mcap' / 'mcap_0.mcap', tmp_path / 'part', use_chunking=False)
-    data, whole = part.read_bytes(), described(source / 'mcap')[1]
-    begin = len(data) // 2
-    part.write_bytes(data[:begin] + bytes(4096) + data[begin + 4096:])
-    line = repaired(part)
-    found = described(tmp_path / 'out')[1]
-    # Content that has changed is not noticed: there is no CRC.
-    assert is_part_of([one[:2] for one in found], [one[:2] for one in whole])
-    assert sum(one not in whole for one in found) <= 1
-    assert len(whole) - 40 < len(found) < len(whole)
-    assert f'lost: {len(whole) - len(found)} messages: ' in line
-
-
 def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repaired):
     bag = tmp_path / 'bag'
     bag.mkdir()
@@ -435,7 +413,7 @@ def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repaired):
                        for at in range(0, len(data), 9000)] + [out.flush()])
     (bag / 'bag_0.mcap.zstd').write_bytes(packed[:len(packed) * 2 // 3])
     line = repaired(bag)
-    assert 'data that cannot be decompressed' in line
+    assert 'the rest of a stream of zstd that is cut' in line
     found = described(tmp_path / 'out')[1]
     assert is_part_of(found, described(source / 'mcap')[1])
     assert len(found) > 100
@@ -462,7 +440,7 @@ def test_repair_decompresses_messages(source, tmp_path, repaired):
             frame.position_xyz.tolist() for frame in whole]
         assert alone.faults == []
     repaired(bag)
-    assert described(tmp_path / 'out') == described(source / 'mcap')
+    assert described(tmp_path / 'out')[1] == described(source / 'mcap')[1]
 
 
 def test_repair_joins_the_files_of_a_bag(source, tmp_path, repaired):
@@ -480,155 +458,32 @@ def test_repair_joins_the_files_of_a_bag(source, tmp_path, repaired):
     assert 'lost: bag_10.mcap: ' in line
 
 
-def test_repair_reads_files_that_were_renamed(source, tmp_path, repaired):
-    """The messages of a file with another name than in metadata.yaml were lost."""
-    shutil.copytree(source / 'mcap', tmp_path / 'bag')
-    (tmp_path / 'bag' / 'mcap_0.mcap').rename(tmp_path / 'bag' / 'drive.mcap')
-    assert 'nothing was lost (metadata.yaml named mcap_0.mcap instead of drive.mcap)' in \
-        repaired(tmp_path / 'bag')
-    assert described(tmp_path / 'out') == described(source / 'mcap')
+def test_repair_finds_as_much_as_it_ever_did(tmp_path, repaired):
+    """Numbers that the salvage of 0.5 found, of 10,001 messages; zstd may pack a little else."""
+    source, bag, part = tmp_path / 'a.json', tmp_path / 'a.mcap', tmp_path / 'part.mcap'
+    assert main(['synth', str(source), '--vehicles', '20', '--objects', '5', '--frames', '200',
+                 '--seed', '3', '-q']) == 0
+    assert main(['convert', str(source), str(bag), '-q']) == 0
+    data = bag.read_bytes()
+    for percent, n_cut, n_changed in ((30, 3542, 5374), (60, 6505, 5326), (90, 9450, 9302)):
+        at = len(data) * percent // 100
+        part.write_bytes(data[:at])
+        assert int(repaired(part).split()[0]) >= 0.98 * n_cut
+        part.write_bytes(data[:at] + bytes([data[at] ^ 16]) + data[at + 1:])
+        assert int(repaired(part).split()[0]) >= 0.98 * n_changed
 
 
-@pytest.mark.parametrize('content', [None, b'', bytes(4096), b'SQLite format 3\0' + bytes(70)])
-@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-@pytest.mark.parametrize('n_whole', [0, 1])
-def test_repair_is_advised_where_messages_are_left(tmp_path, source, refusal, storage, content,
-                                                   n_whole):
-    bag = tmp_path / 'bag'
-    shutil.copytree(source / storage, bag)
-    [file] = (path for path in bag.iterdir() if path.suffix != '.yaml')
-    lost = file.with_stem('lost')
-    metadata = bag / 'metadata.yaml'
-    if n_whole:
-        metadata.write_text(metadata.read_text().replace(
-            f'- {file.name}', f'- {lost.name}\n  - {file.name}', 1))
-    else:
-        lost = file
-        lost.unlink()
-    if content is not None:
-        lost.write_bytes(content)
-    assert ('`state_sensor repair`' in refusal('inspect', bag)) is (n_whole > 0)
-    assert (main(['repair', str(bag), str(tmp_path / 'out')]) == 0) is (n_whole > 0)
+def test_repair_of_sqlite_names_another_program(source, repair):
+    code, line = repair(source / 'sqlite3', 'out')
+    assert code == 1
+    assert 'found a database of SQLite; expected MCAP' in line
 
-
-def test_repair_keeps_topics_that_only_metadata_names(source, tmp_path, repaired):
-    shutil.copytree(source / 'mcap', tmp_path / 'bag')
-    path = tmp_path / 'bag' / 'metadata.yaml'
-    text = path.read_text()
-    entry = text[text.index('  - message_count'):].split('  - message_count')[1]
-    name = re.search(r'name: (\S+)', entry)[1]
-    path.write_text(text + '  - message_count' + entry.replace(name, '/silent: [x]').replace(
-        'name: /silent: [x]', 'name: "/silent: [x]"'))
-    repaired(tmp_path / 'bag')
-    with Reader(tmp_path / 'out') as reader:
-        [silent] = [one for one in reader.connections if one.topic == '/silent: [x]']
-        [like] = [one for one in reader.connections if one.topic == name]
-        assert (silent.msgcount, silent.msgtype, silent.digest) == (0, like.msgtype, like.digest)
-        assert silent.ext.offered_qos_profiles == like.ext.offered_qos_profiles
-
-
-def test_repair_parses_no_profiles_of_any_length():
-    """The library for YAML would take minutes for the largest text that a bag may have."""
-    text = '- history: 1\n' * 2**22
-    watch = Stopwatch()
-    assert parse_profiles(text) is None
-    assert watch.seconds < 5.0
-
-
-# SQLite
-
-@pytest.fixture
-def sqlite(source, tmp_path):
-    (tmp_path / 'bag').mkdir()
-    shutil.copy(source / 'sqlite3' / 'sqlite3_0.db3', tmp_path / 'bag' / 'bag_0.db3')
-    return tmp_path / 'bag', tmp_path / 'bag' / 'bag_0.db3'
-
-
-N_ADDED = 30
-
-
-@pytest.mark.parametrize('mode', ['WAL', 'DELETE'])
-def test_repair_of_sqlite_applies_its_log(source, sqlite, tmp_path, repaired, mode, refusal):
-    bag, file = sqlite
-    # The process ends as by a kill, WAL with a transaction that was committed, DELETE in one.
-    subprocess.run([sys.executable, '-c', f"""
-import os, sqlite3
-database = sqlite3.connect({str(file)!r})
-database.execute('PRAGMA journal_mode = {mode}')
-database.execute('PRAGMA cache_size = 1')
-database.execute('PRAGMA cache_spill = 1')
-database.executemany('INSERT INTO messages (topic_id, timestamp, data) VALUES (?, ?, ?)', [
-    (1, 9_000_000_000_000 + i, bytes([0, 1, 0, 0, i] * 2000)) for i in range({N_ADDED})])
-if {mode!r} == 'WAL':
-    database.commit()
-os.kill(os.getpid(), 9)
-"""], check=False)
-    assert {entry.name for entry in bag.iterdir()} > {'bag_0.db3'}
-    assert '`state_sensor repair`' in refusal('inspect', file)
-    line = repaired(bag)
-    assert ('nothing was lost' in line) == (mode == 'WAL')
-    log = f'bag_0.db3-{"wal" if mode == "WAL" else "j"}'
-    assert f'a part of it was not in its file, but in {log}' in line
-    whole = described(source / 'sqlite3')[1]
-    found = described(tmp_path / 'out')[1]
-    assert found[:len(whole)] == whole
-    assert len(found) == len(whole) + (N_ADDED if mode == 'WAL' else 0)
-
-
-@pytest.mark.parametrize('share', [0.2, 0.51, 0.9])
-def test_repair_of_sqlite_cut_anywhere(source, sqlite, tmp_path, repaired, share):
-    """A copy that was interrupted gave no message, since SQLite refuses a short file."""
-    bag, file = sqlite
-    data, whole = file.read_bytes(), described(source / 'sqlite3')[1]
-    for n_bytes in range(int(len(data) * share), int(len(data) * share) + 4096, 999):
-        file.write_bytes(data[:n_bytes])
-        assert 'lost: ' in repaired(bag)
-        found = described(tmp_path / 'out')[1]
-        assert is_part_of(found, whole)
-        assert share - 0.2 < len(found) / len(whole) < 1.0
-
-
-def test_repair_of_sqlite_to_mcap(source, tmp_path, repaired):
-    """The file was SQLite with the suffix of MCAP."""
-    repaired(source / 'sqlite3', 'out.mcap')
-    with sensor.open_recording(tmp_path / 'out.mcap') as found, \
-            sensor.open_recording(source / 'sqlite3') as whole:
-        assert len(found) == len(whole) == N_FRAMES
-    assert (tmp_path / 'out.mcap').read_bytes().startswith(b'\x89MCAP')
-
-
-def test_repair_of_sqlite_passes_over_malformed_pages(source, sqlite, tmp_path, repair):
-    bag, file = sqlite
-    data, whole = file.read_bytes(), described(source / 'sqlite3')[1]
-    n_lost, n_errors = [], 0
-    for begin in range(4096, len(data), 4096 * (9 if is_large() else 21)):
-        file.write_bytes(data[:begin] + b'\xff' * 4096 + data[begin + 4096:])
-        shutil.rmtree(tmp_path / 'out', ignore_errors=True)
-        code, line = repair(bag, 'out')
-        if code:
-            n_errors += 1
-            assert 'cannot be read' in line
-            continue
-        found = described(tmp_path / 'out')[1]
-        # SQLite does not notice that the content of a long message has changed.
-        assert [one[:2] for one in found if one not in whole] == [
-            one[:2] for one in whole if one not in found][:len(found)] or is_part_of(found, whole)
-        n_lost.append(len(whole) - len(found))
-        assert (n_lost[-1] > 0) == ('lost: ' in line), line
-    assert max(n_lost) < 120
-    assert n_errors < len(n_lost)
-
-
-# Programs that end early
-
-# Anything
 
 def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
     for seed in range(tries(25)):
         chance = random.Random(seed)
         part = tmp_path / f'part{seed}'
-        shutil.copytree(DATA / chance.choice(('rosbag2_record_mcap', 'rosbag2_record_sqlite3')),
-                        part)
+        shutil.copytree(DATA / 'rosbag2_record_mcap', part)
         file = chance.choice(sorted(part.iterdir()))
         data = bytearray(file.read_bytes())
         for _ in range(chance.randint(1, 6)):
@@ -646,17 +501,9 @@ def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
             assert re.match(rf'{re.escape(str(out))}: {n_messages} messages? of ', line)
 
 
-def test_repaired_sqlite_has_the_tables_of_rosbag2(source, tmp_path, repaired):
-    repaired(source / 'sqlite3')
-    database = sqlite3.connect(tmp_path / 'out' / 'out_0.db3')
-    assert database.execute('PRAGMA integrity_check').fetchone() == ('ok',)
-    assert database.execute('select schema_version from schema').fetchone() == (4,)
-    database.close()
-
-
 @pytest.mark.parametrize('name', one_of([
     'out.json', 'out.json.gz', 'out.csv', 'bag', 'out.osi', 'out.osi.mcap', 'out.csv.gz',
-    'out.db3', 'out.json.zst'], n_always=6))
+    'out.json.zst'], n_always=6))
 def test_repair_of_a_record_that_is_killed_loses_little(name, tmp_path):
     """What came more than a second before the kill is there, although the stream has paused."""
     payloads = [frame(i / 20) for i in range(60)]

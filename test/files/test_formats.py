@@ -9,7 +9,6 @@
 """One contract for every row of the table of formats."""
 
 import csv
-import errno
 import io
 import json
 import os
@@ -259,18 +258,6 @@ def test_format_that_is_another_one_is_refused(row, tmp_path, monkeypatch, refus
         error = refusal('inspect', f'out{suffix}')
         assert error.startswith(f'error: out{suffix}')
         assert 'expected' in error
-
-
-@pytest.mark.parametrize('row', [row for row in READ if row.name in {'json', 'fcd', 'carla-log'}],
-                         ids=lambda row: row.name)
-def test_format_whose_disk_fails_has_one_error(row, recording, monkeypatch):
-    def fail(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with sensor.open_recording(recording) as opened:
-        monkeypatch.setattr(os, 'preadv', fail)
-        with pytest.raises(sensor.TrajectoryFormatError, match=f'{recording}.*input/output error'):
-            list(opened)
 
 
 @each_read

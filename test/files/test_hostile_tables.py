@@ -125,12 +125,6 @@ def test_a_table_of_another_kind_is_one_line(change, table, tmp_path, capsys):
     error_of(path, tmp_path, capsys)
 
 
-def test_limits_of_a_table_are_raised_like_those_of_a_bag(table, tmp_path, refusal):
-    words = ['convert', str(table), str(tmp_path / 'out.csv'), '-q']
-    assert '--max-bag-bytes' in refusal(*words, '--max-bag-bytes', '100')
-    assert main([*words, '--max-bag-bytes', '1000000']) == 0
-
-
 @pytest.mark.parametrize('kind', ['large_string', 'large_list', 'float32', 'small groups',
                                   'pandas', 'delta'])
 def test_tables_of_other_programs_are_read(kind, table, tmp_path):

@@ -18,7 +18,7 @@ import pytest
 
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import Input, open_any
 

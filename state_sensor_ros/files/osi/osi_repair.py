@@ -14,7 +14,7 @@ import struct
 from typing import BinaryIO
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files.storage.storage_file import DEFAULT_LIMITS
+from state_sensor_ros.files.bag_repair import McapSalvage
 from state_sensor_ros.texts import counted
 
 _LENGTH = struct.Struct('<I')
@@ -37,7 +37,7 @@ def _copy_plain(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
     n_messages = 0
     while head := cut.read(_LENGTH.size):
         n_bytes = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
-        if not 0 < n_bytes <= DEFAULT_LIMITS.n_bytes:
+        if not n_bytes:
             return n_messages, f'{counted(len(head + cut.read()), "byte")} that are not a message'
         message = cut.read(n_bytes)
         if len(message) < n_bytes:
@@ -48,35 +48,26 @@ def _copy_plain(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
 
 
 def _copy_mcap(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
-    """Copy the records of whole chunks of an MCAP file, and write a new index."""
+    """Copy the readable records of an MCAP file, and write a new index."""
     with importing('a trace in MCAP'):
-        from mcap.exceptions import McapError
-        from mcap.records import Channel, Footer, Message, Metadata, Schema
-        from mcap.stream_reader import StreamReader
+        from mcap.records import Channel, Message, Metadata, Schema
         from mcap.writer import Writer
     writer = Writer(target)
     writer.start('', 'state_sensor_ros')
-    schemas, channels, n_messages, lost = {0: 0}, {}, 0, 'the end of the file'
-    try:
-        for record in StreamReader(cut, record_size_limit=DEFAULT_LIMITS.n_bytes).records:
-            match record:
-                case Schema():
-                    schemas[record.id] = writer.register_schema(
-                        record.name, record.encoding, record.data)
-                case Channel():
-                    channels[record.id] = writer.register_channel(
-                        record.topic, record.message_encoding, schemas[record.schema_id],
-                        record.metadata)
-                case Metadata():
-                    writer.add_metadata(record.name, record.metadata)
-                case Message():
-                    writer.add_message(channels[record.channel_id], record.log_time, record.data,
-                                       record.publish_time, record.sequence)
-                    n_messages += 1
-                case Footer():
-                    lost = ''
-    # What the library raises for records that are cut or damaged.
-    except (McapError, struct.error, ValueError, KeyError, EOFError) as error:
-        lost = f'what follows ({" ".join(str(error).split()) or "a record that is cut"})'
+    schemas, channels, salvage = {0: 0}, {}, McapSalvage(cut)
+    for record in salvage.records():
+        match record:
+            case Schema():
+                schemas[record.id] = writer.register_schema(
+                    record.name, record.encoding, record.data)
+            case Channel():
+                channels[record.id] = writer.register_channel(
+                    record.topic, record.message_encoding, schemas[record.schema_id],
+                    record.metadata)
+            case Metadata():
+                writer.add_metadata(record.name, record.metadata)
+            case Message():
+                writer.add_message(channels[record.channel_id], record.log_time, record.data,
+                                   record.publish_time, record.sequence)
     writer.finish()  # type: ignore[no-untyped-call]
-    return n_messages, lost
+    return salvage.n_found, '; '.join(salvage.losses)

@@ -31,9 +31,8 @@ from state_sensor_ros.classes import cached_class_of
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.fields import cut
 from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.input import open_input
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.files.storage.input_file import open_positioned
-from state_sensor_ros.files.storage.storage_file import BagLimits, DEFAULT_LIMITS, too_large
 from state_sensor_ros.files.tables.table import (
     BY_NAME,
     DEFAULT_SIZES,
@@ -73,6 +72,7 @@ BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *OTHERS)
 _BATCH_ROWS, _MAX_SHOWN = 10_000, 200
+_MAX_FRAME_BYTES = 64 * 1024 * 1024
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 
 
@@ -87,13 +87,12 @@ def parquet_error(name: str, error: Exception) -> TrajectoryFormatError:
 class TableRecording(FrameFile):
     """The rows of a Parquet file as frames."""
 
-    def __init__(self, path: Path, limits: BagLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(str(path), 'table', '')
         self._last = 0, -1
-        self._limits = limits
         self._road_names = NO_ROADS
         # pyarrow refuses a name that is not UTF-8.
-        self._handle = open_positioned(path)
+        self._handle = open_input(path)
         try:
             with self._reading():
                 self._open()
@@ -201,8 +200,10 @@ class TableRecording(FrameFile):
                     yield frame, (begin_group, int(numbers[row]))
                     begin_group = group
                 rest = batch.slice(bounds[-1])
-                if rest.nbytes > self._limits.n_bytes:
-                    raise too_large(self.name, 'a frame', self._limits.n_bytes)
+                if rest.nbytes > _MAX_FRAME_BYTES:
+                    raise TrajectoryFormatError(
+                        self.name, f'a frame of more than {_MAX_FRAME_BYTES} bytes',
+                        'no more than that')
             if rest is not None:
                 [frame] = self._frames(rest, [0, rest.num_rows])
                 yield frame, (begin_group, rest.column('frame')[0].as_py())
@@ -340,7 +341,7 @@ def _stacked(rows: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
 
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:
-    return TableRecording(Path(path), options.limits)
+    return TableRecording(Path(path))
 
 
 def gaps_of(table: TableRecording, *, has_own: bool) -> list[str]:

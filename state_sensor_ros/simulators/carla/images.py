@@ -29,7 +29,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from state_sensor_ros.errors import DecodeError, reading, TrajectoryFormatError
-from state_sensor_ros.files.storage.input_file import check_regular
+from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.settings import Settings

@@ -31,9 +31,9 @@ import numpy.typing as npt
 
 from state_sensor_ros import rep103
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files import input as input_file
 from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.files.storage import input_file
 from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.rotations import rotation_vectors
 from state_sensor_ros.simulators.carla9 import actors, frames
@@ -492,7 +492,7 @@ class LogRecording(FrameFile):
     """A log as a recording, in constant memory."""
 
     def __init__(self, path: str, own: Carla9Parameters) -> None:
-        self._file: BinaryIO = input_file.open_positioned(path)
+        self._file: BinaryIO = input_file.open_input(path)
         # Read here: a parameter that was not read yet counts as unused.
         self._ego, self._static = own.ego, own.static
         with input_file.closed_on_failure(self._file):

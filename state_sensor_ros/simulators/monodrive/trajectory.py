@@ -40,13 +40,13 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
-from state_sensor_ros.files.recording import FrameFile, FrameWriter, STANDARD_INPUT
-from state_sensor_ros.files.storage.input_file import (
+from state_sensor_ros.files.input import (
     compression_of,
     copy_beginning,
     decompressed,
-    open_positioned,
+    open_input,
 )
+from state_sensor_ros.files.recording import FrameFile, FrameWriter, STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import EVERY_PART, Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
@@ -59,7 +59,7 @@ from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
-    from state_sensor_ros.files.storage.input_file import DecompressedFile
+    from state_sensor_ros.files.input import DecompressedFile
 
 _HERE = 'state_sensor_ros.simulators.monodrive.trajectory'
 TRAJECTORY = Format(
@@ -368,7 +368,7 @@ class TrajectoryRecording(FrameFile):
         self._file: BinaryIO = sys.stdin.buffer
         self._mark: Place | None = None
         if path != STANDARD_INPUT:
-            self._file = open_positioned(path)
+            self._file = open_input(path)
             status = os.fstat(self._file.fileno())
             # A pipe has no size and no beginning to go back to.
             self.total = status.st_size if stat.S_ISREG(status.st_mode) else None

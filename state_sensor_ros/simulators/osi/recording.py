@@ -11,21 +11,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 import os
 from pathlib import Path
 import struct
 from typing import BinaryIO, NamedTuple, Protocol
 
-from state_sensor_ros.errors import DecodeError, reason_of, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.bags.bag_repair import can_repair
+from state_sensor_ros.errors import (
+    DecodeError,
+    reason_of,
+    StateSensorError,
+    TrajectoryFormatError,
+    TruncatedError,
+)
+from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
 from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.files.storage.input_file import closed_on_failure, open_positioned
-from state_sensor_ros.files.storage.mcap_reader import McapReader, PROFILE, profile_of
-from state_sensor_ros.files.storage.storage_file import BagError, BagLimits, DEFAULT_LIMITS
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.payloads import frames_of
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
@@ -42,6 +45,8 @@ from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import one_line
 
 _LENGTH = struct.Struct('<I')
+# The beginning of an MCAP file up to the profile: the magic number, the head of a record.
+_HEADER = struct.Struct('<8sBQI4s')
 _PROTOBUF = 'protobuf'
 # Most messages that are searched for objects if the name of the file does not say their type.
 _N_TRIED = 50
@@ -83,9 +88,9 @@ class PlainTrace:
 
     unit = 'B'
 
-    def __init__(self, path: Path, limit: int) -> None:
-        self._name, self._limit = str(path), limit
-        self._file: BinaryIO = open_positioned(path)
+    def __init__(self, path: Path) -> None:
+        self._name = str(path)
+        self._file: BinaryIO = open_input(path)
         with closed_on_failure(self):
             self.total = os.fstat(self._file.fileno()).st_size
             try:
@@ -120,10 +125,6 @@ class PlainTrace:
             content = offset + _LENGTH.size
             if len(head) < _LENGTH.size or content + n_bytes > self.total:
                 raise self._cut(offset, n_messages, head, n_bytes)
-            if n_bytes > self._limit:
-                raise TrajectoryFormatError(
-                    f'{self._name}: message {n_messages + 1}', f'{n_bytes} bytes',
-                    f'at most {self._limit} (--max-bag-bytes; in the node max_frame_bytes)')
             data = self._file.read(n_bytes)
             if len(data) < n_bytes:
                 raise self._cut(offset, n_messages, head, n_bytes)
@@ -146,14 +147,17 @@ class PlainTrace:
 
 
 @contextmanager
-def _damage_of_trace(path: Path, limits: BagLimits) -> Iterator[None]:
+def _damage_of_trace(name: str) -> Iterator[None]:
     try:
         yield
-    except BagError as error:
-        advice = '`state_sensor repair` recovers its whole messages' \
-            if can_repair(path, limits) else 'no repair is possible'
-        raise TrajectoryFormatError(error.where, f'a damaged trace ({error.fault})',
-                                    f'a whole trace; {advice}') from error
+    except (StateSensorError, ImportError):
+        raise
+    except OSError as error:
+        raise TrajectoryFormatError(name, reason_of(error), _FORMAT) from error
+    except Exception as error:
+        raise TrajectoryFormatError(
+            name, f'a damaged trace ({" ".join(str(error).split()) or type(error).__name__})',
+            'a whole trace; `state_sensor repair` recovers its whole messages') from error
 
 
 class McapTrace:
@@ -163,14 +167,10 @@ class McapTrace:
 
     unit = 'frame'
 
-    def __init__(self, path: Path, topic: str, limits: BagLimits) -> None:
+    def __init__(self, path: Path, topic: str) -> None:
         self._name = str(path)
-        self._damage = partial(_damage_of_trace, path, limits)
-        try:
-            with self._damage():
-                self._reader = McapReader(path, self._name, limits, profile=None)
-        except OSError as error:
-            raise TrajectoryFormatError(self._name, reason_of(error), _FORMAT) from error
+        with _damage_of_trace(self._name):
+            self._reader = McapStorage(path, profile=None)
         with closed_on_failure(self):
             self._channel = self._chosen(topic)
         self.kind = MessageKind(self._reader.topics[self._channel].type_name)
@@ -195,8 +195,8 @@ class McapTrace:
 
     def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
         """Yield the messages in the order of their times, from a number on."""
-        with self._damage():
-            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,))):
+        with _damage_of_trace(self._name):
+            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,), 0)):
                 if i >= begin:
                     yield StoredGroundTruth(data, i + 1)
 
@@ -210,16 +210,16 @@ def is_mcap_trace(path: Path) -> bool:
 
     A damaged one is, too, if it is not of ROS: opening it gives the reason.
     """
-    if profile_of(path) in (None, PROFILE):
+    with path.open('rb') as file:
+        begin = file.read(_HEADER.size)
+    if len(begin) < _HEADER.size or not begin.startswith(MCAP_MAGIC) \
+            or begin.endswith(PROFILE.encode()):
         return False
     try:
-        reader = McapReader(path, str(path), DEFAULT_LIMITS, profile=None)
-    except BagError:
+        with closing(McapStorage(path, profile=None)) as storage:
+            return any(each.type_name.startswith('osi3.') for each in storage.topics.values())
+    except Exception:  # noqa: BLE001 the library raises anything
         return True
-    try:
-        return any(stored.type_name.startswith('osi3.') for stored in reader.topics.values())
-    finally:
-        reader.close()
 
 
 def is_truth(type_name: str, encoding: str) -> bool:
@@ -291,8 +291,8 @@ def open_trace(path: str, options: ReadOptions) -> OsiRecording:
         if options.topic:
             raise TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
                                         'an MCAP file, or no topic')
-        file = PlainTrace(where, options.limits.n_bytes)
+        file = PlainTrace(where)
     else:
-        file = McapTrace(where, options.topic, options.limits)
+        file = McapTrace(where, options.topic)
     with closed_on_failure(file):
         return OsiRecording(path, file, options.settings.of(OsiParameters).ego)

@@ -20,7 +20,7 @@ from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.source import Report, Source
 
 _READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
-_READS = frozenset(('max_bag_bytes', 'osi.ego'))
+_READS = frozenset(('osi.ego',))
 _TRACE = Format(
     name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
     reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:OsiOutput',

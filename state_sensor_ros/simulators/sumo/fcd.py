@@ -27,14 +27,13 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.formats import ReadOptions
-from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.files.storage.input_file import (
+from state_sensor_ros.files.input import (
     closed_on_failure,
     decompressed,
-    open_positioned,
+    open_input,
     opened_beside,
-    reopened,
 )
+from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Bools, Floats, Frame
 from state_sensor_ros.payloads import Decoded, frames_of
 from state_sensor_ros.simulators.sumo.map import (
@@ -58,8 +57,6 @@ SUFFIXES = '.xml', '.xml.gz'
 _ROOT = 'fcd-export'
 _SCENARIOS = 'sumoConfiguration', 'configuration'
 _BLOCK_BYTES = 262144
-# Largest content of a file with routes.
-_MAX_BYTES = 1 << 30
 _NETWORK = 'this file, one beside the recording, or -p sumo.net:=FILE'
 _DECLARED = 'a vType in a file that the header names, in one beside it, or in -p sumo.types:=FILE'
 _BESIDE = 'a vehicle, or a person outside of vehicles'
@@ -90,7 +87,7 @@ class FcdRecording(FrameFile):
 
     def __init__(self, path: Path, network: str = '', ego: str = '', types: str = '') -> None:
         super().__init__(str(path), 'FCD output', 'sumo')
-        self._file: BinaryIO = open_positioned(path)
+        self._file: BinaryIO = open_input(path)
         with closed_on_failure(self._file):
             head = _head_of(path)
             self._encoding = head.encoding
@@ -112,7 +109,7 @@ class FcdRecording(FrameFile):
         decoder = StepDecoder(Steps(self.network, self._ego, run), self._types,
                               () if mark else self._faults)
         with ExitStack() as stack:
-            content, compressed = decompressed(stack.enter_context(reopened(self._file)))
+            content, compressed = decompressed(stack.enter_context(open_input(self.name)))
             content.seek(offset)
             scanner = _Scanner(content, offset, self._encoding)
             try:
@@ -502,7 +499,7 @@ def _types_of(file: Path) -> dict[str, ActorType]:
     parser = expat.ParserCreate()
     parser.StartElementHandler = note
     try:
-        with opened_beside(file, _MAX_BYTES) as text:
+        with opened_beside(file) as text:
             parser.ParseFile(text)
     except TrajectoryFormatError:
         raise

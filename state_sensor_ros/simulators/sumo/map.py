@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from state_sensor_ros.errors import ConfigError, importing, reason_of
-from state_sensor_ros.files.storage.input_file import opened_beside
+from state_sensor_ros.files.input import opened_beside
 from state_sensor_ros.frame import (
     Floats,
     LIGHT_CIRCLE,
@@ -41,8 +41,6 @@ PEDESTRIAN = 'pedestrian'
 _KINDS = {PEDESTRIAN: 'sidewalk', 'bicycle': 'biking', 'tram': 'tram', 'rail': 'rail'}
 # Kinds by the function of an edge; walking areas have no middle line, only an outline.
 _KINDS_BY_FUNCTION = {'internal': 'junction', 'crossing': 'crossing', 'walkingarea': ''}
-# Largest file: while it is read, it takes ten times as much memory.
-_MAX_BYTES = 1 << 30
 _BLOCK_BYTES = 1 << 20
 
 
@@ -129,7 +127,7 @@ def read_lanes(path: str) -> Sequence[MapLine]:
 
 def _is_left_hand(path: str | Path) -> bool:
     """Return whether the network has left-hand traffic, from its first element."""
-    with opened_beside(path, _MAX_BYTES) as file:
+    with opened_beside(path) as file:
         _, root = next(iter(ElementTree.iterparse(file, events=('start',))))
         # Checks the size: sumolib opens the file again.
         while file.read(_BLOCK_BYTES):

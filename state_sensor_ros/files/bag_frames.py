@@ -1,0 +1,248 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+A bag as a recording: its StateFrames under any node name, its roads, map and traffic lights.
+
+No unit or axis is converted: a StateFrame is in SI units and REP-103 axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+import math
+from pathlib import Path
+import struct
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
+from state_sensor_ros.files.bag import Bag, BEGIN, Position
+from state_sensor_ros.files.bag_types import NOT_SUCH, typestore
+from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files.recording import FrameFile
+from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
+from state_sensor_ros.source import LOST
+from state_sensor_ros.topics.state_frame import FRAME_TOPIC, LIGHTS_TYPE, StateFrameReader
+
+STATE_FRAME = FRAME_TOPIC.type_name
+_ROADS = '~/roads', 'state_sensor_ros/msg/RoadArray'
+_MAP = '~/map', 'visualization_msgs/msg/MarkerArray'
+_OPEN_DRIVE = '~/map/opendrive', 'std_msgs/msg/String'
+_LIGHTS = 'traffic_lights', LIGHTS_TYPE
+_FRAME = 'frame'
+_LINE_LIST, _ADD = 5, 0
+
+# The encapsulation, 4 bytes, the second of which is the byte order; then header.stamp.
+_STAMP = {0: struct.Struct('>4xiI'), 1: struct.Struct('<4xiI')}
+
+
+class Place(NamedTuple):
+    """Place of a frame in a bag: from where on it is read, and which of the frames it is."""
+
+    begin: Position  # of the first of its messages
+    log_ns: int  # log time of the frame, ns
+    number: int  # among the frames of that log time
+
+
+def full_name(topic_name: str, node_name: str) -> str:
+    """
+    Resolve the name of a topic, absolute or with ``~`` for that of the node.
+
+    >>> full_name('~/frame', '/front/state_sensor'), full_name('/tf', '/front/state_sensor')
+    ('/front/state_sensor/frame', '/tf')
+    """
+    return node_name + topic_name[1:] if topic_name.startswith('~') else topic_name
+
+
+def stamp_of(data: bytes) -> tuple[int, int] | None:
+    """Return the stamp of a serialized message that begins with one, without decoding the rest."""
+    # Returns s and ns; None if the message is too short or has an unknown byte order.
+    if len(data) < 12 or data[1] not in _STAMP:
+        return None
+    seconds, nanoseconds = _STAMP[data[1]].unpack_from(data)
+    return seconds, nanoseconds
+
+
+def stamp_s(data: bytes) -> float:
+    """
+    Return the same in seconds, NaN for None.
+
+    :param data: serialized message with its encapsulation.
+    """
+    seconds, nanoseconds = stamp_of(data) or (math.nan, 0)
+    return float(seconds + nanoseconds * 1e-9)
+
+
+class Roads(NamedTuple):
+    """Names of roads by number, lines of the map, and its document, of all frames of a bag."""
+
+    road_names: Mapping[int, str] = NO_ROADS
+    map_lines: tuple[MapLine, ...] = ()
+    open_drive: str = ''
+
+
+class BagRecording(FrameFile):
+    """
+    The StateFrames of a bag; a frame without time has that of its stamp.
+
+    :param bag: any bag; :meth:`close` closes it.
+    :param topic: topic of the StateFrames; ``''`` for the only one of that type.
+    :raises TrajectoryFormatError: if the bag has no such topic.
+    """
+
+    def __init__(self, bag: Bag, topic: str = '', simulator: str = '') -> None:
+        self.bag = bag
+        self._key = _chosen(bag, topic)
+        self.topic = self._key[0]
+        self.node = self.topic.rpartition('/')[0]
+        super().__init__(bag.name, f'bag, topic {self.topic}', simulator, bag.count(self._key))
+        self._reader = StateFrameReader(*self._roads())
+        self._last: Place | None = None
+
+    def has(self, name: str, type_name: str) -> bool:
+        """
+        Return whether the bag has a topic of the node that published the StateFrames.
+
+        :param name: name of the topic, without the node's, such as ``frame``.
+        :param type_name: ``package/msg/Name``.
+        """
+        return (f'{self.node}/{name}', type_name) in self.bag.topics
+
+    def mark(self) -> Place | None:
+        """Return the place of the last frame."""
+        return self._last
+
+    def read(self, mark: Place | None) -> Iterator[Frame]:
+        """Yield the frames in the order of their log times; after the one at a mark."""
+        self._last, is_after = mark, mark is None
+        for index, (place, parts) in enumerate(self.parts(mark.begin if mark else BEGIN)):
+            if not is_after:
+                is_after = mark is not None and place[1:] == mark[1:]
+                continue
+            self._last, self.faults.place = place, f'message {index} of {self.topic}'
+            try:
+                frame = self.decoded(parts)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+                continue
+            if self.is_timed and math.isnan(frame.game_time):
+                frame = replace(frame, game_time=stamp_s(parts[_FRAME]))
+            yield frame
+
+    def decoded(self, parts: Mapping[str, bytes]) -> Frame:
+        """
+        Decode the messages of a frame.
+
+        :param parts: as of :meth:`parts`.
+        :raises DecodeError: if it is no frame.
+        """
+        return self._reader.frame(parts[_FRAME], parts.get(_LIGHTS[0], b''))
+
+    def parts(self, begin: Position) -> Iterator[tuple[Place, Mapping[str, bytes]]]:
+        """
+        Yield the place of each frame, and its messages by name: ``frame``, and those of its stamp.
+
+        :param begin: position of the first message that is read.
+        :raises TrajectoryFormatError: if the bag is damaged.
+        """
+        lights_key = f'{self.node}/{_LIGHTS[0]}', _LIGHTS[1]
+        has_lights = self.has(*_LIGHTS)
+        frame = lights = b''
+        place, lights_at = Place(begin, -1, 0), begin
+        for topic, at, data in self.bag.messages_from({self._key, lights_key}, begin):
+            if topic == self.topic:
+                if frame:
+                    yield place, {_FRAME: frame}
+                number = place.number + 1 if at[1] == place.log_ns else 0
+                frame, place = data, Place(at, at[1], number)
+            else:
+                lights, lights_at = data, at
+            if frame and not has_lights:
+                yield place, {_FRAME: frame}
+                frame = b''
+            elif frame and lights and stamp_of(frame) == stamp_of(lights):
+                yield place._replace(begin=min(place.begin, lights_at)), {
+                    _FRAME: frame, _LIGHTS[0]: lights}
+                frame = b''
+        if frame:
+            yield place, {_FRAME: frame}
+
+    def _roads(self) -> Roads:
+        """Read the roads of the bag; one without their topics has none."""
+        names: dict[int, str] = {}
+        for array in self._messages(*_ROADS):
+            names.update((road.road_id, road.name) for road in array.roads)
+        lines: list[MapLine] = []
+        for array in self._messages(*_MAP):
+            # The last map is that of the last frames.
+            try:
+                lines = [line for marker in array.markers
+                         if (marker.type, marker.action) == (_LINE_LIST, _ADD)
+                         for line in _lines(marker.ns, marker.scale.y, np.array(
+                             [(point.x, point.y, point.z) for point in marker.points], float))]
+            except StateError as error:
+                raise TrajectoryFormatError(f'{self.bag.name}: {_MAP[0]}: {error.where}',
+                                            error.found, error.expected) from error
+        documents = [message.data for message in self._messages(*_OPEN_DRIVE)]
+        return Roads(MappingProxyType(names), tuple(lines), documents[-1] if documents else '')
+
+    # rosbags generates message classes at run time; they have no static type.
+    def _messages(self, name: str, type_name: str) -> Iterator[Any]:
+        key = full_name(name, self.node), type_name
+        # The messages of a latched topic are at the start: the rest of the bag is not read.
+        for _, _, data in islice(self.bag.messages({key}), self.bag.count(key)):
+            try:
+                yield typestore().deserialize_cdr(data, type_name)
+            except NOT_SUCH as error:
+                raise TrajectoryFormatError(f'{self.bag.name}: {name}', str(error),
+                                            f'a message {type_name}') from error
+
+    def close(self) -> None:
+        """Close the bag."""
+        self.bag.close()
+
+
+def _chosen(bag: Bag, topic: str) -> tuple[str, str]:
+    """Return name and type of the topic of the StateFrames."""
+    names = sorted(name for name, type_name in bag.topics if type_name == STATE_FRAME)
+    if not names:
+        raise TrajectoryFormatError(bag.name, 'no topic of the type StateFrame',
+                                    f'a bag with {STATE_FRAME}, such as ~/frame')
+    if not topic and len(names) > 1:
+        raise TrajectoryFormatError(bag.name, f'the topics {", ".join(names)}',
+                                    'one of them to be named by --topic')
+    if topic and topic not in names:
+        raise TrajectoryFormatError(bag.name, f'no topic {topic} of the type StateFrame',
+                                    f'one of {", ".join(names)}')
+    chosen = (topic or names[0], STATE_FRAME)
+    bag.check_definition(chosen)
+    return chosen
+
+
+def open_bag(path: str, options: ReadOptions) -> BagRecording:
+    bag = Bag(Path(path))
+    try:
+        return BagRecording(bag, options.topic)
+    except BaseException:
+        bag.close()
+        raise
+
+
+def _lines(kind: str, width: float, points_xyz: Floats) -> Iterator[MapLine]:
+    """Yield the lines of a list that has the begin and the end of each segment."""
+    if not len(points_xyz):
+        return
+    begins, ends = points_xyz[0:len(points_xyz) - 1:2], points_xyz[1::2]
+    breaks = np.flatnonzero((ends[:-1] != begins[1:]).any(axis=1)) + 1
+    for first, last in zip([0, *breaks.tolist()], [*breaks.tolist(), len(ends)], strict=True):
+        yield MapLine(kind, np.concatenate((begins[first:last], ends[last - 1:last])), width)

@@ -1,0 +1,378 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The readable messages of an MCAP file that was cut or damaged, and of the files of a bag.
+
+Records are read in the order of the file. An example with three kinds of damage::
+
+    HEADER CHUNK INDEX CHUNK INDEX ######## CHUNK INDEX CHUNK| end of file
+                       1           2                    3
+
+1. A chunk that cannot be decompressed, or whose CRC-32 is wrong, is lost as a whole.
+2. If no record is there, the next chunk is searched for at each byte: its sizes must agree.
+3. A chunk that the file ends in is decompressed as far as possible; its whole messages are used.
+
+A summary, if it can be read, provides the topics in advance and the number of all messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+import io
+import os
+from pathlib import Path
+import re
+import shutil
+import struct
+from typing import Any, BinaryIO, TYPE_CHECKING
+from zlib import crc32
+
+from state_sensor_ros.errors import importing, TrajectoryFormatError
+from state_sensor_ros.files.bag import (
+    MCAP_MAGIC,
+    SQLITE_MAGIC,
+    storage_files,
+    StoredTopic,
+    summary_offset,
+    topic_of,
+)
+from state_sensor_ros.files.bag_types import hash_of_definition
+from state_sensor_ros.files.bag_writer import profiles_of
+from state_sensor_ros.files.input import decompressed, zstd, ZSTD_MAGIC
+from state_sensor_ros.files.whole.output import temporary_folder
+from state_sensor_ros.texts import counted
+
+if TYPE_CHECKING:
+    from mcap.records import Channel, Chunk, Message, Metadata, Schema
+
+# The head of a record: opcode, length of the content.
+_HEAD = struct.Struct('<BQ')
+# The head of a chunk of less than a terabyte; of its fields, those before the compression.
+_CANDIDATE = re.compile(rb'(?=\x06.{5}\x00\x00\x00)', re.DOTALL)
+_CHUNK_HEAD = struct.Struct('<QQQII')
+_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX = 0x03, 0x04, 0x05, 0x06, 0x07
+_METADATA, _DATA_END, _FOOTER = 0x0C, 0x0F, 0x02
+_KNOWN_OPCODES = range(0x01, 0x10)
+# Of the records in a chunk: their smallest size.
+_LEAST_BYTES = {_SCHEMA: 14, _CHANNEL: 16, _MESSAGE: 22}
+_INDEX_ENTRY_BYTES = 16
+_BLOCK_BYTES = 1024 * 1024
+_FORMATS = {MCAP_MAGIC: 'mcap', SQLITE_MAGIC: 'sqlite3', ZSTD_MAGIC: 'zstd'}
+# A bag that is being written is a folder in another one.
+_MAX_DEPTH = 3
+
+
+class McapSalvage:
+    """
+    A damaged MCAP file.
+
+    ``losses`` descriptions of data that could not be read, and ``defects`` of other faults, both
+    complete after the last record; ``n_lost`` number of lost messages, None if it is unknown.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = file.seek(0, os.SEEK_END)
+        self.losses: list[str] = []
+        self.defects: list[str] = []
+        self.n_found = 0
+        self._n_messages: int | None = None
+        self._n_unknown = 0
+        self._is_complete = False
+        # Records by opcode and number.
+        self._known: dict[tuple[int, int], Schema | Channel] = {}
+
+    @property
+    def n_lost(self) -> int | None:
+        return None if self._n_messages is None else max(self._n_messages - self.n_found, 0)
+
+    def records(self) -> Iterator[Schema | Channel | Metadata | Message]:
+        """Yield the records in the order of the file, each schema and channel before its use."""
+        yield from self._summary()
+        at = len(MCAP_MAGIC)
+        while at < self._size and not self._is_complete:
+            end = self._end_of(at)
+            if end is None:
+                begin, n_before, at = at, len(self.losses), self._next_chunk(at + 1)
+                if at == self._size:
+                    yield from self._cut_chunk(begin)
+                if len(self.losses) == n_before:
+                    self.losses.append(f'{at - begin} bytes from byte {begin} on')
+            else:
+                yield from self._records_at(at)
+                at = end
+        if self._n_unknown:
+            self.losses.append(f'{counted(self._n_unknown, "message")} of unknown topics')
+        if self._n_messages is None:
+            self.defects.append('no summary')
+        if self.n_lost == 0:
+            # The unreadable bytes held no messages.
+            self.defects += self.losses
+            self.losses.clear()
+        elif not self._is_complete and not self.losses:
+            self.losses.append('nothing that is in the file, which was not completed')
+
+    def _summary(self) -> Iterator[Schema | Channel]:
+        from mcap.records import Channel, Schema, Statistics
+        from mcap.stream_reader import StreamReader
+        try:
+            self._file.seek(summary_offset(self._file, self._size))
+            summary = list(StreamReader(self._file, skip_magic=True,
+                                        record_size_limit=self._size).records)
+        except Exception:  # noqa: BLE001 the library raises anything
+            return
+        for record in summary:
+            if isinstance(record, Statistics):
+                self._n_messages = record.message_count
+            elif isinstance(record, Schema | Channel):
+                yield from self._entered(record)
+
+    def _read(self, at: int, n_bytes: int) -> bytes:
+        self._file.seek(at)
+        return self._file.read(n_bytes)
+
+    def _end_of(self, at: int) -> int | None:
+        """Return the offset after a record, None if there is none, or the file ends in it."""
+        head = self._read(at, _HEAD.size)
+        if len(head) < _HEAD.size:
+            return None
+        opcode, length = _HEAD.unpack(head)
+        end = at + _HEAD.size + int(length)
+        is_record = opcode in _KNOWN_OPCODES and end <= self._size and (
+            opcode != _CHUNK or self._is_chunk(at))
+        return end if is_record else None
+
+    def _is_chunk(self, at: int) -> bool:
+        """Return whether the sizes of a chunk agree, whether the file has all of it or not."""
+        head = self._read(at, _HEAD.size + _CHUNK_HEAD.size + 12)
+        if len(head) < _HEAD.size + _CHUNK_HEAD.size + 12:
+            return False
+        _, length = _HEAD.unpack_from(head)
+        *_, n_text = _CHUNK_HEAD.unpack_from(head, _HEAD.size)
+        begin = _CHUNK_HEAD.size + n_text + 8
+        n_bytes = int.from_bytes(head[_HEAD.size + begin - 8:_HEAD.size + begin], 'little')
+        return bool(n_text <= 4 and length == begin + n_bytes)
+
+    def _next_chunk(self, at: int) -> int:
+        """Return the offset of the first chunk from an offset on, else the size of the file."""
+        while at < self._size:
+            block = self._read(at, _BLOCK_BYTES)
+            for match in _CANDIDATE.finditer(block):
+                if self._is_chunk(at + match.start()):
+                    return at + match.start()
+            at += max(len(block) - _HEAD.size, 1)
+        return self._size
+
+    def _records_at(self, at: int) -> Iterator[Schema | Channel | Metadata | Message]:
+        """Yield the record at an offset, or those in the chunk there; note a damaged one."""
+        opcode, length = _HEAD.unpack(self._read(at, _HEAD.size))
+        self._is_complete = opcode in (_DATA_END, _FOOTER)
+        if opcode not in (_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _METADATA):
+            return
+        try:
+            record = _parsed(opcode, self._read(at + _HEAD.size, length))
+            if opcode != _CHUNK:
+                yield from self._entered(record)
+                return
+            data = _decompressed(record)
+            if len(data) != record.uncompressed_size or record.uncompressed_crc not in (
+                    0, crc32(data)):
+                raise ValueError('a wrong CRC-32')
+        except Exception as error:  # noqa: BLE001 damaged data can raise anything
+            n_messages = self._n_indexed(at + _HEAD.size + length) if opcode == _CHUNK else 1
+            self.losses.append(f'{counted(n_messages, "message")} in the record at byte {at} '
+                               f'({" ".join(str(error).split()) or type(error).__name__})')
+            return
+        yield from self._in_chunk(at, data, len(data))
+
+    def _n_indexed(self, at: int) -> int:
+        """Return the number of messages in the chunk before an offset according to its indexes."""
+        n_messages = 0
+        while (end := self._end_of(at)) is not None and self._read(at, 1)[0] == _INDEX:
+            n_messages += (end - at) // _INDEX_ENTRY_BYTES
+            at = end
+        return n_messages
+
+    def _cut_chunk(self, at: int) -> Iterator[Schema | Channel | Metadata | Message]:
+        """Yield the records of a chunk that the file ends in, if a chunk begins there."""
+        if not self._is_chunk(at):
+            return
+        try:
+            chunk = _parsed(_CHUNK, self._read(at + _HEAD.size, self._size))
+            data = _decompressed(chunk)
+        except Exception:  # noqa: BLE001 damaged data can raise anything
+            return
+        yield from self._in_chunk(at, data, chunk.uncompressed_size)
+
+    def _in_chunk(self, at: int, data: bytes, size: int,
+                  ) -> Iterator[Schema | Channel | Metadata | Message]:
+        """Yield the whole records of a chunk; note what is missing of its size."""
+        begin = 0
+        while begin + _HEAD.size <= len(data):
+            opcode, length = _HEAD.unpack_from(data, begin)
+            end = begin + _HEAD.size + length
+            if end > len(data) or length < _LEAST_BYTES.get(opcode, 0):
+                break
+            if opcode in _LEAST_BYTES:
+                try:
+                    record = _parsed(opcode, data[begin + _HEAD.size:end])
+                except (ValueError, struct.error):
+                    break
+                yield from self._entered(record)
+            begin = end
+        if begin < size:
+            self.losses.append(
+                f'the last {size - begin} of {size} bytes in the chunk at byte {at}')
+
+    def _entered(self, record: Any) -> Iterator[Any]:  # noqa: ANN401
+        """Yield a record, unless it is a definition that is known or a message of no topic."""
+        from mcap.records import Channel, Message, Schema
+        if isinstance(record, Schema | Channel):
+            key = (_SCHEMA if isinstance(record, Schema) else _CHANNEL, record.id)
+            if key in self._known:
+                return
+            self._known[key] = record
+        elif isinstance(record, Message):
+            if (_CHANNEL, record.channel_id) not in self._known:
+                self._n_unknown += 1
+                return
+            self.n_found += 1
+        yield record
+
+
+def _parsed(opcode: int, content: bytes) -> Any:  # noqa: ANN401
+    from mcap import records
+    from mcap.data_stream import ReadDataStream
+    stream = ReadDataStream(io.BytesIO(content))
+    if opcode == _MESSAGE:
+        return records.Message.read(stream, len(content))
+    kinds: dict[int, Any] = {_SCHEMA: records.Schema, _CHANNEL: records.Channel,
+                             _CHUNK: records.Chunk, _METADATA: records.Metadata}
+    return kinds[opcode].read(stream)
+
+
+def _decompressed(chunk: Chunk) -> bytes:
+    """Return the records of a chunk, as far as they can be decompressed."""
+    if chunk.compression == 'zstd':
+        return bytes(zstd.ZstdDecompressor().decompress(chunk.data))
+    if chunk.compression == 'lz4':
+        from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+        return bytes(LZ4FrameDecompressor().decompress(chunk.data))
+    return chunk.data
+
+
+class BagRepair:
+    """
+    A damaged or incomplete bag.
+
+    ``losses`` descriptions of what could not be read, and ``defects`` of other faults, both
+    complete after the last message; ``n_lost`` number of lost messages, None if it is unknown;
+    ``topics`` those found so far.
+
+    :param files: storage files in the order of time.
+    """
+
+    def __init__(self, files: list[Path]) -> None:
+        self.losses: list[str] = []
+        self.defects: list[str] = []
+        self.n_lost: int | None = 0
+        self.topics: list[StoredTopic] = []
+        self._files = files
+
+    def messages(self) -> Iterator[tuple[StoredTopic, Message]]:
+        """Yield all readable messages, file after file, each with its topic."""
+        for file in self._files:
+            with ExitStack() as stack:
+                opened: BinaryIO = stack.enter_context(file.open('rb'))
+                if format_of(file) == 'zstd':
+                    plain = stack.enter_context(temporary_folder()) / file.name
+                    source, compressed = decompressed(opened)
+                    opened = stack.enter_context(plain.open('w+b'))
+                    shutil.copyfileobj(source, opened)
+                    if compressed is not None and compressed.fault:
+                        self._note(file, 'losses', [f'the rest of {compressed.fault}'])
+                if opened.seek(0) or opened.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
+                    raise TrajectoryFormatError(
+                        str(file), 'a database of SQLite', 'MCAP; the program sqlite3 has the '
+                        'command .recover for its own files')
+                with importing('the repair of a bag'):
+                    yield from self._messages(file, McapSalvage(opened))
+
+    def _messages(self, file: Path, salvage: McapSalvage,
+                  ) -> Iterator[tuple[StoredTopic, Message]]:
+        from mcap.records import Channel, Message, Schema
+        schemas: dict[int, Schema] = {}
+        topics: dict[int, StoredTopic] = {}
+        for record in salvage.records():
+            if isinstance(record, Schema):
+                schemas[record.id] = record
+            elif isinstance(record, Channel):
+                topics[record.id] = self._topic(topic_of(record, schemas.get(record.schema_id)))
+            elif isinstance(record, Message):
+                # No serialized message begins with these bytes.
+                if record.data.startswith(ZSTD_MAGIC):
+                    try:
+                        record = replace(record, data=zstd.decompress(record.data))
+                    except zstd.ZstdError as error:
+                        self.losses.append(f'a message that is not whole ({error})')
+                        continue
+                yield topics[record.channel_id], record
+        self._note(file, 'losses', salvage.losses)
+        self._note(file, 'defects', salvage.defects)
+        self.n_lost = None if self.n_lost is None or salvage.n_lost is None \
+            else self.n_lost + salvage.n_lost
+
+    def _topic(self, topic: StoredTopic) -> StoredTopic:
+        """Add a topic with the hash of its type, and without a profile that cannot be parsed."""
+        try:
+            profiles_of(topic.qos)
+        except ValueError:
+            self.losses.append(f'the quality of service of {topic.name}')
+            topic = replace(topic, qos='[]')
+        topic = replace(topic, type_hash=topic.type_hash or hash_of_definition(
+            topic.type_name, topic.definition))
+        self.topics.append(topic)
+        return topic
+
+    def _note(self, file: Path, kind: str, texts: list[str]) -> None:
+        getattr(self, kind).extend(
+            f'{file.name}: {text}' if len(self._files) > 1 else text for text in texts)
+
+
+def format_of(path: Path) -> str:
+    """Return the format of a file by its first bytes, of an MCAP file also by its last ones."""
+    # Returns ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
+    with path.open('rb') as file:
+        begin = file.read(max(map(len, _FORMATS)))
+        found = next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
+        if not found and len(begin) > len(MCAP_MAGIC):
+            file.seek(-len(MCAP_MAGIC), os.SEEK_END)
+            found = 'mcap' if file.read() == MCAP_MAGIC else ''
+    return found
+
+
+def find_files(path: Path) -> list[Path]:
+    """
+    Return the storage files of a bag, in its folder or in one of those in it; none for no bag.
+
+    :raises TrajectoryFormatError: if a folder has not the files of one bag.
+    """
+    if not path.is_dir():
+        return [path] if format_of(path) else []
+    found = [files for folder in (path, *(Path(where, name) for where, names, _ in os.walk(path)
+                                          for name in names))
+             if len(folder.relative_to(path).parts) < _MAX_DEPTH
+             and (files := [file for file in storage_files(folder) if format_of(file)])]
+    if len(found) != 1:
+        what = f'storage files of bags in {len(found)} folders' if found \
+            else 'no storage file of a bag (.mcap)'
+        raise TrajectoryFormatError(str(path), what, 'the files of one bag')
+    return found[0]

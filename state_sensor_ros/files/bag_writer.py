@@ -1,0 +1,391 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+The files of a bag that is written: a storage file and metadata.yaml.
+
+MCAP is written by mcap, SQLite by rosbags; both would be slow with hundreds of topics in the
+Writer of rosbags, which compares each message with all of them and formats 1 ms of YAML for each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+import json
+import os
+from pathlib import Path
+import sqlite3
+import struct
+from typing import Any, Protocol
+
+from state_sensor_ros.errors import importing, SinkError
+from state_sensor_ros.files.bag import (
+    COMPRESSED_SUFFIXES,
+    INFORMATION,
+    METADATA,
+    METADATA_VERSION,
+    PROFILE,
+    read_metadata,
+    ROS2MSG,
+    STORAGE_SUFFIXES,
+    StoredTopic,
+)
+from state_sensor_ros.files.bag_frames import full_name
+from state_sensor_ros.files.bag_types import definition, type_hash
+from state_sensor_ros.files.whole.output import sink_error
+from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
+from state_sensor_ros.topics.topic import EVERYTHING, Qos, Subscriptions, Topic
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+# Size of the messages in a commit of SQLite; a killed program loses those after the last one.
+_COMMIT_BYTES = 4 * 1024 * 1024
+_MAX_TIME_NS = 2**63 - 1
+# Step of the log times across a restart: the period of frames without their own times, 20 Hz.
+_PERIOD_NS = 50_000_000
+# The duration that rmw reports for a profile without deadline, lifespan or lease.
+_INFINITE = {'sec': 9223372036, 'nsec': 854775807}
+
+
+class _Storage(Protocol):
+
+    def add(self, number: int, topic: StoredTopic) -> None:
+        """Add a topic."""
+
+    def write(self, number: int, log_ns: int, data: bytes, publish_ns: int, sequence: int) -> None:
+        """Write a message of a topic."""
+
+    def flush(self) -> None:
+        """Let what was written survive a kill."""
+
+    def close(self, metadata: str | None) -> None:
+        """Close the file; without the text of metadata.yaml, it is not complete."""
+
+
+class _McapStorage:
+
+    def __init__(self, path: Path, compression: str) -> None:
+        from mcap.writer import CompressionType, Writer
+        self._file = path.open('xb')
+        self._writer: Any = Writer(self._file, _CHUNK_BYTES, CompressionType[compression.upper()],
+                              enable_data_crcs=True)
+        self._writer.start(PROFILE, 'state_sensor_ros')
+        self._schemas: dict[str, int] = {}
+        self._channels: dict[int, int] = {}
+
+    def add(self, number: int, topic: StoredTopic) -> None:
+        schema = self._schemas.get(topic.type_name)
+        if schema is None:
+            schema = self._schemas[topic.type_name] = self._writer.register_schema(
+                topic.type_name, topic.encoding, topic.definition.encode())
+        self._channels[number] = self._writer.register_channel(
+            topic.name, topic.serialization, schema,
+            {'offered_qos_profiles': topic.qos, 'topic_type_hash': topic.type_hash})
+
+    def write(self, number: int, log_ns: int, data: bytes, publish_ns: int, sequence: int) -> None:
+        self._writer.add_message(self._channels[number], log_ns, data, publish_ns, sequence)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self, metadata: str | None) -> None:
+        try:
+            if metadata is None:
+                self._writer.flush()
+            else:
+                self._writer.flush()
+                self._writer.add_metadata('rosbag2', {'serialized_metadata': metadata})
+                self._writer.finish()
+        finally:
+            self._file.close()
+
+
+class _SqliteStorage:
+
+    def __init__(self, path: Path) -> None:
+        from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
+        # A recorder may open, write and complete the file in several threads, one after another.
+        self._database = sqlite3.connect(path, check_same_thread=False)
+        self._database.executescript(Sqlite3Writer.SQLITE_SCHEMA)
+        # The file is synced once it is complete, as with MCAP.
+        self._database.execute('PRAGMA synchronous = OFF')
+        self._types: set[str] = set()
+        self._n_bytes = 0
+
+    def add(self, number: int, topic: StoredTopic) -> None:
+        if topic.definition and topic.type_name not in self._types:
+            self._types.add(topic.type_name)
+            self._insert('message_definitions (topic_type, encoding, encoded_message_definition, '
+                         'type_description_hash)', topic.type_name, topic.encoding,
+                         topic.definition, topic.type_hash)
+        self._insert('topics', number, topic.name, topic.type_name, topic.serialization,
+                     topic.qos, topic.type_hash)
+
+    def write(self, number: int, log_ns: int, data: bytes, publish_ns: int, sequence: int) -> None:
+        self._database.execute('INSERT INTO messages (topic_id, timestamp, data) VALUES (?, ?, ?)',
+                               (number, log_ns, data))
+        self._n_bytes += len(data)
+        if self._n_bytes > _COMMIT_BYTES:
+            self.flush()
+
+    def _insert(self, table: str, *values: str | int) -> None:
+        self._database.execute(
+            f'INSERT INTO {table} VALUES ({", ".join("?" * len(values))})', values)
+
+    def flush(self) -> None:
+        self._n_bytes = 0
+        self._database.commit()
+
+    def close(self, metadata: str | None) -> None:
+        if metadata is not None:
+            self._insert('metadata (metadata_version, metadata)', METADATA_VERSION, metadata)
+        self.flush()
+        self._database.close()
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What metadata.yaml says of the messages."""
+
+    topics: dict[int, StoredTopic] = field(default_factory=dict)
+    counts: Counter[int] = field(default_factory=Counter)
+    first_ns: int = _MAX_TIME_NS
+    last_ns: int = 0
+
+    def add(self, number: int, log_ns: int) -> None:
+        self.counts[number] += 1
+        self.first_ns = min(log_ns, self.first_ns)
+        self.last_ns = max(log_ns, self.last_ns)
+
+    def metadata(self, storage: str, file_name: str) -> dict[str, Any]:
+        """Return the members of metadata.yaml, which the storage file contains as well."""
+        span: dict[str, Any] = {
+            'starting_time': {'nanoseconds_since_epoch': self.first_ns},
+            'duration': {'nanoseconds': max(0, self.last_ns - self.first_ns)},
+            'message_count': self.counts.total()}
+        return {
+            'version': METADATA_VERSION, 'storage_identifier': storage, **span,
+            'topics_with_message_count': [
+                {'topic_metadata': {
+                    'name': topic.name, 'type': topic.type_name,
+                    'serialization_format': topic.serialization,
+                    'offered_qos_profiles': profiles_of(topic.qos),
+                    'type_description_hash': topic.type_hash},
+                 'message_count': self.counts[number]}
+                for number, topic in self.topics.items()],
+            'compression_format': '', 'compression_mode': '',
+            'relative_file_paths': [file_name], 'files': [{'path': file_name, **span}],
+            'custom_data': None, 'ros_distro': 'rosbags'}
+
+
+class BagSink(WholeFolder):
+    """
+    A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
+
+    Log times are the stamps. If the stamps decrease, after a restart of the simulator, log times
+    still increase, because players sort by them.
+
+    :param path: path of the bag: a folder, or a single file with a suffix of ``storage``, which
+        then has no metadata.yaml.
+    :param storage: ``mcap`` or ``sqlite3``.
+    :param compression: of the chunks of MCAP, ``zstd`` or ``none``.
+    :param node_name: fully qualified; ``~`` in a topic stands for it.
+    """
+
+    def __init__(self, path: str | Path, *, storage: str = 'mcap',
+                 compression: str = 'zstd', node_name: str = '/state_sensor',
+                 overwrite: bool = False) -> None:
+        self._storage_name, self._node_name = storage, node_name
+        self._contents = _Contents()
+        # Numbers of topics by the name that this package has for a topic; of those of another
+        # bag, by name and type.
+        self._numbers: dict[str | tuple[str, str], int] = {}
+        # Written before the first other message.
+        self._latched: list[tuple[Topic, bytes]] = []
+        self._offset_ns = 0
+        self._log_ns: int | None = None
+        super().__init__(path, noun='bag', own=_own_files, force=overwrite,
+                         is_file=str(path).endswith(STORAGE_SUFFIXES))
+        # The storage file has the name of the bag, and the number that `ros2 bag reindex` expects.
+        name = _as_text(self.path.stem if self.is_file else self.path.name)
+        self._bag = self.inside / name
+        self._file = self._bag / f'{name}_0.{"mcap" if storage == "mcap" else "db3"}'
+        self.whole = self._file if self.is_file else self._bag
+        try:
+            with self._failing(), importing('a bag'):
+                self._bag.mkdir()
+                self._storage: _Storage = _McapStorage(self._file, compression) \
+                    if storage == 'mcap' else _SqliteStorage(self._file)
+        except BaseException:
+            super().abort()
+            raise
+        self._is_open = True
+
+    def subscriptions(self) -> Subscriptions:
+        return EVERYTHING
+
+    def open(self, topics: Iterable[Topic]) -> None:  # noqa: A003
+        """Add topics to the bag, except those that it has already."""
+        # topics: topics, whose names may have ``~`` for the node's.
+        with self._failing():
+            for topic in topics:
+                self._number(topic)
+
+    def shut(self, topics: Iterable[Topic]) -> None:
+        """Ignore ``topics``: a bag keeps its topics."""
+
+    def latch(self, topic: Topic, data: bytes) -> None:
+        """Write a message before the first of the next :meth:`publish`, at its log time."""
+        self._latched.append((topic, data))
+
+    def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
+        """Write messages; ``stamp_ns``: stamp of their frame, ns."""
+        log_ns = self._log_time(stamp_ns)
+        if self._latched:
+            messages = [*self._latched, *messages]
+        known, write, add = self._numbers, self._storage.write, self._contents.add
+        with self._failing():
+            for topic, data in messages:
+                number = known.get(topic.name) or self._number(topic)
+                write(number, log_ns, data, log_ns, 0)
+                add(number, log_ns)
+        self._latched.clear()
+
+    def copy_topic(self, topic: StoredTopic) -> int:
+        """Add a topic of another bag under its name there, unless it is there."""
+        key = topic.name, topic.type_name
+        with self._failing():
+            return self._numbers.get(key) or self._add(key, topic)
+
+    def copy(self, topic: StoredTopic, log_ns: int, data: bytes, publish_ns: int,
+             sequence: int) -> None:
+        """Write a message of another bag with all of its stored values."""
+        number = self.copy_topic(topic)
+        with self._failing():
+            self._storage.write(number, log_ns, data, publish_ns, sequence)
+        self._contents.add(number, log_ns)
+
+    def flush(self) -> None:
+        """Write the messages so far."""
+        with self._failing():
+            self._storage.flush()
+
+    def complete(self) -> None:
+        """Complete the files and sync them to the disk."""
+        if self._is_open:
+            metadata = self._contents.metadata(self._storage_name, self._file.name)
+            self._is_open = False
+            with self._failing():
+                self._storage.close(json.dumps(metadata, ensure_ascii=False))
+                if not self.is_file:
+                    (self._bag / METADATA).write_text(json.dumps(
+                        {INFORMATION: metadata}, ensure_ascii=False, indent=2), 'utf-8')
+        super().complete()
+
+    def salvage(self) -> str:
+        """Keep the messages."""
+        self._close()
+        self.keep()
+        return f'{self.whole}; `state_sensor repair` makes a bag of it'
+
+    def abort(self) -> None:
+        """Close and remove the bag."""
+        self._close()
+        super().abort()
+
+    def _close(self) -> None:
+        """Close the storage file, which is not complete; on a full disk, that fails as well."""
+        if self._is_open:
+            self._is_open = False
+            with suppress(OSError, sqlite3.Error):
+                self._storage.close(None)
+
+    def _log_time(self, stamp_ns: int) -> int:
+        if self._log_ns is not None and stamp_ns + self._offset_ns < self._log_ns:
+            self._offset_ns = self._log_ns + _PERIOD_NS - stamp_ns
+        self._log_ns = stamp_ns + self._offset_ns
+        return self._log_ns
+
+    def _number(self, topic: Topic) -> int:
+        """Return the number of a topic; add it to the bag if it is not there."""
+        number = self._numbers.get(topic.name)
+        if number is None:
+            number = self._add(topic.name, StoredTopic(
+                full_name(topic.name, self._node_name), topic.type_name,
+                definition(topic.type_name), ROS2MSG, type_hash(topic.type_name),
+                qos=_profiles_text(topic.qos)))
+        return number
+
+    def _add(self, key: str | tuple[str, str], topic: StoredTopic) -> int:
+        number = self._numbers[key] = len(self._numbers) + 1
+        self._storage.add(number, topic)
+        self._contents.topics[number] = topic
+        return number
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn errors of the files into SinkError."""
+        try:
+            yield
+        except OSError as error:
+            raise sink_error(self.name, error) from error
+        except sqlite3.Error as error:
+            raise SinkError(self.name, str(error)) from error
+        except struct.error as error:
+            # MCAP numbers topics with 16 bits.
+            raise SinkError(self.name, f'{len(self._numbers)} topics',
+                            'at most 65535 in a bag') from error
+
+
+@lru_cache(maxsize=16)
+def _profiles_text(qos: Qos) -> str:
+    """Format the profile that a node offers for a topic as YAML, of which JSON is a part."""
+    return json.dumps([{
+        'history': 'keep_last', 'depth': qos.depth,
+        'reliability': 'reliable' if qos.reliable else 'best_effort',
+        'durability': 'transient_local' if qos.latched else 'volatile',
+        'deadline': _INFINITE, 'lifespan': _INFINITE, 'liveliness': 'automatic',
+        'liveliness_lease_duration': _INFINITE, 'avoid_ros_namespace_conventions': False}])
+
+
+@lru_cache(maxsize=16)
+def profiles_of(text: str) -> list[dict[str, Any]]:
+    """
+    Return the profiles in a storage file of any version of rosbag2 as metadata.yaml has them.
+
+    :raises ValueError: if the text is something else.
+    """
+    try:
+        value: list[dict[str, Any]] = json.loads(text)
+    except ValueError:
+        from rosbags.rosbag2.metadata import dump_qos_v9, parse_qos
+        try:
+            value = [dict(each) for each in dump_qos_v9(parse_qos(text))]
+        except Exception as error:
+            raise ValueError('no profiles of quality of service') from error
+    return value
+
+
+def _own_files(folder: Path) -> Own:
+    """Return a test for the files of a bag: metadata.yaml and the storage files that it names."""
+    suffixes = STORAGE_SUFFIXES + COMPRESSED_SUFFIXES
+    try:
+        names = [name for name in read_metadata(folder)['relative_file_paths']
+                 if name.endswith(suffixes)]
+    except Exception:  # noqa: BLE001
+        # Not a bag: no file in it may be removed.
+        return lambda entry: False
+    return {METADATA, *names}.__contains__
+
+
+def _as_text(name: str) -> str:
+    """Return a name of a file as ``metadata.yaml`` can have it, which is UTF-8."""
+    return os.fsencode(name).decode('utf-8', 'replace')

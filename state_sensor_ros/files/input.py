@@ -1,0 +1,249 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""An input file before its format reads it: regular or not, plain or compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from gzip import GzipFile
+import io
+import os
+from pathlib import Path
+import stat
+import sys
+from typing import Any, BinaryIO, cast, Protocol, TYPE_CHECKING
+import zlib
+
+from state_sensor_ros.errors import reading, TrajectoryFormatError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd
+else:
+    from backports import zstd as zstd
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_BLOCK_BYTES = 256 * 1024
+_KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',
+          stat.S_IFBLK: 'a device'}
+ZSTD_MAGIC, GZIP_MAGIC = b'\x28\xb5\x2f\xfd', b'\x1f\x8b'
+# Magic numbers of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
+_SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
+# More than the white space before the first frame of a trajectory.
+_HEAD_BYTES = 4096
+_NO_LIMIT = 2 ** 62
+# gzip raises OSError, without a number.
+_FAULTS = (zlib.error, zstd.ZstdError, EOFError, OSError)
+
+
+class _Closable(Protocol):
+
+    def close(self) -> None:
+        """Release what it has opened."""
+
+
+def check_regular(path: str | Path) -> None:
+    """
+    Check that ``path``, if it exists, is a file or a folder.
+
+    :raises TrajectoryFormatError: if it is something else.
+    """
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return  # the attempt to open it raises a more specific error
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise TrajectoryFormatError(str(path), _KINDS.get(kind, 'a special file'), 'a file')
+
+
+def open_input(path: str | Path) -> BinaryIO:
+    """
+    Open a file for reading, buffered.
+
+    :raises TrajectoryFormatError: if it cannot be opened.
+    """
+    with reading(str(path)):
+        return open(path, 'rb', buffering=_BLOCK_BYTES)
+
+
+def read_range(name: str, byte_range: tuple[int, int]) -> bytes:
+    """
+    Read a part of a file, from any thread.
+
+    :param name: its path.
+    :param byte_range: offset and length.
+    :raises TrajectoryFormatError: if the file has changed or cannot be read.
+    """
+    offset, n_bytes = byte_range
+    with reading(name), open(name, 'rb') as file:
+        file.seek(offset)
+        data = file.read(n_bytes)
+    if len(data) < n_bytes:
+        raise TrajectoryFormatError(name, 'a shorter file than before', 'the same file')
+    return data
+
+
+def copy_beginning(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
+    """Copy the first ``n_bytes`` of a file, which may have fewer."""
+    source.seek(0)
+    while n_bytes and (block := source.read(min(n_bytes, _BLOCK_BYTES))):
+        target.write(block)
+        n_bytes -= len(block)
+
+
+@contextmanager
+def closed_on_failure(file: _Closable) -> Iterator[None]:
+    """Close ``file`` if the block fails."""
+    try:
+        yield
+    except BaseException:
+        file.close()
+        raise
+
+
+def compression_of(begin: bytes) -> str:
+    """
+    Return the compression of a file.
+
+    :param begin: its first four bytes.
+    :returns: ``gzip``, ``zstd``, or ``''`` for none of them.
+    """
+    if begin.startswith(ZSTD_MAGIC) or (
+            begin[1:4] == _SKIPPABLE_END and begin[0] & 0xf0 == _SKIPPABLE_BEGIN):
+        return 'zstd'
+    return 'gzip' if begin.startswith(GZIP_MAGIC) else ''
+
+
+def _gzip_file(source: BinaryIO) -> Any:  # noqa: ANN401
+    return GzipFile(fileobj=source, mode='rb')
+
+
+# Each reads several compressed frames that follow each other.
+_FILES: dict[str, Callable[[BinaryIO], Any]] = {'gzip': _gzip_file, 'zstd': zstd.ZstdFile}
+
+
+class DecompressedFile(io.RawIOBase):
+    """
+    The decompressed content of a file, up to its end or to the first fault.
+
+    :param source: compressed file, at its beginning; it stays open.
+    :param compression: ``gzip`` or ``zstd``.
+    :ivar fault: description of the fault after the last byte read, ``''`` for none.
+    :ivar is_cut: whether that fault is a missing end.
+    """
+
+    def __init__(self, source: BinaryIO, compression: str) -> None:
+        self._source, self._compression = source, compression
+        self._begin()
+
+    def _begin(self) -> None:
+        self.fault, self.is_cut, self._position = '', False, 0
+        self._content = _FILES[self._compression](self._source)
+
+    def check_undamaged(self, name: str) -> None:
+        """
+        Check that nothing is wrong except a missing end.
+
+        :param name: the place, for errors.
+        :raises TrajectoryFormatError: if the data is damaged.
+        """
+        if self.fault and not self.is_cut:
+            raise TrajectoryFormatError(name, self.fault, 'undamaged compressed data')
+
+    @property
+    def n_read(self) -> int:
+        """Compressed bytes read so far; of a pipe, bytes of the content."""
+        return self._source.tell() if self._source.seekable() else self._position
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return whether the compressed file is seekable."""
+        return self._source.seekable()
+
+    def tell(self) -> int:
+        """Return the position in the decompressed content."""
+        return self._position
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read up to the length of ``buffer``; 0 at the end and at a fault."""
+        target = memoryview(buffer).cast('B')
+        try:
+            # A single read of the compressed file: the data before a fault is returned.
+            block: bytes = b'' if self.fault else self._content.read1(len(target))
+        except _FAULTS as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            self.is_cut = isinstance(error, EOFError)
+            self.fault = f'a stream of {self._compression} that is cut' if self.is_cut \
+                else f'no {self._compression} ({" ".join(str(error).split())})'
+            return 0
+        self._position += len(block)
+        target[:len(block)] = block
+        return len(block)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """
+        Go to a position, backward by decompressing from the beginning.
+
+        :param offset: offset, bytes; from the end, only the end itself.
+        :param whence: origin of the offset, as for :meth:`io.IOBase.seek`.
+        """
+        target = offset + (self._position if whence == os.SEEK_CUR else 0)
+        if whence == os.SEEK_END:
+            target = _NO_LIMIT
+        if target < self._position:
+            self._source.seek(0)
+            self._begin()
+        while self._position < target and self.read(min(_BLOCK_BYTES, target - self._position)):
+            pass
+        return self._position
+
+
+def decompressed(file: BinaryIO) -> tuple[BinaryIO, DecompressedFile | None]:
+    """
+    Return the content of a file that may be compressed.
+
+    :param file: file, open for reading, at its beginning; need not be seekable.
+    :returns: the file to read from, and the decompression, None if it is not compressed.
+    """
+    compression = compression_of(file.peek(4)) if isinstance(file, io.BufferedReader) else ''
+    if not compression:
+        return file, None
+    raw = DecompressedFile(file, compression)
+    return cast(BinaryIO, io.BufferedReader(raw, _BLOCK_BYTES)), raw
+
+
+@contextmanager
+def opened_beside(path: str | Path) -> Iterator[BinaryIO]:
+    """
+    Open a file that lies beside a recording; its content may be compressed.
+
+    :raises TrajectoryFormatError: if it is not a file, cannot be opened, or is damaged.
+    """
+    check_regular(path)
+    with open_input(path) as file:
+        content, compressed = decompressed(file)
+        yield content
+        if compressed is not None and compressed.fault:
+            raise TrajectoryFormatError(str(path), compressed.fault, 'undamaged compressed data')
+
+
+def is_compressed_trajectory(path: Path) -> bool:
+    """Return whether a file is compressed and its content begins like JSON."""
+    if path.is_dir():
+        return False
+    with path.open('rb') as file:
+        content, compressed = decompressed(file)
+        return compressed is not None and content.read(_HEAD_BYTES).lstrip(
+            b'\xef\xbb\xbf \t\r\n').startswith((b'[', b'{'))
