@@ -15,9 +15,8 @@ import numpy as np
 
 from state_sensor_ros.drawing.scene_builder import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import open_any, ReadOptions
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes
-from state_sensor_ros.simulators.opening import open_any
 
 # Of films and pictures whose size is not the point.
 SMALL = PageSize(4.0, 3.0, 100.0)

@@ -27,7 +27,7 @@ from state_sensor_ros.errors import (
     StateSensorError,
     UsageError,
 )
-from state_sensor_ros.files.formats import imported
+from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.texts import shortened
 
 OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '

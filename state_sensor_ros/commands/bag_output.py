@@ -16,8 +16,8 @@ import time
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.reading import Warnings
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.formats import WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -35,15 +35,13 @@ class BagOutput(BagSink, FrameWriter):
     A bag with the topics that the node would publish.
 
     :param path: path of a folder or of a single file.
-    :param storage: ``mcap`` or ``sqlite3``.
-    :param simulator: simulator of the frames, a value of the parameter ``source``.
     :param options: options of the conversion or recording.
     :raises StateSensorError: if it cannot be written, or an option is out of its range.
     """
 
     checks = True
 
-    def __init__(self, path: str, storage: str, simulator: str, options: WriteOptions) -> None:
+    def __init__(self, path: str, options: WriteOptions) -> None:
         values = options.values
         settings = options.settings
         definitions = load_definitions()
@@ -51,11 +49,13 @@ class BagOutput(BagSink, FrameWriter):
         self._reader, self.n_frames = options.recording, 0
         self.name_losses('a bag', carried())
         super().__init__(
-            path, storage=storage, compression=values.get('compression') or 'zstd',
+            path, storage=options.storage, compression=values.get('compression') or 'zstd',
             overwrite=options.force, node_name=_node_name(
                 values.get('namespace', '/'), values.get('name', 'state_sensor')))
         try:
-            specific = with_map(find_simulator(simulator).topics(
+            specific = with_map(find_simulator(
+                settings.source if options.recording is None
+                else options.recording.simulator).topics(
                 settings, recording=options.recording), settings)
             encoder = Encoder(settings, definitions, self._warnings.add, specific.encoders)
             self.open(encoder.topics)

@@ -17,12 +17,12 @@ import os
 import time
 
 from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.files import formats as known_formats
+from state_sensor_ros.files import open_any
 from state_sensor_ros.files.tables.table import BY_NAME
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import OUTPUTS
-from state_sensor_ros.simulators.opening import formats as known_formats
-from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import schema_of
 
 # Limits of the search for actors and tags.

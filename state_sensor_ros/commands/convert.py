@@ -18,7 +18,6 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 
-from state_sensor_ros.commands import bag_output
 from state_sensor_ros.commands.convert_many import convert_many
 from state_sensor_ros.commands.options import (
     add_bag_options,
@@ -36,18 +35,17 @@ from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.terminal import print_line, show_result, size_of, Summary
 from state_sensor_ros.ends import signals_held
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError, UsageError
-from state_sensor_ros.files.formats import Format, WriteOptions
+from state_sensor_ros.files import Format, output_format, STANDARD_INPUT, WriteOptions
 from state_sensor_ros.files.frame_selection import (
     RecordingSelection,
     SelectedRecording,
 )
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
-from state_sensor_ros.files.recording import FrameWriter, RecordingReader, STANDARD_INPUT
+from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
-from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.simulators.simulator_list import simulators
 from state_sensor_ros.source import DROPPED
 from state_sensor_ros.texts import counted
@@ -98,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
     """Warn of the parts of a bag or a trajectory that a table lacks."""
-    if not output.storage and 'generation' not in output.writes:
+    if not output.storage and not output.generations:
         return
     if not isinstance(table, TableRecording):
         return
@@ -106,20 +104,12 @@ def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
     print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
 
 
-def new_writer(args: argparse.Namespace, out: str, output: Format, options: WriteOptions,
-               simulator: str) -> FrameWriter:
-    """Begin an output of any format; ``simulator`` that of the frames."""
-    if output.storage:
-        return bag_output.BagOutput(out, args.storage or output.storage, simulator, options)
-    return output.create(out, options)
-
-
 def _convert(recording: RecordingReader, output: Format, options: WriteOptions,
              args: argparse.Namespace) -> Summary:
     selection, summary = selection_of(args), Summary()
     if output.storage and options.settings.stamp_source == 'ros':
         raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
-    with new_writer(args, args.output, output, options, recording.simulator) as writer:
+    with output.create(args.output, options) as writer:
         selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
         with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
                             args, options) as frames:

@@ -27,9 +27,8 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     UsageError,
 )
+from state_sensor_ros.files import Format, format_of, format_of_name
 from state_sensor_ros.files.bag import is_bag
-from state_sensor_ros.files.formats import Format
-from state_sensor_ros.simulators.opening import format_of, format_of_name
 from state_sensor_ros.simulators.search import find_recordings, FoundRecording, refuse_same
 from state_sensor_ros.texts import counted, listed, one_line
 

@@ -39,11 +39,11 @@ from state_sensor_ros.commands.options import (
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.terminal import print_output, STANDARD_OUTPUT
 from state_sensor_ros.errors import StateError, StateSensorError, UsageError
+from state_sensor_ros.files import TRAJECTORY
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.library.safety_texts import safety_record, safety_rows
-from state_sensor_ros.simulators.opening import trajectory_format
 from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
     settings, reader = open_frames(args, args.file)
     selection = selection_of(args)
     with Recording(reader, is_timed=False, selection=selection) as recording:
-        inspector = Inspector(recording, trajectory_format().generations, settings.ego_tag,
+        inspector = Inspector(recording, TRAJECTORY.generations, settings.ego_tag,
                               is_part=not selection.has_all_frames,
                               is_of_some=not selection.has_all_actors)
         frames: Iterable[Frame] = read_frames(recording, 'inspect', is_quiet=args.quiet,

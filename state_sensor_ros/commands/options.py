@@ -19,13 +19,12 @@ from typing import Any
 from state_sensor_ros.classes import DEFAULT_CLASSES, EGO_TAG
 from state_sensor_ros.commands.terminal import print_line
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.files.formats import Format, ReadOptions
+from state_sensor_ros.files import Format, formats, open_any, ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.ros.parameter_file import names_in, parameters_of, read_parameter_file
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, Settings
-from state_sensor_ros.simulators.opening import formats, open_any
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     schema_of,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing
 import time
 
-from state_sensor_ros.commands.convert import new_writer, write_frames
+from state_sensor_ros.commands.convert import write_frames
 from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.options import (
     add_force,
@@ -29,12 +29,11 @@ from state_sensor_ros.commands.options import (
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.terminal import show_result, size_of, Summary
 from state_sensor_ros.errors import reason_of, SinkError, TransportError
-from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files import output_format, WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import counted
 
 # What is older than this survives a kill, where the format allows it. Each flush makes a
@@ -78,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     summary, failures = Summary(), list[TransportError]()
     with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
         options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
-        with new_writer(args, args.out, output, options, stream.simulator) as writer:
+        with output.create(args.out, options) as writer:
             recording = Recording(stream, is_timed=False, selection=selection_of(args))
             try:
                 lines = write_frames(recording, _up_to(

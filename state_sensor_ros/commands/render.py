@@ -55,12 +55,10 @@ from state_sensor_ros.drawing.style import (
     PictureStyle,
 )
 from state_sensor_ros.errors import ConfigError, no_frames
-from state_sensor_ros.files.formats import ANIMATION, FILM, RENDER
-from state_sensor_ros.files.recording import STANDARD_INPUT
+from state_sensor_ros.files import output_format, RENDER, STANDARD_INPUT
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.opening import read_map
-from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import one_line
 
 _MAX_PIXELS = 1e8
@@ -144,7 +142,8 @@ def run(args: argparse.Namespace) -> None:
     """
     output = output_format(args.output, command=RENDER)
     # Before IN is read, which can take minutes: the options are wrong, or the library is missing.
-    write = {ANIMATION: _animation_writer, FILM: _film_writer}.get(output, _picture_writer)(args)
+    write = {'animation': _animation_writer, 'film': _film_writer}.get(
+        output.name, _picture_writer)(args)
     with WholeFile(args.output, force=args.force) as file:
         scene = _scene(args)
         with clock_shown('draw', is_quiet=args.quiet):

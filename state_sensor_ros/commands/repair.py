@@ -22,14 +22,19 @@ from typing import cast
 from state_sensor_ros.commands.options import add_force, add_quiet
 from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
+from state_sensor_ros.files import (
+    Format,
+    format_of,
+    format_of_name,
+    output_format,
+    PARQUET,
+    TRAJECTORY,
+)
 from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bag_repair import BagRepair, find_files
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.formats import Format, PARQUET
 from state_sensor_ros.files.input import decompressed, is_compressed_trajectory
 from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
-from state_sensor_ros.simulators.opening import format_of, format_of_name, trajectory_format
-from state_sensor_ros.simulators.output_names import output_format
 from state_sensor_ros.texts import counted, listed
 
 _EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a
@@ -71,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
                                         'a table in CSV, or another recording')
         # The content does not distinguish these formats.
         is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \
-            and wanted != trajectory_format()
+            and wanted != TRAJECTORY
         files = [] if is_of_name or is_compressed_trajectory(part) else find_files(part)
         if is_of_name:
             line = _copied(cast(Format, wanted), args)
@@ -99,8 +104,8 @@ def _repair_trajectory(args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
     file_format = format_of(args.part)
     if not file_format.repair:
-        file_format = trajectory_format()
-    if file_format == trajectory_format():
+        file_format = TRAJECTORY
+    if file_format == TRAJECTORY:
         if output_format(args.output) != file_format:
             raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
     elif format_of_name(args.output) != file_format:

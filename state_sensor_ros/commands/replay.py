@@ -31,7 +31,7 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.terminal import bar_type, show_result
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.simulator import Replay

@@ -32,7 +32,8 @@ from state_sensor_ros.commands.terminal import (
     Summary,
 )
 from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
-from state_sensor_ros.files.recording import RecordingReader, STANDARD_INPUT
+from state_sensor_ros.files import STANDARD_INPUT
+from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording

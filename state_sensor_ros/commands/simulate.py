@@ -19,7 +19,7 @@ from state_sensor_ros.commands.terminal import print_output
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
 from state_sensor_ros.errors import UsageError
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.simulators.monodrive.mock_server import open_mock_server
 
 _EPILOG = """examples:

@@ -18,9 +18,8 @@ from state_sensor_ros.commands.terminal import bar_type, facts_of, show_result, 
 from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
 from state_sensor_ros.emulator.traffic.json_template import encode_json, GENERATIONS
 from state_sensor_ros.errors import UsageError
+from state_sensor_ros.files import output_format, TRAJECTORY
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.simulators.opening import trajectory_format
-from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """examples:
   state_sensor synth drive.json --vehicles 50 --frames 400
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the trajectory, frame by frame; OUT is created when it is complete."""
     named = output_format(args.out)
-    if named != trajectory_format():
+    if named != TRAJECTORY:
         raise UsageError(f'OUT {args.out} is the name of {named.noun}; expected NAME.json or -: '
                          '`state_sensor convert` makes other formats of a trajectory')
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)

@@ -37,9 +37,9 @@ from state_sensor_ros.evaluation.stack_messages import (
     truth_topic,
     unit_pose,
 )
+from state_sensor_ros.files import format_of, open_any, ReadOptions
 from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
-from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import Recording
@@ -47,7 +47,6 @@ from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import format_of, open_any
 
 
 def read_truth(args: argparse.Namespace, settings: Settings,

@@ -35,9 +35,8 @@ from state_sensor_ros.commands.options import (
     port,
     selection_of,
 )
-from state_sensor_ros.files.formats import VIEW
+from state_sensor_ros.files import output_format, VIEW
 from state_sensor_ros.library.frame_recording import Recording
-from state_sensor_ros.simulators.output_names import output_format
 
 _EPILOG = """Without IN, the viewer shows a live stream until --frames, --seconds or Ctrl-C.
 

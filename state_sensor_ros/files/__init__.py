@@ -6,4 +6,443 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Recordings: the table of their formats, bags, playback, and the selection of a part."""
+"""
+Recordings: the table of their formats, and what opens and begins one.
+
+A format is a row of :data:`FORMATS` and a module. Another package adds rows by the attribute
+``formats`` of its plug-in, see :mod:`state_sensor_ros.plug_ins`.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+import os
+from pathlib import Path
+import re
+from shlex import quote
+import stat
+from typing import Any, BinaryIO, cast, TYPE_CHECKING
+
+from state_sensor_ros.errors import importing, reading, TrajectoryFormatError, UsageError
+from state_sensor_ros.fields import rows_of
+from state_sensor_ros.files.input import decompressed
+from state_sensor_ros.frame import EVERY_PART, Frame
+from state_sensor_ros.plug_ins import imported, plug_ins
+from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.texts import counted
+
+if TYPE_CHECKING:
+    from state_sensor_ros.files.recording import FrameWriter, RecordingReader
+
+CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
+# Path of a trajectory on standard input.
+STANDARD_INPUT = '-'
+_COMPRESSED_BAGS = '.mcap.zstd', '.db3.zstd'
+_TABLE_SUFFIXES = '.csv', '.csv.gz', '.parquet'
+_FCD_COLUMNS = re.compile(rb'timestep_time|vehicle_x|^time;id;')
+_HEAD_BYTES = 65536
+_COMPRESSED = '.gz', '.zst'
+_SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Options of a reader."""
+
+    # Of the node or the command: units, and the parameters of simulators.
+    settings: Settings = DEFAULTS
+    topic: str = ''  # topic to read from a bag with several of the type StateFrame
+
+    @property
+    def units(self) -> Units:
+        """Return the units of box extents and of ``s``."""
+        return units_of(self.settings)
+
+
+READ_DEFAULTS = ReadOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options of a writer."""
+
+    force: bool = False  # whether an output of that name may be replaced
+    settings: Settings = DEFAULTS  # of the conversion or the stream
+    # Values of the options of the command by name.
+    values: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ''  # name of the recording or stream
+    format_name: str = ''  # its format
+    recording: RecordingReader | None = None  # None for a stream
+    storage: str = ''  # of a bag
+
+    @property
+    def units(self) -> Units:
+        """Return the units of box extents and of ``s``."""
+        return units_of(self.settings)
+
+
+def units_of(settings: Settings) -> Units:
+    """Return the units of box extents and of ``s`` in ``settings``."""
+    return Units(settings.obb_extents, settings.road_s_unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """
+    One format of recordings.
+
+    ``name`` value of the option --to; ``noun`` with its article; ``suffixes`` of its files, the
+    first one for new files, none for a folder; ``reader`` and ``writer`` as ``module:name``, empty
+    if it cannot be read or is not written frame by frame (pictures); ``storage`` of a bag;
+    ``command`` that writes it; ``generations`` schemas of its frames, the newest first.
+    ``carries`` names of the fields of frames that it holds (``fields.py``), EVERY_PART if the
+    writer itself names what it drops, none if it names its losses; commands warn of all others.
+
+    ``recognized_by`` names, in the same way, a function that returns whether an existing Path is
+    of this format: needed for a folder, and for a suffix that other formats share. With
+    ``any_name`` the content alone decides: a file of any name may be of this format, and one with
+    the suffix may not.
+
+    ``reader`` is called with a path and :class:`ReadOptions`, and returns a RecordingReader;
+    ``writer`` with a path and :class:`WriteOptions`, and returns a FrameWriter. ``repair`` is
+    called with a truncated file, an open file to copy its whole frames to, and its name, and
+    returns their number and a description of the loss.
+    """
+
+    name: str
+    noun: str
+    suffixes: tuple[str, ...] = ()
+    reader: str = ''
+    writer: str = ''
+    repair: str = ''
+    recognized_by: str = ''
+    any_name: bool = False
+    storage: str = ''
+    generations: tuple[str, ...] = ()
+    command: str = CONVERT
+    carries: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return texts_of((self,))[0]
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `convert` and `record` write it."""
+        return bool(self.writer)
+
+    def is_of(self, path: Path) -> bool:
+        """
+        Return whether a folder, or a file with a suffix of this format, has this format.
+
+        :raises OSError: if it cannot be read.
+        """
+        return bool(imported(self.recognized_by)(path) if self.recognized_by else self.suffixes)
+
+    def create(self, path: str, options: WriteOptions) -> FrameWriter:
+        """
+        Begin a recording; the format must have a writer.
+
+        :raises StateSensorError: if it cannot be written, or an option is out of its range.
+        """
+        writer = cast('FrameWriter', imported(self.writer)(path, replace(
+            options, storage=options.values.get('storage') or self.storage)))
+        if self.carries:
+            writer.name_losses(self.noun, self.carries)
+        return writer
+
+    def copy_whole(self, cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+        """
+        Copy the whole frames of a truncated file; the format must have ``repair``.
+
+        :param cut: truncated file, open for reading, seekable.
+        :param target: file to copy to, open for writing.
+        :param name: name of the file, for errors.
+        :returns: their number; a description of the loss, empty for none.
+        :raises TrajectoryFormatError: if there is no whole frame.
+        """
+        return cast('tuple[int, str]', imported(self.repair)(cut, target, name))
+
+
+_BAG = '.files.bag_frames:open_bag'
+_BAG_OUT = '.commands.bag_output:BagOutput'
+_JSON = '.simulators.monodrive.trajectory'
+_OSI, _LOG = '.simulators.osi.recording', '.simulators.carla9.log'
+_TABLE = '.files.tables.table'
+_IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
+    each.name for each in rows_of(Frame) if each.columns}
+
+FORMATS: dict[str, Format] = {row.name: row for row in (
+    Format('json', 'a trajectory', ('.json', '.json.gz', '.json.zst'), f'{_JSON}:open_trajectory',
+           f'{_JSON}:new_trajectory', f'{_JSON}:copy_whole_frames', carries=EVERY_PART,
+           generations=('v2', 'v1t', 'v1', 'v0')),
+    Format('bag', 'a bag', (), _BAG, _BAG_OUT, storage='mcap',
+           recognized_by='.files.bag:is_bag'),
+    Format('mcap', 'a bag in one file', ('.mcap',), _BAG, _BAG_OUT, storage='mcap'),
+    Format('sqlite3', 'a bag in one file', ('.db3',), _BAG, _BAG_OUT, storage='sqlite3'),
+    Format('parquet', 'a table', ('.parquet',), '.files.tables.table_recording:open_table',
+           f'{_TABLE}:TableOutput', carries=_IN_TABLES),
+    Format('csv', 'a table', ('.csv', '.csv.gz', '.csv.zst'), '', f'{_TABLE}:TableOutput',
+           f'{_TABLE}:copy_whole', carries=_IN_TABLES),
+    Format('osi', 'a trace of ASAM OSI', ('.osi.mcap', '.osi'), f'{_OSI}:open_trace',
+           '.files.osi.osi_output:OsiOutput', '.files.osi.osi_repair:copy_whole',
+           carries=frozenset(('accelerations', 'boxes', 'ids'))),
+    # Bags have the suffix, too: the content distinguishes them.
+    Format('osi-mcap', 'a trace of ASAM OSI', ('.mcap',), f'{_OSI}:open_trace',
+           recognized_by=f'{_OSI}:is_mcap_trace'),
+    Format('fcd', "SUMO's FCD output", ('.xml', '.xml.gz'), '.simulators.sumo.fcd:open_fcd',
+           recognized_by='.simulators.sumo.fcd:is_fcd'),
+    Format('carla-log', 'a recorder log of CARLA', ('.log',), f'{_LOG}:open_log',
+           repair=f'{_LOG}:copy_whole', recognized_by=f'{_LOG}:is_log', any_name=True),
+    Format('dataset', 'a dataset of CARLA', (), '.simulators.carla.dataset:open_dataset',
+           recognized_by='.simulators.carla.dataset:is_dataset'),
+    Format('picture', 'a picture', ('.png',), command=RENDER),
+    Format('vectors', 'a vector picture', ('.svg', '.pdf'), command=RENDER),
+    Format('animation', 'an animation', ('.html',), command=RENDER),
+    Format('film', 'a video', ('.gif', '.mp4'), command=RENDER),
+    Format('scene', 'a scene of Rerun', ('.rrd',), command=VIEW))}
+TRAJECTORY, BAG, PARQUET = FORMATS['json'], FORMATS['bag'], FORMATS['parquet']
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return the formats of this package, then those of plug-ins."""
+    return (*FORMATS.values(), *(
+        row for plug_in in plug_ins().values() for row in getattr(plug_in, 'formats', ())))
+
+
+def texts_of(rows: Iterable[Format]) -> list[str]:
+    """Return formats as texts, with the suffixes of one noun together."""
+    suffixes: dict[str, dict[str, None]] = {}
+    for each in rows:
+        suffixes.setdefault(each.noun, {}).update(dict.fromkeys(each.suffixes))
+    return [f'{noun} ({", ".join(found) or "a folder"})' for noun, found in suffixes.items()]
+
+
+def format_of_name(path: str) -> Format | None:
+    """
+    Return the format that the suffix of a name stands for, None for none.
+
+    :param path: of a file or folder, which need not exist.
+    """
+    # A suffix of this package saves the search for plug-ins.
+    for known in (FORMATS.values, formats):
+        found = [(len(suffix), -i, each) for i, each in enumerate(known())
+                 for suffix in each.suffixes
+                 if (path.lower() if each.command == RENDER else path).endswith(suffix)]
+        if found:
+            return max(found, key=lambda each: each[:2])[2]
+    return None
+
+
+def format_of(path: str) -> Format:
+    """Return the format of a recording: a file, a folder, or ``-`` for standard input."""
+    where = Path(path)
+    if path == STANDARD_INPUT:
+        return TRAJECTORY
+    if where.is_dir():
+        return folder_format(where) or _refuse_folder(where)
+    if is_compressed_bag(where) and (found := format_of_name(where.stem)):
+        return found
+    if is_ros_1(where):
+        raise TrajectoryFormatError(path, 'a bag of ROS 1', 'a bag of ROS 2; '
+                                    f'{rosbags_convert(path, str(where.with_suffix("")))} makes '
+                                    'one')
+    found = format_of_name(path) or TRAJECTORY
+    return _by_content(where, found) if where.is_file() else found
+
+
+def _refuse_folder(where: Path) -> Format:
+    path, named = str(where), {name: format_of_name(name) for name in os.listdir(where)}
+    suffixes = Counter(Path(name).suffix for name, each in named.items()
+                       if each and each.reader and not each.storage)
+    if suffixes:
+        [(suffix, n_files)] = suffixes.most_common(1)
+        raise TrajectoryFormatError(
+            path, f'a folder with {counted(n_files, f"{suffix} file")}',
+            'one recording; `inspect` and `convert --to FORMAT` take many, such as '
+            f"'{where / ('*' + suffix)}'")
+    n_stored = sum(bool(each and each.storage) or is_compressed_bag(where / name)
+                   for name, each in named.items())
+    if n_stored:
+        raise TrajectoryFormatError(
+            path, f'{counted(n_stored, "file")} of a bag without metadata.yaml',
+            'a bag; `state_sensor repair` makes one of the files, or `ros2 bag reindex` writes '
+            'metadata.yaml')
+    raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(
+        each.noun for each in formats() if not each.suffixes))
+
+
+def is_compressed_bag(path: Path) -> bool:
+    """Return whether a file is one of a bag that was compressed as a whole."""
+    return path.name.endswith(_COMPRESSED_BAGS) and path.is_file()
+
+
+def is_ros_1(path: Path) -> bool:
+    """Return whether a file is a bag of ROS 1; raise OSError if it cannot be read."""
+    return path.suffix == '.bag' and path.is_file() and _begins_with(path, b'#ROSBAG')
+
+
+def rosbags_convert(source: str, out: str) -> str:
+    """Return the command, which comes with rosbags, that converts from or to a bag of ROS 1."""
+    return f'`rosbags-convert --src {quote(source)} --dst {quote(out)}`'
+
+
+def _by_content(path: Path, found: Format) -> Format:
+    """Return the format that recognizes a file: one that shares its suffix, or has any name."""
+    suffix = max((each for each in found.suffixes if path.name.endswith(each)), key=len,
+                 default='')
+    # Formats of this package save the search for plug-ins.
+    known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
+    try:
+        is_xml = found is TRAJECTORY and _begins_with(path, b'<')
+        recognized = next((each for each in known if each is not found and each.recognized_by
+                           and (suffix in each.suffixes or each.any_name
+                                or (is_xml and '.xml' in each.suffixes)) and each.is_of(path)),
+                          None)
+        if recognized is None and is_xml:
+            # Its reader determines what the file is.
+            return FORMATS['fcd']
+        if recognized is None and found.any_name and not found.is_of(path) and _is_json(path):
+            return TRAJECTORY
+        return recognized or found
+    except OSError:
+        # The reader gives the reason.
+        return found
+
+
+def _is_json(path: Path) -> bool:
+    with path.open('rb') as file:
+        head = decompressed(file)[0].read(_HEAD_BYTES)
+    return head.removeprefix(BOM_UTF8).lstrip().startswith((b'[', b'{'))
+
+
+def _begins_with(path: Path, mark: bytes) -> bool:
+    with path.open('rb') as file:
+        return decompressed(file)[0].read(len(mark)) == mark
+
+
+def folder_format(folder: Path) -> Format | None:
+    """Return the format of a folder that is a recording, None for another one."""
+    # A format of this package saves the search for plug-ins.
+    return next((each for known in (FORMATS.values, formats) for each in known()
+                 if not each.suffixes and each.is_of(folder)), None)
+
+
+def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader:
+    """
+    Open a recording of any format.
+
+    :param path: a file, a folder, or ``-`` for a trajectory on standard input.
+    :param options: of its reader.
+    :raises TrajectoryFormatError: if it has no known format, or cannot be read.
+    """
+    found = format_of(path)
+    if path.endswith(_TABLE_SUFFIXES):
+        _refuse_fcd_table(Path(path))
+    if not found.reader:
+        readable = ', '.join(texts_of(each for each in formats() if each.reader))
+        raise TrajectoryFormatError(path, f'a {Path(path).suffix} file, which cannot be read',
+                                    f'one of {readable}')
+    if options.topic and not (found.storage or found.name.startswith('osi')):
+        raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
+    with importing(path), reading(path):
+        return cast('RecordingReader', imported(found.reader)(path, options))
+
+
+def _refuse_fcd_table(path: Path) -> None:
+    """
+    Refuse FCD output of SUMO in columns, which begins or (Parquet) ends with their names.
+
+    :raises TrajectoryFormatError: if it is such a file.
+    """
+    with suppress(OSError), path.open('rb') as file:
+        if path.suffix == '.parquet':
+            file.seek(max(path.stat().st_size - _HEAD_BYTES, 0))
+        if _FCD_COLUMNS.search(decompressed(file)[0].read(_HEAD_BYTES)):
+            raise TrajectoryFormatError(
+                str(path), f"SUMO's FCD output in columns (--fcd-output {path.name})",
+                'its XML (--fcd-output FILE.xml or FILE.xml.gz)')
+
+
+def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '') -> Format:
+    """Return the format of a new output."""
+    # path: of the output, ``-`` for a trajectory on standard output.
+    # to: name of the format where the name of the output does not decide, ``''`` for none.
+    named = _by_name(path, command, is_bag=bool(storage))
+    if to:
+        wanted = next(each for each in formats() if each.name == to)
+        if storage and wanted.storage and wanted.storage != storage:
+            raise UsageError(f'--storage {storage}: --to {to} writes a bag of {wanted.storage}')
+        if wanted.storage and named is None and path != STANDARD_INPUT:
+            wanted = replace(BAG, storage=wanted.storage)
+        if named is not None and named is not wanted:
+            raise UsageError(f'--to {to}: {path} is the name of {named.noun}')
+        named = wanted
+    if named is None:
+        named = BAG
+    elif storage and named.suffixes and named.storage and named.storage != storage:
+        raise UsageError(f'--storage {storage}: {path} is the name of a file of {named.storage}')
+    return named
+
+
+def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
+    """Return the format that a name decides, None for a folder."""
+    if command == CONVERT and (path == STANDARD_INPUT or _is_special(path)):
+        return TRAJECTORY
+    if path.endswith('/'):
+        return None
+    found = format_of_name(path)
+    if found is not None:
+        if not _is_made(found):
+            raise UsageError(f'OUT {path}: {found.noun} can be read, but not written')
+        if found.command != command:
+            raise UsageError(f'OUT {path}: `state_sensor {found.command}` makes {found.noun}')
+        return found
+    suffix = suffix_of(path)
+    # The folder of a bag may be called run.7.fcd.
+    if (is_bag or not suffix) and command == CONVERT:
+        return None
+    if suffix == '.bag' and command == CONVERT:
+        mcap = str(Path(path).with_suffix('.mcap'))
+        raise UsageError(f'OUT {path}: a bag of ROS 1 is not written; '
+                         f'{rosbags_convert(mcap, path)} makes one of {mcap}')
+    known = [suffix for each in formats() if each.command == command and _is_made(each)
+             for suffix in each.suffixes]
+    if not suffix:
+        raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
+    near = get_close_matches(suffix.lower(), known, 1, 0.5)
+    raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; ' + (
+        f'the nearest is {near[0]}' if near else f'expected one of {", ".join(known)}'))
+
+
+def _is_made(format_: Format) -> bool:
+    return format_.is_written or format_.command != CONVERT
+
+
+def suffix_of(path: str) -> str:
+    """
+    Return the suffix of a name, with that of its compression, ``''`` for none.
+
+    >>> suffix_of('run.7'), suffix_of('drive.jsn.gz'), suffix_of('.hidden')
+    ('', '.jsn.gz', '')
+    """
+    name = Path(path).name.lstrip('.')
+    end = next((each for each in _COMPRESSED if name.endswith(each)), '')
+    found = _SUFFIX.search(name.removesuffix(end))
+    return f'{found[0]}{end}' if found else end
+
+
+def _is_special(path: str) -> bool:
+    """Return whether a path is that of a pipe or a device, which takes a trajectory."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

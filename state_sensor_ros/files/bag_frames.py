@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import Bag, BEGIN, Position
 from state_sensor_ros.files.bag_types import NOT_SUCH, typestore
-from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
 from state_sensor_ros.source import LOST

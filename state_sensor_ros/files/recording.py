@@ -24,8 +24,6 @@ from state_sensor_ros.files.whole.output import Output
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.source import Faults, FrameReader
 
-# Path of a trajectory on standard input.
-STANDARD_INPUT = '-'
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
 

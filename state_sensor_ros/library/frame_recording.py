@@ -44,7 +44,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TruncatedError,
 )
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import open_any, ReadOptions, STANDARD_INPUT
 from state_sensor_ros.files.frame_selection import (
     EVERYTHING,
     RecordingSelection,
@@ -52,11 +52,7 @@ from state_sensor_ros.files.frame_selection import (
     SelectedRecording,
 )
 from state_sensor_ros.files.input import closed_on_failure
-from state_sensor_ros.files.recording import (
-    RecordingReader,
-    SensorRecording,
-    STANDARD_INPUT,
-)
+from state_sensor_ros.files.recording import RecordingReader, SensorRecording
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.frame_index import FrameIndex, LaneChange
 from state_sensor_ros.library.notebook import (
@@ -69,7 +65,6 @@ from state_sensor_ros.library.safety import check_horizon, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.perception.frame_perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
-from state_sensor_ros.simulators.opening import open_any
 from state_sensor_ros.simulators.simulator_list import checked_settings, unread_parameters
 from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import counted, one_line

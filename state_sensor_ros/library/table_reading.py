@@ -16,7 +16,7 @@ import os
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing, MissingFileError, reason_of
-from state_sensor_ros.files.formats import PARQUET
+from state_sensor_ros.files import PARQUET
 from state_sensor_ros.files.tables.table import selected, TableBuilder
 from state_sensor_ros.files.tables.table_recording import parquet_error
 from state_sensor_ros.frame import Frame

@@ -20,8 +20,7 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import PARQUET
-from state_sensor_ros.simulators.opening import folder_format, format_of_name, formats, is_ros_1
+from state_sensor_ros.files import folder_format, format_of_name, formats, is_ros_1, PARQUET
 
 _MAGIC = re.compile(r'[*?\[]')
 # Searched for by name only: a folder of outputs may be that of the inputs.

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files import Format
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import NAMES, rule_of, Settings

@@ -29,7 +29,7 @@ import warnings
 
 from state_sensor_ros.control.ego_commands import ControlParameters
 from state_sensor_ros.errors import ConfigError, importing
-from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files import Format
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.settings import DEFAULTS, FILE, NAMES, ParameterTable, Settings, SIMULATORS
 from state_sensor_ros.simulators.simulator import Simulator, SOURCE_PARAMETERS

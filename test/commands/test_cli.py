@@ -30,7 +30,7 @@ from state_sensor_ros.classes import DEFAULT_CLASSES
 from state_sensor_ros.commands import options
 from state_sensor_ros.commands.cli import COMMANDS, main
 from state_sensor_ros.commands.terminal import print_line
-from state_sensor_ros.simulators.opening import formats, trajectory_format
+from state_sensor_ros.files import formats, TRAJECTORY
 
 # Words that make each command fail on what it reads or connects to.
 FAILING = {
@@ -279,7 +279,7 @@ def test_help_is_a_page_with_examples_and_names_what_sets_parameters(capsys, com
 
 
 def test_choices_are_those_of_the_formats():
-    assert sorted(trajectory_format().generations) == sorted(options.GENERATIONS)
+    assert sorted(TRAJECTORY.generations) == sorted(options.GENERATIONS)
     assert {row.storage for row in formats()} - {''} == {'mcap', 'sqlite3'}
     assert DEFAULT_CLASSES[-2:] == ('car', 'other')
 

@@ -18,7 +18,7 @@ from ports import free_port
 import pytest
 
 from state_sensor_ros.commands.cli import COMMANDS, main
-from state_sensor_ros.simulators.opening import formats
+from state_sensor_ros.files import formats
 
 SUFFIXES = {row.name: row.suffixes[0] for row in formats() if row.suffixes}
 SIZES = f'{[float(n) for n in range(1, 22)]}'

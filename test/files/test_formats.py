@@ -26,8 +26,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files.formats import CONVERT, RENDER, texts_of
-from state_sensor_ros.simulators.opening import format_of, format_of_name, formats
+from state_sensor_ros.files import CONVERT, format_of, format_of_name, formats, RENDER, texts_of
 from state_sensor_ros.simulators.search import find_recordings
 
 READ = [each for each in formats() if each.reader]

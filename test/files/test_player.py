@@ -21,8 +21,8 @@ from stopwatch import until
 from state_sensor_ros import source
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.files import open_any
 from state_sensor_ros.files.player import FileSource
-from state_sensor_ros.simulators.opening import open_any
 
 
 def actor(**members):

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Pipes, sockets and devices where a recording is expected: refused without a wait."""
 
+
 from contextlib import closing
 import os
 import shutil
@@ -18,9 +19,10 @@ import pytest
 
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.files import open_any
 from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.opening import Input, open_any
+from state_sensor_ros.simulators.opening import Input
 
 EPISODE = CARLA / 'episode_00000'
 

@@ -19,7 +19,7 @@ from test_toy_simulator import installed_toy, state_sensor
 from toy_server import ToyServer
 
 from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files import Format
 from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.topics.topic_encoder import TopicEncoder
 

@@ -22,7 +22,7 @@ import socket
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import DecodeError, TransportError
-from state_sensor_ros.files.formats import Format
+from state_sensor_ros.files import Format
 from state_sensor_ros.files.frame_builder import ActorLane, FrameBuilder
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame

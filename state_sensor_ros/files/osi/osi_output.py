@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 
 from state_sensor_ros.classes import DEFAULT_CLASSES
 from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files.formats import WriteOptions
+from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.osi.osi_objects import (
     GapFiller,
     NAME_REFERENCE,

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.fields import Field, public_rows_of
-from state_sensor_ros.files.formats import PARQUET, WriteOptions
+from state_sensor_ros.files import PARQUET, WriteOptions
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.tables.table_rows import (
     ActorColumns,

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from state_sensor_ros.classes import cached_class_of
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.fields import cut
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.input import open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.files.tables.table import (

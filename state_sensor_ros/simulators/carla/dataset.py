@@ -28,7 +28,7 @@ from google.protobuf import json_format
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, reading, restated, TrajectoryFormatError
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.simulators.carla.frames import (

@@ -14,9 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import Format
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.frame import EVERY_PART
 from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
@@ -42,9 +40,6 @@ class CarlaSimulator(Simulator):
     default_port = 2001
     uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
     takes_commands = True
-    formats = (Format(
-        name='dataset', noun='a dataset of CARLA', recognized_by=f'{_DATASET}:is_dataset',
-        reader=f'{_DATASET}:open_dataset', carries=EVERY_PART),)
 
     def check(self, settings: Settings) -> None:
         """Reject ports that exclude each other, and what has no effect without them."""

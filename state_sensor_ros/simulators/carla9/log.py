@@ -32,7 +32,7 @@ import numpy.typing as npt
 from state_sensor_ros import rep103
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files import input as input_file
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.rotations import rotation_vectors

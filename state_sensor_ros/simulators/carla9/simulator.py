@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 from state_sensor_ros.control.ego_commands import EgoCommands
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import Format
 from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla9 import parameters
@@ -32,10 +31,6 @@ class Carla9Simulator(Simulator):
     uses = frozenset({'rate'})
     takes_commands = True
     aliases = MappingProxyType({'host': 'host', 'port': 'port'})
-    formats = (Format(
-        name='carla-log', noun='a recorder log of CARLA', suffixes=('.log',), any_name=True,
-        recognized_by=f'{_LOG}:is_log', reader=f'{_LOG}:open_log', repair=f'{_LOG}:copy_whole',
-        reads=frozenset(('carla9.ego', 'carla9.static'))),)
 
     def address(self, settings: Settings) -> str:
         """Return host and port of the server."""

@@ -43,7 +43,7 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TransportError,
 )
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import format_of_name, open_any, ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import parse_settings
@@ -60,7 +60,6 @@ from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
 from state_sensor_ros.simulators.monodrive.source import SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
-from state_sensor_ros.simulators.opening import format_of_name, open_any
 from state_sensor_ros.simulators.simulator import Reading
 from state_sensor_ros.source import LOST, MAX_GAP_S
 

@@ -20,7 +20,6 @@ from state_sensor_ros.simulators.monodrive.control import MonodriveCommands
 from state_sensor_ros.simulators.monodrive.replay import open_replay
 from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
-from state_sensor_ros.simulators.monodrive.trajectory import TRAJECTORY
 from state_sensor_ros.simulators.simulator import Reading, Replay, Simulator, SOURCE_PARAMETERS
 from state_sensor_ros.source import Report
 
@@ -39,7 +38,6 @@ class MonodriveSimulator(Simulator):
     default_port = 8700
     uses = SOURCE_PARAMETERS - {'rate'}
     has_wall_time = takes_commands = True
-    formats = (TRAJECTORY,)
 
     def check(self, settings: Settings) -> None:
         """Check that a configured sensor has a tag: the simulator sends nothing without."""

@@ -39,22 +39,21 @@ from typing import BinaryIO, Generic, NamedTuple, TYPE_CHECKING, TypeVar
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.formats import Format, ReadOptions, WriteOptions
+from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, WriteOptions
 from state_sensor_ros.files.input import (
     compression_of,
     copy_beginning,
     decompressed,
     open_input,
 )
-from state_sensor_ros.files.recording import FrameFile, FrameWriter, STANDARD_INPUT
+from state_sensor_ros.files.recording import FrameFile, FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
-from state_sensor_ros.frame import EVERY_PART, Frame
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators.monodrive import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.forms import STRING_KEY
 from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed
-from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
 from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted
 
@@ -62,11 +61,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.files.input import DecompressedFile
 
 _HERE = 'state_sensor_ros.simulators.monodrive.trajectory'
-TRAJECTORY = Format(
-    name='json', noun='a trajectory', suffixes=('.json', '.json.gz', '.json.zst'),
-    generations=GENERATIONS, writes=frozenset(('generation',)), carries=EVERY_PART,
-    reader=f'{_HERE}:open_trajectory', writer=f'{_HERE}:new_trajectory',
-    repair=f'{_HERE}:copy_whole_frames')
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
 # Large enough to amortize numpy's calls, small enough for the processor's cache.

@@ -25,8 +25,8 @@ from state_sensor_ros.errors import (
     TrajectoryFormatError,
     TruncatedError,
 )
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
-from state_sensor_ros.files.formats import ReadOptions
 from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame

@@ -12,26 +12,11 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from state_sensor_ros.files.formats import Format
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.osi.source import OsiSource
 from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.source import Report, Source
-
-_READER = 'state_sensor_ros.simulators.osi.recording:open_trace'
-_READS = frozenset(('osi.ego',))
-_TRACE = Format(
-    name='osi', noun='a trace of ASAM OSI', suffixes=('.osi.mcap', '.osi'), reader=_READER,
-    reads=_READS | {'topic'}, writer='state_sensor_ros.files.osi.osi_output:OsiOutput',
-    repair='state_sensor_ros.files.osi.osi_repair:copy_whole',
-    writes=frozenset(('resample', 'gaps', 'default_class', 'ego_tag')),
-    carries=frozenset(('accelerations', 'boxes', 'ids')))
-# Bags have the suffix, too: the content distinguishes them.
-_MCAP = Format(
-    name='osi-mcap', noun='a trace of ASAM OSI', suffixes=('.mcap',),
-    recognized_by='state_sensor_ros.simulators.osi.recording:is_mcap_trace', reader=_READER,
-    reads=_READS | {'topic'})
 
 
 class OsiSimulator(Simulator):
@@ -43,7 +28,6 @@ class OsiSimulator(Simulator):
     map_files = MappingProxyType({
         '.osm': 'state_sensor_ros.topics.stacks.lanelet2:read_lanelets',
         '.xodr': 'state_sensor_ros.simulators.open_drive:read_lanes'})
-    formats = (_TRACE, _MCAP)
 
     def address(self, settings: Settings) -> str:
         """Return the port at which messages are received."""

@@ -26,7 +26,7 @@ from xml.sax.saxutils import unescape
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.formats import ReadOptions
+from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.input import (
     closed_on_failure,
     decompressed,

@@ -16,7 +16,6 @@ from types import MappingProxyType
 
 from state_sensor_ros.control.ego_commands import EgoCommands
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.formats import Format
 from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.share import share_file
@@ -40,9 +39,6 @@ class SumoSimulator(Simulator):
     uses = frozenset({'rate'})
     takes_commands = True
     aliases = MappingProxyType({'host': 'host', 'port': 'port'})
-    formats = (Format(
-        name='fcd', noun="SUMO's FCD output", suffixes=('.xml', '.xml.gz'),
-        recognized_by=f'{_FCD}:is_fcd', reader=f'{_FCD}:open_fcd'),)
 
     def address(self, settings: Settings) -> str:
         """Return the scenario, or host and port of a running SUMO."""

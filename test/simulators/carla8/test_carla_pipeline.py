@@ -29,6 +29,7 @@ from test_carla_sensors import PLY
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.cli import main
+from state_sensor_ros.files import open_any
 from state_sensor_ros.payloads import Packet
 from state_sensor_ros.pipeline.pipeline import Codec, Pipeline
 from state_sensor_ros.settings import Settings
@@ -36,7 +37,7 @@ from state_sensor_ros.simulators.carla.decoder import CarlaDecoder
 from state_sensor_ros.simulators.carla.recording import MessagesDecoder, TOPICS
 from state_sensor_ros.simulators.carla.source import CarlaSource
 from state_sensor_ros.simulators.carla.topics import carla_encoders
-from state_sensor_ros.simulators.opening import find_simulator, open_any
+from state_sensor_ros.simulators.opening import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING
 
