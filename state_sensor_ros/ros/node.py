@@ -358,8 +358,10 @@ class StateSensorNode(ManagedNode):
         if self._clock_left or not settings.publish_clock or settings.stamp_source != 'game_time' \
                 or time.monotonic() > self._clock_until_s:
             return
-        rivals = graph_checks.rival_publishers(self, '/clock')
-        if others := set(rivals) - {self.get_fully_qualified_name()}:
+        others = {*graph_checks.rival_publishers(self, '/clock')} - {
+            self.get_fully_qualified_name()}
+        # A publisher may be found before its node.
+        if others and graph_checks.UNDISCOVERED not in others:
             self._clock_left = True
             self._reconfigure(settings)
             names = ', '.join(sorted(others))
