@@ -31,10 +31,10 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla import frames as carla_frames
 from state_sensor_ros.simulators.carla.frames import FrameMaker
 from state_sensor_ros.simulators.carla.schema import EpisodeReady, Measurements, SceneDescription
 from state_sensor_ros.simulators.carla.stream import CarlaSource
+from state_sensor_ros.source import Faults
 
 FAST = CarlaOptions(rate='max')
 SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'
@@ -98,7 +98,7 @@ def test_carla_server_ports_are_consecutive():
 def test_carla_server_positions_agree_with_speeds_and_accelerations():
     with CarlaServer(FAST) as server, connected(server.port) as reader:
         measurements = [Measurements.FromString(read_frame(reader)[0]) for _ in range(60)]
-    maker = FrameMaker(carla_frames.Faults())
+    maker = FrameMaker(Faults())
     frames = [maker.frame(message) for message in measurements]
     assert [m.frame_number for m in measurements] == list(range(60))
     assert [m.game_timestamp for m in measurements] == [100 * i for i in range(60)]

@@ -19,8 +19,8 @@ import pytest
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla import frames
 from state_sensor_ros.simulators.carla.dataset import FileReader
+from state_sensor_ros.source import Faults
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
 
@@ -29,7 +29,7 @@ UNKNOWN = 1e6
 
 @pytest.fixture(scope='module')
 def messages():
-    frame = FileReader(frames.Faults()).frame(json.dumps(EXAMPLE).encode(), ())
+    frame = FileReader(Faults()).frame(json.dumps(EXAMPLE).encode(), ())
     encoder = Encoder(Settings(outputs=('autoware', 'derived_objects', 'vision')),
                       load_definitions())
     encoded = encoder.encode(frame, Registry().update(frame), 12_300_000_000, EVERYTHING)

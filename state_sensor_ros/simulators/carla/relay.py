@@ -90,7 +90,7 @@ class CarlaRelay(LiveSource):
                           (own.relay_bind, own.relay_port), N_PORTS, LATE_PORT_S)
         with closing(relay):
             self.health.fail(self._no_client)
-            while (payload := self._waiting.get()) is not None:
+            while not self.is_closing and (payload := self._waiting.get()) is not None:
                 yield from self.decoded(partial(self._frames_of, payload))
 
     def _frames_of(self, payload: bytes) -> Iterator[Frame]:

@@ -24,15 +24,15 @@ from raw_actors import matrix_of
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
-from state_sensor_ros.simulators.carla import frames
 from state_sensor_ros.simulators.carla.dataset import FileReader
 from state_sensor_ros.simulators.carla.frames import FrameMaker, GameClock, NO_LIGHT
 from state_sensor_ros.simulators.carla.stream import parsed
+from state_sensor_ros.source import Faults
 
 
 def file_frame(text):
     """Return the frame of a file of a dataset, and its faults."""
-    faults = frames.Faults()
+    faults = Faults()
     frame = FileReader(faults).frame(text, ())
     return frame, faults.take()
 
@@ -43,7 +43,7 @@ def dataset(document):
 
 def live(message):
     """Return the frame of a message of a server, and its faults."""
-    faults = frames.Faults()
+    faults = Faults()
     return FrameMaker(faults).frame(parsed(message)), faults.take()
 
 
@@ -186,7 +186,7 @@ def test_carla_dataset_numbers_that_json_has_not():
 def test_carla_dataset_names_unknown_members_once():
     document = changed(('playerMeasurements', 'wheelFLOmega'), 12.0)
     document['weather'] = {'id': 3}
-    text, faults = json.dumps(document).encode(), frames.Faults()
+    text, faults = json.dumps(document).encode(), Faults()
     reader = FileReader(faults)
     for _ in range(2):
         frame = reader.frame(text, ())
@@ -397,7 +397,7 @@ def test_carla_selection_keeps_what_belongs_together():
 
 
 def test_carla_decodes_no_more_than_is_needed_and_keeps_names():
-    reader = FileReader(frames.Faults())
+    reader = FileReader(Faults())
     reader.maker.details = False
     text = json.dumps(EXAMPLE).encode()
     first, second = reader.frame(text, ()), reader.frame(text, ())

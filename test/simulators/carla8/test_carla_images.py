@@ -29,7 +29,6 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla import frames
 from state_sensor_ros.simulators.carla.dataset import FileReader
 from state_sensor_ros.simulators.carla.images import (
     Camera,
@@ -44,6 +43,7 @@ from state_sensor_ros.simulators.carla.images import (
 )
 from state_sensor_ros.simulators.carla.topics import carla_encoders, image_topic, info_topic
 from state_sensor_ros.simulators.simulator_list import checked_settings
+from state_sensor_ros.source import Faults
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions
 
@@ -171,7 +171,7 @@ def encoder(report=lambda kind, text: None):
 
 def encoded(images, subscriptions=EVERYTHING, by=None):
     """Return the messages of a frame of the dataset with images."""
-    frame = FileReader(frames.Faults()).frame(json.dumps(EXAMPLE).encode(), tuple(images))
+    frame = FileReader(Faults()).frame(json.dumps(EXAMPLE).encode(), tuple(images))
     return {topic.name.removeprefix('~/camera/'): read(data, topic.type_name)
             for topic, data in (by or encoder()).encode(
                 frame, Registry().update(frame), 7_000_000_009, subscriptions)

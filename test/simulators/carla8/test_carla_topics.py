@@ -20,9 +20,9 @@ import pytest
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla import frames
 from state_sensor_ros.simulators.carla.dataset import FileReader
 from state_sensor_ros.simulators.carla.topics import carla_encoders, PlayerStatusEncoder
+from state_sensor_ros.source import Faults
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
 
@@ -42,7 +42,7 @@ class Rig:
     def __init__(self, **settings):
         self.settings = Settings(**settings)
         definitions = load_definitions()
-        self.reader, self.registry = FileReader(frames.Faults()), Registry(frame_prefix='sim/')
+        self.reader, self.registry = FileReader(Faults()), Registry(frame_prefix='sim/')
         self.encoder = Encoder(self.settings, definitions, further=carla_encoders(()))
         self.stamp_ns = STAMP_NS
 
