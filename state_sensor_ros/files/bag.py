@@ -20,7 +20,6 @@ from pathlib import Path, PurePath
 import re
 import shutil
 import struct
-import threading
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 from zlib import crc32
@@ -224,7 +223,7 @@ class Bag:
         self.topics: dict[TopicKey, StoredTopic] = {}
         self._hashes: dict[TopicKey, str] = {}
         self._storages: list[Storage] = []
-        self._stack, self._lock = ExitStack(), threading.Lock()
+        self._stack = ExitStack()
         check_regular(path)
         try:
             with _reading(self.name):
@@ -290,8 +289,6 @@ class Bag:
         """
         Yield name of the topic, position, and serialized message of each message.
 
-        May be called from any thread.
-
         :param begin: position of the first message.
         :raises TrajectoryFormatError: if the bag is damaged.
         """
@@ -299,28 +296,18 @@ class Bag:
         for i, storage in enumerate(self._storages[first:], first):
             numbers = _numbers_of(storage, selected)
             n_messages = 0
-            for number, log_ns, data in self._locked(storage, numbers, begin_ns):
-                # A storage file alone does not say that its messages are compressed; no serialized
-                # message begins so.
-                if data.startswith(ZSTD_MAGIC):
-                    with _reading(self.name):
+            with _reading(self.name):
+                for number, log_ns, data in storage.messages(numbers, begin_ns) if numbers else ():
+                    # A storage file alone does not say that its messages are compressed; no
+                    # serialized message begins so.
+                    if data.startswith(ZSTD_MAGIC):
                         data = zstd.decompress(data)
-                n_messages += 1
-                yield storage.topics[number].name, (i, log_ns), data
+                    n_messages += 1
+                    yield storage.topics[number].name, (i, log_ns), data
             expected = sum(storage.counts[number] for number in numbers)
             if not begin_ns and n_messages != expected:
                 raise damaged(self.name, f'{n_messages} of {expected} messages in its index')
             begin_ns = 0
-
-    def _locked(self, storage: Storage, numbers: Collection[int], begin_ns: int,
-                ) -> Iterator[tuple[int, int, bytes]]:
-        messages = storage.messages(numbers, begin_ns) if numbers else iter(())
-        while True:
-            with self._lock, _reading(self.name):
-                message = next(messages, None)
-            if message is None:
-                return
-            yield message
 
     def check_definition(self, key: TopicKey) -> None:
         """

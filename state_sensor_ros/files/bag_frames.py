@@ -39,7 +39,6 @@ _ROADS = '~/roads', 'state_sensor_ros/msg/RoadArray'
 _MAP = '~/map', 'visualization_msgs/msg/MarkerArray'
 _OPEN_DRIVE = '~/map/opendrive', 'std_msgs/msg/String'
 _LIGHTS = 'traffic_lights', LIGHTS_TYPE
-_FRAME = 'frame'
 _LINE_LIST, _ADD = 5, 0
 
 # The encapsulation, 4 bytes, the second of which is the byte order; then header.stamp.
@@ -100,23 +99,14 @@ class BagRecording(FrameFile):
     :raises TrajectoryFormatError: if the bag has no such topic.
     """
 
-    def __init__(self, bag: Bag, topic: str = '', simulator: str = '') -> None:
+    def __init__(self, bag: Bag, topic: str = '') -> None:
         self.bag = bag
         self._key = _chosen(bag, topic)
         self.topic = self._key[0]
         self.node = self.topic.rpartition('/')[0]
-        super().__init__(bag.name, f'bag, topic {self.topic}', simulator, bag.count(self._key))
+        super().__init__(bag.name, f'bag, topic {self.topic}', '', bag.count(self._key))
         self._reader = StateFrameReader(*self._roads())
         self._last: Place | None = None
-
-    def has(self, name: str, type_name: str) -> bool:
-        """
-        Return whether the bag has a topic of the node that published the StateFrames.
-
-        :param name: name of the topic, without the node's, such as ``frame``.
-        :param type_name: ``package/msg/Name``.
-        """
-        return (f'{self.node}/{name}', type_name) in self.bag.topics
 
     def mark(self) -> Place | None:
         """Return the place of the last frame."""
@@ -125,57 +115,43 @@ class BagRecording(FrameFile):
     def read(self, mark: Place | None) -> Iterator[Frame]:
         """Yield the frames in the order of their log times; after the one at a mark."""
         self._last, is_after = mark, mark is None
-        for index, (place, parts) in enumerate(self.parts(mark.begin if mark else BEGIN)):
+        for index, (place, data, lights) in enumerate(
+                self._with_lights(mark.begin if mark else BEGIN)):
             if not is_after:
                 is_after = mark is not None and place[1:] == mark[1:]
                 continue
             self._last, self.faults.place = place, f'message {index} of {self.topic}'
             try:
-                frame = self.decoded(parts)
+                frame = self._reader.frame(data, lights)
             except DecodeError as error:
                 self.faults.add(LOST, error)
                 continue
             if self.is_timed and math.isnan(frame.game_time):
-                frame = replace(frame, game_time=stamp_s(parts[_FRAME]))
+                frame = replace(frame, game_time=stamp_s(data))
             yield frame
 
-    def decoded(self, parts: Mapping[str, bytes]) -> Frame:
-        """
-        Decode the messages of a frame.
-
-        :param parts: as of :meth:`parts`.
-        :raises DecodeError: if it is no frame.
-        """
-        return self._reader.frame(parts[_FRAME], parts.get(_LIGHTS[0], b''))
-
-    def parts(self, begin: Position) -> Iterator[tuple[Place, Mapping[str, bytes]]]:
-        """
-        Yield the place of each frame, and its messages by name: ``frame``, and those of its stamp.
-
-        :param begin: position of the first message that is read.
-        :raises TrajectoryFormatError: if the bag is damaged.
-        """
+    def _with_lights(self, begin: Position) -> Iterator[tuple[Place, bytes, bytes]]:
+        """Yield the place of each frame, it, and the traffic lights of its stamp, if any."""
         lights_key = f'{self.node}/{_LIGHTS[0]}', _LIGHTS[1]
-        has_lights = self.has(*_LIGHTS)
+        has_lights = lights_key in self.bag.topics
         frame = lights = b''
         place, lights_at = Place(begin, -1, 0), begin
         for topic, at, data in self.bag.messages_from({self._key, lights_key}, begin):
             if topic == self.topic:
                 if frame:
-                    yield place, {_FRAME: frame}
+                    yield place, frame, b''
                 number = place.number + 1 if at[1] == place.log_ns else 0
                 frame, place = data, Place(at, at[1], number)
             else:
                 lights, lights_at = data, at
             if frame and not has_lights:
-                yield place, {_FRAME: frame}
+                yield place, frame, b''
                 frame = b''
             elif frame and lights and stamp_of(frame) == stamp_of(lights):
-                yield place._replace(begin=min(place.begin, lights_at)), {
-                    _FRAME: frame, _LIGHTS[0]: lights}
+                yield place._replace(begin=min(place.begin, lights_at)), frame, lights
                 frame = b''
         if frame:
-            yield place, {_FRAME: frame}
+            yield place, frame, b''
 
     def _roads(self) -> Roads:
         """Read the roads of the bag; one without their topics has none."""
