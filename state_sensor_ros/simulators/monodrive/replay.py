@@ -92,13 +92,9 @@ def texts_of(recording: RecordingReader, frames: Iterator[Frame], lost: dict[str
     :param generation: for frames of other simulators.
     :raises TrajectoryFormatError: for what is no frame.
     """
+    faults = recording.faults
     for frame in frames:
-        for fault in recording.faults.take():
-            if fault.kind == LOST:
-                raise TrajectoryFormatError(
-                    f'{recording.name}: {fault.place}: frame {fault.index}: {fault.error.where}',
-                    fault.error.found, fault.error.expected)
-        faults = recording.faults
+        _refuse_lost(recording)
         place = f'{recording.name}: {faults.place or "a frame"}: frame {faults.index}'
         if isinstance(recording, TrajectoryRecording):
             yield recording.payload, frame, place
@@ -107,6 +103,15 @@ def texts_of(recording: RecordingReader, frames: Iterator[Frame], lost: dict[str
             else generation or written_as('')
         lost.update(dict.fromkeys(losses(frame, chosen)))
         yield encode(frame, chosen), frame, place
+    _refuse_lost(recording)
+
+
+def _refuse_lost(recording: RecordingReader) -> None:
+    for fault in recording.faults.take():
+        if fault.kind == LOST:
+            raise TrajectoryFormatError(
+                f'{recording.name}: {fault.place}: frame {fault.index}: {fault.error.where}',
+                fault.error.found, fault.error.expected)
 
 
 @dataclass(frozen=True, slots=True)
