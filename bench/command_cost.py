@@ -30,7 +30,7 @@ def measured(actors, rate):
         server = stack.enter_context(running(
             [sys.executable, '-m', 'state_sensor_ros', 'simulate', '--port', '0',
              '--control-port', free_port('127.0.0.1'), '--vehicles', actors, '--objects', '0',
-             '--cycle', '20', '--rate', rate], stdout=subprocess.PIPE))
+             '--rate', rate], stdout=subprocess.PIPE))
         control_port, port = (line_of(server, name).rpartition(':')[2].strip()
                               for name in ('control', 'listening'))
         stack.enter_context(reading('rviz', 'state_sensor'))

@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 from contextlib import suppress
 
-from state_sensor_ros.commands.options import add_quiet, count, index, port_or_0, settings_of
+from state_sensor_ros.commands.options import add_quiet, count, port_or_0, settings_of
 from state_sensor_ros.commands.synth import add_traffic_options, frame_rate
 from state_sensor_ros.commands.terminal import print_output
 from state_sensor_ros.emulator.threaded_server import Rate
-from state_sensor_ros.emulator.traffic.json_template import GENERATIONS
+from state_sensor_ros.emulator.traffic.frame_generator import GENERATIONS
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.simulators.monodrive.mock_server import open_mock_server
@@ -55,8 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_traffic_options(traffic.add_argument)
     traffic.add_argument('--generation', choices=GENERATIONS, default='v2',
                          help='JSON generation of synthetic frames and datasets (default: v2)')
-    traffic.add_argument('--cycle', type=index, default=0, metavar='K',
-                         help='generate K frames and repeat them (saves CPU with many actors)')
 
 
 def _rate(text: str) -> Rate:

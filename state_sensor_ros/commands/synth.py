@@ -13,10 +13,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+import msgspec
+
 from state_sensor_ros.commands.options import add_force, add_quiet, count, index, number
 from state_sensor_ros.commands.terminal import bar_type, facts_of, show_result, size_of
-from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
-from state_sensor_ros.emulator.traffic.json_template import encode_json, GENERATIONS
+from state_sensor_ros.emulator.traffic.frame_generator import generate, GENERATIONS, MAX_RATE_HZ
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files import output_format, TRAJECTORY
 from state_sensor_ros.files.whole.whole_file import WholeFile
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
         file.handle.write(b'[')
         for i in bar_type()(range(args.frames), unit='frame', disable=args.quiet or None):
             file.handle.write(b',\n' if i else b'\n')
-            file.handle.write(encode_json(next(frames)))
+            file.handle.write(msgspec.json.encode(next(frames)))
         file.handle.write(b'\n]\n')
     duration_s = (args.frames - 1) / args.rate
     facts = facts_of(args.frames, duration_s, args.vehicles + args.objects)

@@ -186,8 +186,8 @@ class ThreadedServer(ABC):
                      serve: Callable[[socket.socket], None]) -> None:
         try:
             serve(session)
-        except (FramingError, OSError, RecursionError):
-            return  # no valid message, a lost connection, or too deeply nested JSON
+        except (FramingError, OSError, RecursionError, OverflowError, UnicodeError):
+            return  # no valid message, a lost connection, or JSON that is not written again
         finally:
             self._sessions.discard(session)
             close_connection(session)

@@ -84,7 +84,7 @@ def test_inspect_finds_what_is_known_of_a_recording(inspect, name, generation, n
     assert found['replayable'] is True
 
 
-@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+@pytest.mark.parametrize('generation', ['v1', 'v2'])
 def test_inspect_describes_synthetic_traffic(inspect, generation):
     code, found, _ = inspect(traffic(generation=generation))
     assert code == 0
@@ -96,7 +96,7 @@ def test_inspect_describes_synthetic_traffic(inspect, generation):
     assert {actor['frames'] for actor in found['actors']} == {40}
     [ego] = found['egos']
     assert 'ego' in next(actor['tags'] for actor in found['actors'] if actor['name'] == ego)
-    expected = {'v0': set(), 'v1': {'wheels', 'boxes', 'inputs'},
+    expected = {'v1': {'wheels', 'boxes', 'inputs'},
                 'v2': {'wheels', 'boxes', 'lanes', 'wheel positions', 'sample counts'}}
     assert found['present'].keys() >= expected[generation]
     assert found['truth']['complaints'] == []

@@ -323,8 +323,8 @@ def test_replay_plays_recordings_in_the_mock_server(path, monkeypatch):
 
 def _reading_into(seen):
     def read(self):
-        for frame in self._source.frames():
-            seen.append(frame.game_time)
+        for found in self._source.frames():
+            seen.append(found.game_time)
             with self._changed:
                 self._n_packets += 1
                 self._changed.notify_all()

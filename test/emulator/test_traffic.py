@@ -227,7 +227,7 @@ def test_distance_along_the_road_advances_with_the_speed(table):
     assert set(np.unique(table.lane)) <= {-1, -2, -3}
 
 
-@pytest.mark.parametrize('generation', ['v0', 'v1', 'v2'])
+@pytest.mark.parametrize('generation', ['v1', 'v2'])
 def test_every_number_is_a_float32(generation):
     def numbers(value):
         if isinstance(value, dict):
@@ -287,31 +287,28 @@ def test_cones_and_signs_stand_still_beside_the_road():
 
 
 def test_generations_have_the_same_values():
-    v0, v1, v2 = (frames_of(5, generation)[-1] for generation in ('v0', 'v1', 'v2'))
+    v1, v2 = (frames_of(5, generation)[-1] for generation in ('v1', 'v2'))
     flat = {actor['name']: actor for actor in v1['frame']}
     assert len(flat) == 29
     for vehicle in v2['frame']['vehicles']:
         state = vehicle['state']
-        old, new = v0[state['name']], flat[state['name']]
+        new = flat[state['name']]
         odometry = state['odometry']
-        assert old['position'] == new['position'] == xyz(odometry['pose']['position'])
-        assert old['orientation'] == new['orientation'] == xyzw(odometry['pose']['orientation'])
-        assert old['velocity'] == new['velocity'] == xyz(odometry['linear_velocity'])
-        assert old['angular_velocity'] == new['angular_velocity'] == xyz(
-            odometry['angular_velocity'])
+        assert new['position'] == xyz(odometry['pose']['position'])
+        assert new['orientation'] == xyzw(odometry['pose']['orientation'])
+        assert new['velocity'] == xyz(odometry['linear_velocity'])
+        assert new['angular_velocity'] == xyz(odometry['angular_velocity'])
         assert new['wheel_speed'] == [wheel['speed'] for wheel in vehicle['wheels']]
         assert [wheel['id'] for wheel in new['wheels']] == [1, 2]
         assert [wheel['orientation'] for wheel in new['wheels']] == [
             xyzw(wheel['pose']['orientation']) for wheel in vehicle['wheels'][:2]]
-        assert old['tags'] == new['tags'] == state['tags']
+        assert new['tags'] == state['tags']
         assert new['oriented_bounding_box'][0]['extents'] == xyz(
             state['oriented_bounding_box'][0]['extents'])
     for name in (thing['name'] for thing in v2['frame']['objects']):
-        assert v0[name]['position'] == flat[name]['position']
         assert 'angular_velocity' not in flat[name]
-    for frame in (v0, v1, v2):
-        assert (frame['game_time'], frame['sample_count'], frame['time']) == (
-            v2['game_time'], v2['sample_count'], v2['time'])
+    assert (v1['game_time'], v1['sample_count'], v1['time']) == (
+        v2['game_time'], v2['sample_count'], v2['time'])
 
 
 def test_pedals_and_steering_wheel_of_v1_follow_the_motion():
@@ -334,15 +331,6 @@ def test_pedals_and_steering_wheel_of_v1_follow_the_motion():
     assert (np.sign(wheel[turning]) == np.sign(yaw_rate[turning])).all()
     # Recordings have an integer for a released pedal.
     assert any(type(actor['brake_input']) is int for actor in frames[0]['frame'][:10])
-
-
-def test_steering_direction_of_v0_is_in_degrees_to_the_right():
-    for actor in list(frames_of(5, 'v0')[-1].values())[:10]:
-        speed = np.linalg.norm(actor['velocity'])
-        curvature = actor['angular_velocity'][2] / speed
-        if abs(curvature) > 1e-5:
-            wheelbase = np.tan(np.radians(actor['steering_direction'])) / curvature
-            assert 200 < wheelbase < 450
 
 
 def test_thousand_vehicles_are_stepped_as_arrays():
@@ -371,7 +359,7 @@ def test_long_frame_periods_are_divided_into_short_steps():
     ((1, -1, 20.0, 1, 'v2'), r'vehicles and objects: found 1 and -1'),
     ((1, 0, 0.0, 1, 'v2'), r'rate: found 0.0 Hz'),
     ((1, 0, float('nan'), 1, 'v2'), r'rate: found nan Hz'),
-    ((1, 0, 20.0, 1, 'v3'), r"generation: found 'v3'; expected one of v0, v1, v2"),
+    ((1, 0, 20.0, 1, 'v3'), r"generation: found 'v3'; expected one of v1, v2"),
 ])
 def test_traffic_out_of_range_is_refused(values, message):
     with pytest.raises(ConfigError, match=message):

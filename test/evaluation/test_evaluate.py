@@ -134,7 +134,10 @@ def test_counts_without_objects_are_whole_numbers(capsys, drive, stack):
 
 def test_assumed_sizes_are_named_once(tmp_path, capsys, stack):
     truth = tmp_path / 'truth.json'
-    assert main(['synth', str(truth), '-q', '--frames', '9', '--generation', 'v0']) == 0
+    assert main(['synth', str(truth), '-q', '--frames', '9']) == 0
+    without = re.sub(r'"oriented_bounding_box":\[[^]]*\]', '"oriented_bounding_box":[]',
+                     truth.read_text())
+    truth.write_text(without)
     assert main(['evaluate', '-q', str(truth), str(stack), '--topic', TRACKING]) == 0
     [line] = [line for line in capsys.readouterr().err.splitlines() if 'by class' in line]
     assert re.fullmatch(f'warning: {truth}: sizes of [^:]+ are assumed by class', line)

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
 """
-The commands of the control port: their checked values, what each one does, and the reply.
+The commands of the control port: the state they change, their checked values, and the reply.
 
 Reply texts are those of the vendor's documentation, where it has one.
 """
@@ -17,22 +17,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 import json
+import threading
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
+    DEFAULT_PERIOD_S,
     EmulatedFrame,
+    FrameClock,
+    FrameSource,
     has_ego,
     lower_tags,
     SensorFilter,
     TimedFrame,
+    TrajectorySource,
 )
 from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
-from state_sensor_ros.emulator.monodrive_server.simulation_state import Ego, SimulationState
 from state_sensor_ros.errors import TransportError
 
 COMPLETE = 'complete'
@@ -40,18 +46,136 @@ VERSION = 'simulator_version: 1.12, api_version: 1.12'
 NO_EGO_FOR_SAMPLE = 'unable to sample sensors, no ego vehicle is registered'
 NO_EGO_FOR_CONTROL = 'no ego vehicle found'
 # Commands with the reply `complete` that change nothing in the frames of a State sensor.
-WITHOUT_EFFECT = ('WeatherConfig', 'EgoVehicleConfig_ID', 'AutopilotControl', 'MapCommand_ID',
-                  'ActivateLicense', 'Status_ID', 'AttachSensorCommand_ID',
-                  'DetachSensorCommand_ID', 'WaypointUpdate_ID', 'EgoTorqueControl_ID',
-                  'VehicleLightsConfigCommand_ID', 'VehicleLightsUpdateCommand_ID',
-                  'ScenarioConfig_ID', 'ScenarioInit_ID')
-# No page of the vendor describes their replies.
-WITHOUT_PAGE = 'SpawnActorCommand_ID', 'UpdateActorCommand_ID'
-NO_PAGE = 'not done: the reply of the real simulator is not documented'
-NO_MAP = 'this simulator has no map that can be sent'
+WITHOUT_EFFECT = ('Status_ID', 'AttachSensorCommand_ID', 'DetachSensorCommand_ID')
 MAX_STEP = 2**31 - 1
 # Length of a wrong value in a reply.
 SHOWN_CHARACTERS = 80
+
+
+CLOSED_LOOP_MODES = (0, 3)
+
+
+class ClockDriver(Enum):
+    """What advances the simulated time."""
+
+    TIMER = 'frames are sent at the configured rate'
+    SAMPLE = 'each sample advances by one frame'
+    CLIENT = 'commands step or place frames; a sample repeats the current frame'
+
+
+class Ego(Enum):
+    """Whether the simulation has an ego, without which sensors send nothing."""
+
+    ABSENT = 'none'
+    PENDING = 'the scenario has none; the first control command creates it'
+    PRESENT = 'one'
+
+
+class SimulationState:
+    """What the threads of a server share: source and driver of frames, and the ego."""
+
+    # source: the source of frames, None if clients place all frames.
+
+    def __init__(self, source: FrameSource | None, is_free_running: bool) -> None:
+        self._lock = threading.RLock()
+        self._own_source = source
+        self._source = source
+        self._first_driver = ClockDriver.TIMER if is_free_running else ClockDriver.SAMPLE
+        self._driver = self._first_driver
+        self._current: TimedFrame | None = None
+        self.ego = Ego.PRESENT
+        self.is_stopped = False
+
+    @property
+    def is_free_running(self) -> bool:
+        """Whether frames are sent at the configured rate now."""
+        return (self._driver is ClockDriver.TIMER and not self.is_stopped
+                and self.ego is Ego.PRESENT and self._source is not None)
+
+    def begin(self, mode: int) -> None:
+        """Start over in another simulation mode."""
+        # mode: 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a fixed time
+        # step.
+        with self._lock:
+            self._current = None
+            self._driver = self._first_driver if mode == 0 else ClockDriver.CLIENT
+            self.ego = Ego.ABSENT if mode in CLOSED_LOOP_MODES else Ego.PRESENT
+            self._source = self._own_source
+            if self._source is not None:
+                self._source.rewind()
+
+    def load(self, frames: list[EmulatedFrame]) -> None:
+        """Replace the source by a trajectory, through which the client steps."""
+        with self._lock:
+            self._source = TrajectorySource(frames)
+            self._current = None
+            self._driver = ClockDriver.CLIENT
+
+    def advance(self) -> TimedFrame | None:
+        """Go to the next frame at the configured rate."""
+        # Returns the frame, None at the end or if a client advances the time now.
+        with self._lock:
+            if self._source is None or self._driver is not ClockDriver.TIMER:
+                return None
+            frame = self._source.advance()
+            self._current = frame or self._current
+            return frame
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """Step by a command of the client; ``amount``: frames, negative ones go back."""
+        with self._lock:
+            self._driver = ClockDriver.CLIENT
+            return self._step_source(amount)
+
+    def tick(self) -> None:
+        """Advance by one fixed time step without a sample."""
+        with self._lock:
+            if self._driver is ClockDriver.TIMER:
+                self._driver = ClockDriver.SAMPLE
+            self._step_source(1)
+
+    def sample(self) -> TimedFrame | None:
+        """Return the frame of a sample command, the next one if samples advance the time."""
+        with self._lock:
+            if self._source is not None and (
+                    self._current is None or self._driver is ClockDriver.SAMPLE):
+                return self._step_source(1)
+            return self._show(self._current)
+
+    def newest(self, sampled: TimedFrame) -> TimedFrame:
+        """Return the frame to send for a sample: the timer may have gone on since then."""
+        with self._lock:
+            is_timed = self._driver is ClockDriver.TIMER
+            return (self._show(self._current) if is_timed else None) or sampled
+
+    def drive(self, pedals: Pedals) -> None:
+        """Drive the ego; the first command creates one that the scenario lacks."""
+        with self._lock:
+            self.ego = Ego.PRESENT
+            if self._source is not None:
+                self._source.drive(pedals)
+
+    def place(self, members: dict[str, object]) -> TimedFrame:
+        """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
+        with self._lock:
+            self._driver = ClockDriver.CLIENT
+            frame = EmulatedFrame(members)
+            before = FrameClock(0.0, 0, 0) if self._current is None else self._current.clock
+            earliest_s = (before.game_time or 0.0) + DEFAULT_PERIOD_S
+            given = frame.clock
+            clock = FrameClock(float(np.float32(max(given.game_time or 0.0, earliest_s))),
+                               given.time if given.time is not None else before.time, 0)
+            self._current = TimedFrame(frame, clock, is_verbatim=False)
+            return self._current
+
+    def _step_source(self, amount: int) -> TimedFrame | None:
+        return None if self._source is None else self._show(self._source.step(amount))
+
+    def _show(self, frame: TimedFrame | None) -> TimedFrame | None:
+        """Make a frame the current one; the sensor counts its samples."""
+        if frame is not None:
+            self._current = frame = TimedFrame(frame.frame, frame.clock, is_verbatim=False)
+        return frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +208,6 @@ class CommandTable:
             'EgoControl_ID': self._control_ego,
             'SpawnVehicleCommand_ID': self._spawn,
             'GetVersion': lambda message: CommandResult(VERSION),
-            'GetMap': lambda message: CommandResult(NO_MAP, False),
-            'GetStartPoints': lambda message: CommandResult(
-                {'type': [], 'locations': [], 'rotations': []}),
-            # The documented reply for a map that was not loaded.
-            **{name: lambda message: CommandResult(NO_PAGE, False) for name in WITHOUT_PAGE},
-            'ImportMap': lambda message: CommandResult(False, False),
             'StartAllSensorsCommand_ID': lambda message: self._stream(True),
             'StopAllSensorsCommand_ID': lambda message: self._stream(False),
             'StreamData_ID': lambda message: self._stream(True),

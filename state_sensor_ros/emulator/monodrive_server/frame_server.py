@@ -21,6 +21,7 @@ from state_sensor_ros.emulator.monodrive_server.command_table import (
     Envelope,
     parse_envelope,
     RejectedError,
+    SimulationState,
 )
 from state_sensor_ros.emulator.monodrive_server.frame_source import (
     EmulatedFrame,
@@ -30,13 +31,12 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TimedFrame,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import (
+from state_sensor_ros.emulator.monodrive_server.sensor_ports import (
     read_request,
     reply_bytes,
     REPLY_MAGICS,
+    SensorSuite,
 )
-from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
-from state_sensor_ros.emulator.monodrive_server.simulation_state import SimulationState
 from state_sensor_ros.emulator.threaded_server import (
     listen,
     Pacer,

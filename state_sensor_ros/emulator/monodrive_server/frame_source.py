@@ -13,17 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 import time
 
 import msgspec
-import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.monodrive_server.packet_bytes import LARGEST_FLOAT32
 from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
-from state_sensor_ros.emulator.traffic.json_template import encode_json
 
+LARGEST_FLOAT32 = 3.4028234e38
 # Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
 # A longer time between two frames is a step of the clock and is not waited for.
@@ -135,48 +132,11 @@ class IteratorSource(FrameSource):
             self._frames.drive(pedals)
 
 
-class CycleSource(FrameSource):
-    """
-    A few frames, encoded once and sent again and again with a clock that increases.
-
-    The cost per frame does not depend on its size; vehicles jump when the cycle begins again.
-
-    :param frames: frames as plain JSON data; the first ``n_frames`` are used.
-    :param period_s: simulated time between frames, s.
-    """
-
-    def __init__(self, frames: Iterator[dict[str, object]], n_frames: int,
-                 period_s: float) -> None:
-        self._frames = [EmulatedFrame(members) for members in islice(frames, n_frames)]
-        first = self._frames[0].clock
-        self._start_s, self._epoch_s = first.game_time or 0.0, first.time or 0
-        self._period_s = period_s
-        self._index = -1
-        for frame in self._frames:
-            frame.freeze()
-
-    def advance(self) -> TimedFrame | None:
-        """Return the next frame with its new clock."""
-        self._index += 1
-        elapsed_s = self._index * self._period_s
-        clock = FrameClock(float(np.float32(self._start_s + elapsed_s)),
-                           self._epoch_s + int(elapsed_s), self._index + 1)
-        return TimedFrame(self._frames[self._index % len(self._frames)], clock,
-                          is_verbatim=False)
-
-    def step(self, amount: int) -> TimedFrame | None:
-        """Move forward and return the frame there; 0 and less return the current one."""
-        self._index += max(amount, 0 if self._index >= 0 else 1) - 1
-        return self.advance()
-
-
-def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
-                     *, n_cycle: int = 0) -> FrameSource:
+def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
+                     generation: str) -> FrameSource:
     """Return endless traffic, as of :func:`generate`, that began a while ago."""
-    # n_cycle: frames that are made once and repeated, 0 for ever new ones.
-    frames = generate(n_vehicles, n_objects, rate_hz, seed, generation,
-                      epoch_s=int(time.time() - WARM_UP_S))
-    return CycleSource(frames, n_cycle, 1.0 / rate_hz) if n_cycle else IteratorSource(frames)
+    return IteratorSource(generate(n_vehicles, n_objects, rate_hz, seed, generation,
+                                   epoch_s=int(time.time() - WARM_UP_S)))
 
 
 def frame_period_s(before: FrameClock, after: FrameClock) -> float:
@@ -335,9 +295,9 @@ class EmulatedFrame:
     def text(self, sensor_filter: SensorFilter | None) -> bytes:
         """Return the frame as JSON text with its own clock."""
         if sensor_filter is not None and (members := self.members) is not None:
-            return encode_json(filtered(members, sensor_filter))
+            return msgspec.json.encode(filtered(members, sensor_filter))
         if isinstance(self._source, dict):
-            return encode_json(self._source)
+            return msgspec.json.encode(self._source)
         return self._source
 
     def text_at(self, clock: FrameClock, sensor_filter: SensorFilter | None) -> tuple[bytes, ...]:
@@ -350,23 +310,17 @@ class EmulatedFrame:
         tail = {key: value for key in CLOCK_KEYS
                 if (value := getattr(clock, key)) is not None}
         comma = b',' if len(body) > 1 and tail else b''
-        return body, comma + encode_json(tail)[1:]
+        return body, comma + msgspec.json.encode(tail)[1:]
 
     def _encode_body(self, members: dict[str, object],
                      sensor_filter: SensorFilter | None) -> bytes:
         """Encode and keep everything but the clock and the last brace."""
         chosen = members if sensor_filter is None else filtered(members, sensor_filter)
-        body = encode_json({k: v for k, v in chosen.items() if k not in CLOCK_KEYS})[:-1]
+        body = msgspec.json.encode({k: v for k, v in chosen.items() if k not in CLOCK_KEYS})[:-1]
         if len(self._bodies) >= MAX_KEPT_TEXTS:
             self._bodies.clear()
         self._bodies[sensor_filter] = body
         return body
-
-    def freeze(self) -> None:
-        """Replace the data by its text, which needs a tenth of the memory."""
-        if isinstance(self._source, dict):
-            self._clock = self.clock
-            self._source = self._encode_body(self._source, None) + b'}'
 
 
 def _usable(value: float | None) -> float | None:

@@ -63,5 +63,4 @@ def _playback(args: argparse.Namespace) -> FrameSource:
         return TrajectorySource(read_recording(args.file, args.generation,
                                                args.read_options), loop=args.loop)
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
-    return synthetic_source(args.vehicles, args.objects, rate_hz, args.seed, args.generation,
-                            n_cycle=args.cycle)
+    return synthetic_source(args.vehicles, args.objects, rate_hz, args.seed, args.generation)
