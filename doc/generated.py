@@ -30,7 +30,7 @@ import state_sensor_ros
 ROOT = Path(state_sensor_ros.__file__).resolve().parents[1]
 # Libraries that the modules import and that this environment does not have: they are mocked.
 MISSING = tuple(name for name in (
-    'apsw', 'backports', 'compression', 'distributed', 'google', 'kornia_rs', 'lz4', 'mcap',
+    'apsw', 'backports', 'compression', 'distributed', 'google', 'lz4', 'mcap',
     'matplotlib', 'msgspec', 'numpy', 'osi3', 'PIL', 'plotly', 'pyarrow', 'pytest', 'rerun',
     'rosbags', 'ruamel', 'tqdm', 'trackeval') if find_spec(name) is None)
 with mock(MISSING):

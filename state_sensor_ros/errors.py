@@ -35,7 +35,7 @@ from state_sensor_ros.texts import counted, MAX_FOUND, one_line, shortened
 
 # Libraries whose distribution on PyPI has another name than their module.
 _DISTRIBUTIONS = {
-    'PIL': 'pillow', 'google': 'protobuf', 'kornia_rs': 'kornia-rs',
+    'PIL': 'pillow', 'google': 'protobuf',
     '_ruamel_yaml': 'ruamel.yaml.clib', 'rerun': 'rerun-sdk', 'rerun_cli': 'rerun-sdk',
     'ruamel': 'ruamel.yaml', 'osi3': 'osi-python'}
 # Oldest and newest minor version of Python that a library supports.

@@ -22,7 +22,7 @@ import pytest
 # message package is not in each ROS.
 OPTIONAL = frozenset((
     'PIL', 'argcomplete', 'av', 'carla', 'catkin_pkg', 'dask', 'distributed', 'evo', 'google',
-    'kornia_rs', 'launch_ros', 'libsumo', 'matplotlib', 'mcap', 'mcap_ros2', 'motmetrics',
+    'launch_ros', 'libsumo', 'matplotlib', 'mcap', 'mcap_ros2', 'motmetrics',
     'mypy', 'omega_prime', 'osi3', 'pandas', 'plotly', 'pyarrow', 'pyproj', 'pyquaternion',
     'pyxodr_omega_prime', 'rclpy', 'rerun', 'rerun_cli', 'ruamel', 'scipy', 'shapely',
     'simulation_interfaces', 'sumolib', 'trackeval', 'traci', 'yaml'))

@@ -30,7 +30,7 @@ from state_sensor_ros.errors import (
 from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.texts import shortened
 
-OPTIONAL = ('matplotlib plotly PIL google google.protobuf kornia_rs pyarrow distributed dask '
+OPTIONAL = ('matplotlib plotly PIL google google.protobuf pyarrow distributed dask '
             'osi3 pandas argcomplete')
 
 
