@@ -149,7 +149,6 @@ class ChildSource(LiveSource):
     :param reconnect: whether to start again after a failure.
     :cvar simulator: its name, for the diagnostics.
     :cvar program: what has ended if the child has, for errors.
-    :ivar details: whether boxes and inputs are used.
     :ivar is_paused: whether steps are made only on request.
     :ivar position: simulated time since the first step of the run, s.
     """
@@ -161,7 +160,7 @@ class ChildSource(LiveSource):
                  reconnect: bool = True) -> None:
         super().__init__(settings, address, reconnect=reconnect)
         self._module = module
-        self.details, self.is_paused, self.position = True, False, 0.0
+        self.is_paused, self.position = False, 0.0
         self._begin_s = math.nan
         # Guards the child and the pipe to it.
         self._lock = threading.Lock()

@@ -60,8 +60,7 @@ OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
 # Drives with full throttle until it is killed; its last argument sets carla9.tick.
 DRIVER = """
 import sys
-from state_sensor_ros.simulators import EgoCommand
-from state_sensor_ros.simulators.carla9.frames import TownMap
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.simulator_list import checked_settings
 settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
@@ -69,7 +68,7 @@ settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1])
 simulator = Carla9Simulator()
 source = simulator.open_source(settings, print)
 commands = simulator.open_commands(settings, source, print)
-for i, packet in enumerate(source.frames()):
+for i, _ in enumerate(source.frames()):
     commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0))
     if i == 9:
         print('driving', source.process_id, flush=True)
@@ -114,31 +113,27 @@ def settings_of(server, **parameters):
 
 @contextmanager
 def opened(server, *, reconnect=False, **parameters):
-    """Yield a source, its packets, and what it has reported."""
+    """Yield a source, its frames, and what it has reported."""
     said = []
     settings = settings_of(server, **parameters)
     source = Carla9Simulator().open_source(settings, lambda kind, text: said.append(text),
                                            reconnect=reconnect)
     with closing(source):
-        packets = source.frames()
+        frames = source.frames()
         try:
-            yield source, packets, said
+            yield source, frames, said
         finally:
             source.close()
             # Ends the process.
-            for _ in packets:
+            for _ in frames:
                 pass
 
 
-def decoded(packet):
-    return packet
-
-
-def frame_of(packets, wanted=lambda frame: True):
+def frame_of(frames, wanted=lambda frame: True):
     """Return the next frame that is wanted."""
     until_s = time.monotonic() + AWAIT_S
-    for packet in packets:
-        if wanted(frame := decoded(packet)):
+    for frame in frames:
+        if wanted(frame):
             return frame
         assert time.monotonic() < until_s
     raise AssertionError('the stream has ended')
@@ -170,16 +165,16 @@ def check(frame, server):
 @pytest.mark.parametrize('tick', [True, False])
 def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
     with Rig(n_vehicles=20, n_objects=6, rate=100.0) as server, opened(server, tick=tick) as (
-            source, packets, said):
-        frames = [frame_of(packets) for _ in range(5)]
+            source, frames, said):
+        seen = [frame_of(frames) for _ in range(5)]
         assert server.world.settings.as_array()[:3] == (
             OURS if tick else EpisodeOptions()).as_array()[:3]
-        steps = np.diff([frame.game_time for frame in frames])
-        numbers = np.diff([frame.sample_count for frame in frames])
+        steps = np.diff([frame.game_time for frame in seen])
+        numbers = np.diff([frame.sample_count for frame in seen])
         # A guest is not waited for.
         assert set(numbers) == {1} if tick else min(numbers) >= 1
         assert steps == pytest.approx(0.05 * numbers)
-        frame = frames[-1]
+        frame = seen[-1]
         assert check(frame, server) == len(frame) > 20
         assert (frame.generation, frame.names[frame.ego]) == ('carla9', 'hero')
         assert len(frame.boxes) == sum(
@@ -197,7 +192,7 @@ def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
             server.world.actors[number].body.sign_id for number in lights.ids.tolist())
         assert all(f'id="{signal}"' in frame.open_drive for signal in lights.open_drive_ids)
         assert {'red', 'green'} & set(frame.extension.displays())
-        assert frame.map_lines is frames[0].map_lines
+        assert frame.map_lines is seen[0].map_lines
         assert len(frame.map_lines) > 3
         assert '<OpenDRIVE>' in frame.open_drive
         # The lanes of the map are below the vehicles.
@@ -212,7 +207,7 @@ def test_frames_have_the_numbers_of_the_server_and_its_settings_stay(tick):
 
 
 def test_turn_signals_of_all_vehicles_follow():
-    with Rig(n_objects=6, rate=100.0) as server, opened(server) as (_, packets, _):
+    with Rig(n_objects=6, rate=100.0) as server, opened(server) as (_, frames, _):
         cars = [actor for actor in server.world.actors.values() if actor.body.family == 'vehicle']
         # Low beam and left, hazard lights, low beam and right.
         for car, lights in zip(cars, (0x22, 0x30, 0x12), strict=False):
@@ -225,13 +220,13 @@ def test_turn_signals_of_all_vehicles_follow():
         first, second, third = (str(car.id) if car is not server.ego else 'hero'
                                 for car in cars[:3])
         wanted = {first: 1, second: 3, third: 2}
-        frame = frame_of(packets, lambda frame: frame.indicators is not None
+        frame = frame_of(frames, lambda frame: frame.indicators is not None
                          and signals(frame) == wanted)
         assert (frame.indicators < 0).tolist() == [
             kind != sensor.Kind.VEHICLE for kind in frame.kinds]
         cars[1].lights = 0
         del wanted[second]
-        frame_of(packets, lambda frame: signals(frame) == wanted)
+        frame_of(frames, lambda frame: signals(frame) == wanted)
 
 
 @pytest.mark.filterwarnings('error')
@@ -276,8 +271,8 @@ def test_settings_are_restored_whoever_is_killed(tmp_path, killed):
             driver.send_signal(signal.SIGTERM if killed == 'signal' else signal.SIGKILL)
         if killed == 'both':
             assert server.world.settings.is_synchronous
-            with opened(server, tick=True) as (_, packets, said):
-                frame_of(packets)
+            with opened(server, tick=True) as (_, frames, said):
+                frame_of(frames)
             assert any('was in synchronous mode, steps of 0.05 s' in text for text in said)
             assert server.world.settings.is_synchronous
         else:
@@ -306,11 +301,11 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         (str(tmp_path), os.environ.get('PYTHONPATH', ''))))
     monkeypatch.setattr(child_process, 'subprocess', subprocess)
     monkeypatch.setattr(Carla9Source, '_restore', lambda self: None)
-    with Rig(rate=100.0) as server, opened(server, tick=True) as (source, packets, _):
+    with Rig(rate=100.0) as server, opened(server, tick=True) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
 
         def drive():
-            for _ in itertools.islice(packets, 5000):
+            for _ in itertools.islice(frames, 5000):
                 with suppress(sensor.TransportError):
                     commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0,
                                              steering_angle=0.0))
@@ -323,30 +318,30 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
 
 @pytest.mark.parametrize('tick', one_of([True, False]))
 def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
-    with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, packets, _):
+    with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(packets)
+        frame_of(frames)
         commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
-        until(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
         # A command that the driver does not replace in its time, as while it is stopped.
         commands.send(EgoCommand(throttle=0.5, brake=0.0, steer=0.5, steering_angle=0.5,
                                  until_s=time.monotonic() + 0.3))
-        until(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.brake == 1.0 or next(frames) is None)
         assert (server.ego.pedals.throttle, server.ego.pedals.steer) == (0.0, -0.5)
         commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
-        until(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
         # CARLA's steer is positive to the right.
         assert server.ego.pedals.steer == -0.5
-        frame = frame_of(packets, lambda frame: frame.inputs[frame.ego, 0] == 1.0)
+        frame = frame_of(frames, lambda frame: frame.inputs[frame.ego, 0] == 1.0)
         assert frame.inputs[frame.ego, 2] == 0.5
         # Wheels of 70 degrees at full lock; a guest is told them after the step.
-        frame_of(packets, lambda frame: frame.inputs[frame.ego, 3] == pytest.approx(
+        frame_of(frames, lambda frame: frame.inputs[frame.ego, 3] == pytest.approx(
             math.radians(35.0)))
         commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
         commands.close()
         source.close()
-        for _ in packets:
+        for _ in frames:
             pass
         assert server.ego.pedals.brake == 1.0
         assert server.ego.pedals.hand_brake
@@ -357,45 +352,45 @@ FOLLOW = EgoCommand(throttle=math.nan, brake=math.nan, steer=0.1, steering_angle
 
 
 def test_followed_speed_ends_with_its_time_and_with_the_process():
-    with Rig(rate=100.0) as server, opened(server) as (source, packets, _):
+    with Rig(rate=100.0) as server, opened(server) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(packets)
+        frame_of(frames)
         # Levers that the controller of the server would leave as they are.
         commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
-        until(lambda: server.ego.pedals.hand_brake or next(packets) is None)
+        until(lambda: server.ego.pedals.hand_brake or next(frames) is None)
         commands.send(FOLLOW)
-        until(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(frames) is None)
         target = server.ego.follows
         assert (target.speed, target.acceleration) == (4.0, 3.0)
         assert target.steering_angle == pytest.approx(-0.1)
-        until(lambda: server.ego.pedals.throttle > 0.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.throttle > 0.0 or next(frames) is None)
         assert (server.ego.pedals.hand_brake, server.ego.pedals.reverse) == (False, False)
         commands.send(replace(FOLLOW, until_s=time.monotonic() + 1.0))
-        until(lambda: server.ego.pedals.brake == 1.0 or next(packets) is None)
+        until(lambda: server.ego.pedals.brake == 1.0 or next(frames) is None)
         assert server.ego.follows is None
         commands.send(FOLLOW)
-        until(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(frames) is None)
         # Pedals end it even if they are those from before it.
         commands.send(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
-        until(lambda: not server.ego.follows or next(packets) is None)
+        until(lambda: not server.ego.follows or next(frames) is None)
         commands.send(FOLLOW)
-        until(lambda: server.ego.follows or next(packets) is None)
+        until(lambda: server.ego.follows or next(frames) is None)
         source.close()
-        for _ in packets:
+        for _ in frames:
             pass
         assert (server.ego.follows, server.ego.pedals.brake) == (None, 1.0)
 
 
 @contextmanager
 def followed(server, **parameters):
-    """Yield a source whose process has the ego follow a speed, its packets and its commands."""
-    with opened(server, **parameters) as (source, packets, _):
+    """Yield a source whose process has the ego follow a speed, its frames and its commands."""
+    with opened(server, **parameters) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(packets)
+        frame_of(frames)
         commands.send(FOLLOW)
-        until(lambda: server.ego.follows or next(packets) is None)
-        yield source, packets, commands
+        until(lambda: server.ego.follows or next(frames) is None)
+        yield source, frames, commands
 
 
 def is_braked(server):
@@ -405,10 +400,10 @@ def is_braked(server):
 @pytest.mark.parametrize('tick', one_of([True, False]))
 def test_process_that_is_killed_leaves_no_ego_driving(tick):
     """Nobody sends a command after it, and no other process is started."""
-    with Rig(rate=100.0) as server, followed(server, tick=tick) as (source, packets, _):
+    with Rig(rate=100.0) as server, followed(server, tick=tick) as (source, frames, _):
         os.kill(source.process_id, signal.SIGKILL)
         with pytest.raises(sensor.TransportError, match='ended by signal 9'):
-            for _ in packets:
+            for _ in frames:
                 pass
         until(lambda: is_braked(server))
 
@@ -417,15 +412,15 @@ def test_control_that_is_repeated_is_sent_again():
     """The library of CARLA keeps back one that is equal to its last one, whatever drove since."""
     brake = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
     coast = replace(brake, brake=0.0)
-    with Rig(rate=100.0) as server, opened(server) as (source, packets, _):
+    with Rig(rate=100.0) as server, opened(server) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(packets)
+        frame_of(frames)
         # The first one is that of a vehicle which nothing has driven.
         for command in (coast, brake, brake, coast):
             server.do(lambda: server.world.drive(server.ego, Pedals(throttle=1.0)))
-            until(lambda: server.ego.pedals.throttle == 1.0 or next(packets) is None)
+            until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
             commands.send(command)
-            until(lambda: server.ego.pedals.throttle == 0.0 or next(packets) is None)
+            until(lambda: server.ego.pedals.throttle == 0.0 or next(frames) is None)
             assert server.ego.pedals.brake == command.brake
 
 
@@ -441,16 +436,16 @@ def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
         with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
             checked_settings({**own, 'control_input': 'twist'})
     with Rig(version='0.9.13') as server, \
-            opened(server, ackermann=True) as (_, packets, _), pytest.raises(
+            opened(server, ackermann=True) as (_, frames, _), pytest.raises(
             sensor.TransportError,
             match=r'server is CARLA 0\.9\.13: carla9\.ackermann needs 0\.9\.14'):
-        next(packets)
+        next(frames)
 
 
 @pytest.mark.parametrize('release', ['0.9.13', '0.9.15-dirty', '0.10.0'])
 def test_another_release_of_the_server_is_reported_and_read(release):
-    with Rig(version=release) as server, opened(server) as (_, packets, said):
-        frame_of(packets)
+    with Rig(version=release) as server, opened(server) as (_, frames, said):
+        frame_of(frames)
         assert [text for text in said if release in text and 'the client library 0.9.16' in text]
 
 
@@ -473,8 +468,8 @@ def test_server_of_another_kind_is_named(answer):
 @pytest.mark.parametrize('tick', one_of([True, False]))
 def test_actors_come_and_go_and_episodes_change(tick):
     """Between two steps; ids of CARLA are used again, names are not."""
-    with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, packets, said):
-        world, first = server.world, frame_of(packets)
+    with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, frames, said):
+        world, first = server.world, frame_of(frames)
         car = BLUEPRINTS['vehicle.tesla.model3']
         spawned = []
 
@@ -485,32 +480,32 @@ def test_actors_come_and_go_and_episodes_change(tick):
             return {name for name in frame.names if name.startswith(car.type_id)}
 
         server.do(spawn)
-        frame = frame_of(packets, lambda frame: len(frame) == len(first) + 1)
+        frame = frame_of(frames, lambda frame: len(frame) == len(first) + 1)
         [name] = names_of(frame) - names_of(first)
         assert name == f'{car.type_id}_{spawned[0]}'
         assert frame.position_xyz[frame.names.index(name)] == pytest.approx([10, -20, 0.5])
         # One goes and another one with its id comes in the same step.
         server.do(lambda: (world.destroy(world.actors[spawned[0]]),
                            setattr(world, '_ids', itertools.count(spawned[0])), spawn()))
-        until(lambda: len(spawned) == 2 or next(packets) is None)
+        until(lambda: len(spawned) == 2 or next(frames) is None)
         assert spawned[1] == spawned[0]
         server.do(lambda: world.destroy(world.actors[spawned[0]]))
-        frame = frame_of(packets, lambda frame: len(frame) == len(first))
+        frame = frame_of(frames, lambda frame: len(frame) == len(first))
         assert names_of(frame) == names_of(first)
         # An actor that is gone before the driver could ask for it.
         server.do(lambda: (spawn(), world.destroy(world.actors[spawned[-1]])))
         n_episodes = world.episode
         server.do(lambda: world.begin_episode(settings=world.settings))
-        frame = decoded(next(packet for packet in packets if packet.is_behind_gap))
+        frame = next(frame for frame in frames if frame.is_behind_gap)
         assert world.episode == n_episodes + 1
         assert frame.names == first.names or len(frame) == len(first)
         assert source.health.n_connects == 1
         # Settings that a new episode resets are set again.
         server.do(lambda: world.begin_episode(settings=EpisodeOptions()))
-        until(lambda: world.episode == n_episodes + 2 or next(packets) is None)
+        until(lambda: world.episode == n_episodes + 2 or next(frames) is None)
         for _ in range(20):
-            frame = frame_of(packets)
-        until(lambda: world.settings.is_synchronous is tick or next(packets) is None)
+            frame = frame_of(frames)
+        until(lambda: world.settings.is_synchronous is tick or next(frames) is None)
         assert frame.names[frame.ego] == 'hero'
     assert said == []
 
@@ -527,10 +522,10 @@ def test_server_that_stalls_dies_and_returns(tick):
         assert server.stdout.readline() == f'listening on 127.0.0.1:{port}\n'
         with opened(SimpleNamespace(port=port), reconnect=True, tick=tick, rate=1.0,
                     timeout=0.5) as (
-                source, packets, _):
-            n_actors = len(frame_of(packets))
+                source, frames, _):
+            n_actors = len(frame_of(frames))
             received = []
-            reader = threading.Thread(target=lambda: received.extend(packets), daemon=True)
+            reader = threading.Thread(target=lambda: received.extend(frames), daemon=True)
             reader.start()
             until(lambda: len(received) > 5)
             server.send_signal(signal.SIGSTOP)
@@ -548,7 +543,7 @@ def test_server_that_stalls_dies_and_returns(tick):
             servers.append(programs.start_mock(*words))
             n_received = len(received)
             until(lambda: len(received) > n_received + 5)
-            assert len(decoded(received[-1])) == n_actors
+            assert len(received[-1]) == n_actors
             source.close()
             reader.join(AWAIT_S)
             assert not reader.is_alive()
@@ -570,8 +565,8 @@ def test_source_of_carla_0_8_names_the_one_of_carla_0_9():
             [line] = [line for line in errors.splitlines() if line.startswith('error: ')]
             assert line.endswith('for CARLA 0.9, use source carla9)')
             assert line.count('127.0.0.1') == 1
-        with opened(server) as (_, packets, _):
-            assert frame_of(packets)
+        with opened(server) as (_, frames, _):
+            assert frame_of(frames)
 
 
 def test_end_does_not_wait_for_a_library_that_holds_the_interpreter_lock():
@@ -581,8 +576,8 @@ def test_end_does_not_wait_for_a_library_that_holds_the_interpreter_lock():
         # Takes the step that is made at once; the next one is due after days.
         stream.sendall(struct.pack('<I', 1))
         stream.makefile('rb').read(4)
-        with opened(server, timeout=600.0) as (source, packets, _):
-            reader = threading.Thread(target=lambda: list(packets), daemon=True)
+        with opened(server, timeout=600.0) as (source, frames, _):
+            reader = threading.Thread(target=lambda: list(frames), daemon=True)
             reader.start()
             until(lambda: len(server._streams) == 2)
             process_id = source.process_id
