@@ -156,7 +156,7 @@ def test_fault_actors_and_members_cost_themselves(bench):
     rig.publishes_again()
     rig.finish()
     # Each is named once, when it is found.
-    named = [line for line in rig.node.log.splitlines() if 'ignored members' in line]
+    named = [line for line in rig.node.log.splitlines() if 'unknown member' in line]
     for member in ('mood', 'weather', r'sky\n[ERROR] forged'):
         assert sum(member in line for line in named) == 1, member
 

@@ -66,7 +66,7 @@ from state_sensor_ros.simulators.monodrive.schema import (
     V2,
 )
 from state_sensor_ros.simulators.monodrive.wheels import flat_wheels, nested_wheels
-from state_sensor_ros.source import Faults, IGNORED, MEMBER
+from state_sensor_ros.source import Faults, IGNORED, LOST, MEMBER
 
 # ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet, for a payload without.
 Head: TypeAlias = tuple[float, int, int]
@@ -154,9 +154,16 @@ class Decoder:
         reader = FormReader(FULL if self.details else LEAN, self.faults)
         frames = []
         for value, where, is_finite in frame_values(payload):
-            parts = reader.read(value, where, is_finite)
-            self._note_unknown(value, parts.generation)
-            frames.append(self._dated(self._of_parts(parts, head)))
+            try:
+                parts = reader.read(value, where, is_finite)
+                frames.append(self._dated(self._of_parts(parts, head)))
+            except DecodeError as error:
+                if '[' not in where:
+                    raise
+                # The other frames of an array are not affected.
+                self.faults.add(LOST, error)
+            else:
+                self._note_unknown(value, parts.generation)
         return frames
 
     def _note_unknown(self, value: dict[str, Any], generation: str) -> None:
