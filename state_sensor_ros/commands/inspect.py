@@ -160,7 +160,7 @@ def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
 
 
 def _counts_by_sensor(recording: Recording) -> dict[str, dict[str, int]]:
-    """Return the number of images and clouds of points by camera or lidar and kind."""
+    """Return the number of images by camera and kind."""
     counts: dict[str, dict[str, int]] = {}
     for (name, kind), count in (recording.sensor_counts or {}).items():
         counts.setdefault(name, {})[kind] = count

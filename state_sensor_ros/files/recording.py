@@ -69,7 +69,7 @@ class RecordingReader(FrameReader, Protocol):
 class SensorRecording(Protocol):
     """A recording with data of sensors beside its frames."""
 
-    # Number of images or clouds of points by name and kind of a sensor.
+    # Number of images by name and kind of a camera.
     sensor_counts: Mapping[tuple[str, str], int]
     ignored: Sequence[str]  # names of the files that are not read
 

@@ -110,8 +110,8 @@ class Recording:
     :ivar place: description of its place in the recording.
     :ivar total: size of the whole recording, None if it is unknown; ``unit`` (``B`` or
         ``frame``) is that of both.
-    :ivar sensor_counts: for a dataset, or a bag with sensors, the number of images or point
-        clouds by name and kind of a sensor; None for other recordings.
+    :ivar sensor_counts: for a dataset, the number of images by name and kind of a camera; None
+        for other recordings.
     :ivar ignored: names of the files of a dataset that are not read.
     """
 

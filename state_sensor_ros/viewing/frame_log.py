@@ -14,7 +14,7 @@ Frames as entities of the viewer: boxes by kind, points, lines, the ego, sensors
     world/vehicles, pedestrians, …   Boxes3D, the label is the name
     world/assumed_boxes              Boxes3D of assumed sizes
     world/points                     traffic lights and signs
-    world/ego                        Transform3D and Boxes3D, with the lidars as children
+    world/ego                        Transform3D and Boxes3D
     world/trails, world/ego_trail    LineStrips3D, the path since the frame before
     world/map/KIND                   Mesh3D of lanes, LineStrips3D of other lines, static
     camera/NAME                      images

@@ -22,7 +22,6 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT, MapLine
 from state_sensor_ros.rotations import global_from_body, quaternion_product
-from state_sensor_ros.simulators import SensorPoints
 from state_sensor_ros.simulators.simulator import SensorImage
 
 BOXES = ('/world/vehicles', '/world/objects', '/world/pedestrians', '/world/traffic_signs',
@@ -197,18 +196,13 @@ def test_view_shows_signs_without_boxes_as_points(shown):
     assert scene['/world/assumed_boxes'].rows[0][LABELS] == ['cone']
 
 
-def test_view_shows_images_and_points(shown):
+def test_view_shows_images(shown):
     pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
     depth = np.linspace(0, 9, 8, dtype=np.float32).reshape(2, 4)
-    points = np.array([[1, 2, 3]], np.float32)
-    items = (SensorImage('front/rgb', pixels), SensorImage('front/depth', depth),
-             SensorPoints('lidar', points, (0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0)))
+    items = SensorImage('front/rgb', pixels), SensorImage('front/depth', depth)
     scene = shown(ride(2), data=lambda frame: items)
     assert bytes(scene['/camera/front/rgb'].rows[1]['Image:buffer'][0]) == pixels.tobytes()
     assert bytes(scene['/camera/front/depth'].rows[0]['DepthImage:buffer'][0]) == depth.tobytes()
-    lidar = scene['/world/ego/lidar'].rows[1]
-    assert lidar['Points3D:positions'] == points.tolist()
-    assert lidar['Transform3D:translation'] == [[0, 0, 2]]
 
 
 def test_view_of_a_dataset_has_its_images(tmp_path):

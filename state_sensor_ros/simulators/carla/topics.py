@@ -21,12 +21,11 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Slot, Table
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Bools, Boxes, Rows
+from state_sensor_ros.frame import Boxes, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import normalized
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.frames import (
-    CarlaData,
     control_inputs,
     data_of,
     LIGHT,
@@ -315,9 +314,10 @@ class CarlaMarkerEncoder(MarkerEncoder):
         data = data_of(now.frame)
         if data is None:
             return {}
-        return {table: np.flatnonzero(now.usable & are_shown(data)) for table, are_shown in (
-            (SPHERE_PLACES, _are_signs), (LIGHT_COLORS, partial(_are_signs, only=LIGHT)),
-            (NUMBER_PLACES, partial(_are_signs, only=SIGN)))}
+        lights, signs = (np.flatnonzero(now.usable & (data.classes == class_))
+                         for class_ in (LIGHT, SIGN))
+        return {SPHERE_PLACES: np.sort(np.concatenate((lights, signs))), LIGHT_COLORS: lights,
+                NUMBER_PLACES: signs}
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add the colors of the lights and the places of the signs."""
@@ -328,10 +328,6 @@ class CarlaMarkerEncoder(MarkerEncoder):
         numbers |= {LIGHT_COLORS: _COLORS[np.minimum(data.lights, len(_COLORS) - 1)],
                     SPHERE_PLACES: now.frame.position_xyz + (0.0, 0.0, _SPHERE_ABOVE),
                     NUMBER_PLACES: now.frame.position_xyz + (0.0, 0.0, _NUMBER_ABOVE)}
-
-
-def _are_signs(data: CarlaData, only: int | None = None) -> Bools:
-    return data.classes >= LIGHT if only is None else data.classes == only
 
 
 CLASSES_TOPIC: Final = Topic(
