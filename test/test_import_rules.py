@@ -64,7 +64,7 @@ LATE = {'matplotlib', 'plotly', 'pyarrow', 'pandas', 'rerun', 'carla', 'libsumo'
 POSIX = {'fcntl', 'termios'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (
-                       'wire', 'schema', 'frames', 'forms', 'wheels', 'encoding', 'json_text'))}
+                       'wire', 'schema', 'frames', 'forms', 'wheels', 'encoding'))}
 # The longest wait, in source.py, is a constant of threading.
 WITH_THREADS = {'source.py', 'ends.py', 'standard_streams.py'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}

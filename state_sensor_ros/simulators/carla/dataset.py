@@ -45,13 +45,7 @@ from state_sensor_ros.simulators.carla.images import (
     read_file,
 )
 from state_sensor_ros.simulators.carla.schema import FileMeasurements
-from state_sensor_ros.simulators.json_values import (
-    parse_finite,
-    shown,
-    to_flag,
-    to_list,
-    to_object,
-)
+from state_sensor_ros.simulators.json_text import parse, shown, to_flag, to_list, to_object
 from state_sensor_ros.source import DROPPED, Faults, LOST, MEMBER
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
@@ -157,7 +151,7 @@ class FileReader:
 
     def frame(self, text: bytes, images: tuple[CameraImage, ...]) -> Frame:
         """Return the frame of a file; an actor that is not valid is a fault."""
-        tree = to_object(parse_finite(text), 'payload')
+        tree = to_object(parse(text), 'payload')
         measured = {_SPELLINGS[name]: tree[name] for name in tree if name in _SPELLINGS}
         player = measured.pop(_PLAYER, None)
         agents = to_list(measured.pop(_AGENTS, None), f'$.{_AGENTS}')
@@ -256,7 +250,7 @@ def _metadata_in(folder: Path) -> dict[str, float]:
     if not file.is_file():
         return {}
     with restated(TrajectoryFormatError, str(file)):
-        tree = parse_finite(read_file(file))
+        tree = parse(read_file(file))
     members = tree if isinstance(tree, dict) else {}
     return {name: float(value) for name, value in members.items()
             if isinstance(value, (int, float)) and not isinstance(value, bool)}

@@ -36,7 +36,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rep103 import mirrored_vectors, to_rep103_inputs, to_rep103_rotator
 from state_sensor_ros.rotations import global_from_unit, quaternion_product
-from state_sensor_ros.simulators.json_values import as_rows
+from state_sensor_ros.simulators.json_text import rows_of
 from state_sensor_ros.source import DROPPED, DUPLICATE, Faults
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class FrameMaker:
         owners = np.array(actors.owners, np.int64)
         # Results that cannot be computed are NaN, unknown, without a warning.
         with np.errstate(all='ignore'):
-            poses = _finite(as_rows(actors.poses, 7))
+            poses = _finite(rows_of(actors.poses, 7))
             kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
             kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
             if len(owners):
@@ -313,7 +313,7 @@ def _finite(rows: Floats) -> Floats:
 def _place_boxes(box_rows: Floats, actors: _Actors, owners: Floats) -> None:
     """Place the boxes, which are relative to their owners, in the global frame."""
     # box_rows: (M, 13) output, the rows of :class:`Boxes`; owners: (M, 7) poses of the owners.
-    boxes = _finite(as_rows(actors.boxes, 9))
+    boxes = _finite(rows_of(actors.boxes, 9))
     position, orientation = owners[:, :3], owners[:, 3:]
     center = global_from_unit(orientation) @ mirrored_vectors(boxes[:, 0:3])[:, :, None]
     # Boxes have the orientation of their owners, except those of custom vehicles.

@@ -31,8 +31,8 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
-from state_sensor_ros.simulators.monodrive import json_text
-from state_sensor_ros.simulators.monodrive.json_text import wrong
+from state_sensor_ros.simulators import json_text
+from state_sensor_ros.simulators.json_text import wrong
 from state_sensor_ros.simulators.monodrive.schema import (
     Actors,
     Flat,

@@ -46,7 +46,7 @@ from state_sensor_ros.rep103 import (
     to_rep103_road_s,
     Units,
 )
-from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.forms import (
     FormReader,
     frame_values,
@@ -59,7 +59,6 @@ from state_sensor_ros.simulators.monodrive.schema import (
     LEAN,
     NAN,
     Number,
-    rows_of,
     V0,
     V1,
     V1T,
@@ -241,7 +240,7 @@ class Decoder:
         return self._frame(
             generation, own, head, names, np.array(list(map(kind_of, tags)), np.uint8), tags,
             numbers, owned, NO_LANES, flat_wheels(actors) if self.details else None,
-            to_rep103_inputs(rows_of([number for actor in actors for number in (
+            to_rep103_inputs(json_text.rows_of([number for actor in actors for number in (
                 actor.throttle_input, actor.brake_input, actor.wheel_input,
                 actor.steering_direction)], 4)) if self.details else None)
 
@@ -256,7 +255,7 @@ class Decoder:
             raise DecodeError('names', 'one twice', 'each once in a frame')
         self._names = names
         self._tags = tags = self._tags if tags == self._tags else tags
-        rows = to_rep103_bodies(rows_of(numbers, 13), len(names), self._units)
+        rows = to_rep103_bodies(json_text.rows_of(numbers, 13), len(names), self._units)
         boxes = Boxes(_owners(tuple(map(len, owned))),
                       tuple([box.name for box in chain.from_iterable(owned)]),
                       rows[len(names):]) if self.details else None
@@ -280,7 +279,7 @@ class Decoder:
             numbers += (lane.lane_change_left, lane.lane_change_right, lane.road_id,
                         lane.section_id, lane.lane_id)
         rows = np.array(numbers, np.int32).reshape(-1, 5)
-        road_s = rows_of([lane.s for _, lane in found], 1)[:, 0]
+        road_s = json_text.rows_of([lane.s for _, lane in found], 1)[:, 0]
         return Lanes(np.array([i for i, _ in found], np.int64), rows[:, :2].astype(np.bool_),
                      rows[:, 2:].copy(), to_rep103_road_s(road_s, self._units))
 

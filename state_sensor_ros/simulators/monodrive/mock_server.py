@@ -25,7 +25,7 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
 )
 from state_sensor_ros.errors import no_frames
 from state_sensor_ros.files import ReadOptions
-from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
 from state_sensor_ros.texts import one_line
 

@@ -47,7 +47,7 @@ from state_sensor_ros.files import format_of_name, open_any, ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.control import (
     CONFIGURE_SENSORS,
     CONFIGURE_SIMULATOR,

@@ -17,14 +17,10 @@ boxes, wheels, inputs and looks, which msgspec then skips. An absent number is N
 from __future__ import annotations
 
 import math
-import struct
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct, UNSET, UnsetType
 from msgspec.json import Decoder as JsonDecoder
-import numpy as np
-
-from state_sensor_ros.frame import Floats
 
 GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
 V2, V1, V1T, V0 = GENERATIONS
@@ -205,13 +201,3 @@ FULL = Schema(JsonDecoder(Payload[Actors]), JsonDecoder(Payload[tuple[Flat, ...]
 LEAN = Schema(JsonDecoder(Payload[LeanActors]), JsonDecoder(Payload[tuple[LeanFlat, ...]]),
               JsonDecoder(dict[str, LeanFlat | int | float | bool | str | None]),
               LeanState, LeanVehicle, LeanFlat)
-
-
-def rows_of(numbers: list[Number], n_columns: int) -> Floats:
-    """Return numbers as (len / n_columns, n_columns) float64, NaN for None."""
-    try:
-        # Takes a third of the time of np.array.
-        packed = struct.pack(f'{len(numbers)}d', *numbers)
-    except struct.error:
-        return np.array(numbers, np.float64).reshape(-1, n_columns)
-    return np.ndarray((len(numbers) // n_columns, n_columns), np.float64, packed)

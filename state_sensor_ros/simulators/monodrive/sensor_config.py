@@ -23,7 +23,8 @@ from msgspec import UNSET, UnsetType
 
 from state_sensor_ros.errors import ConfigError, restated
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive import forms, json_text
+from state_sensor_ros.simulators import json_text
+from state_sensor_ros.simulators.monodrive import forms
 from state_sensor_ros.small_files import read_limited
 
 STATE = 'State'

@@ -50,7 +50,7 @@ from state_sensor_ros.files.recording import FrameFile, FrameWriter
 from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
-from state_sensor_ros.simulators.monodrive import json_text
+from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.forms import STRING_KEY
 from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed

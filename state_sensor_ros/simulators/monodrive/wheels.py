@@ -45,7 +45,8 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
-from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, rows_of, Vehicle
+from state_sensor_ros.simulators import json_text
+from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, Vehicle
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.
 _IDENTITY_WITHIN = 1e-6
@@ -67,7 +68,7 @@ def nested_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
         p, q = wheel.pose.position, wheel.pose.orientation
         numbers += (p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
     return _placed(*_entries(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]),
-                             tuple([wheel.id for wheel in wheels])), rows_of(numbers, 8))
+                             tuple([wheel.id for wheel in wheels])), json_text.rows_of(numbers, 8))
 
 
 # Most frames of a stream have the same entries: the arrays are shared.
@@ -107,7 +108,7 @@ def flat_wheels(actors: Iterable[Flat]) -> Wheels:
             numbers.append(speeds[wheel] if wheel < len(speeds) else NAN)
     actor_rows, wheels, ids = np.array(rows, np.int64).reshape(-1, 3).T.copy()
     return _placed(actor_rows, wheels.astype(np.uint8), ids.astype(np.int32),
-                   _groups(actor_rows, wheels, 4), rows_of(numbers, 8))
+                   _groups(actor_rows, wheels, 4), json_text.rows_of(numbers, 8))
 
 
 def _placed(actor: Rows, wheel: WheelNumbers, source_id: Ints, fours: Rows,

@@ -51,7 +51,7 @@ from state_sensor_ros.errors import (
     RefusalError,
     TransportError,
 )
-from state_sensor_ros.simulators.monodrive.json_text import NOT_TYPED
+from state_sensor_ros.simulators.json_text import NOT_TYPED
 from state_sensor_ros.texts import counted
 
 _OLD_HEADER, _WORD = struct.Struct('>IIf'), struct.Struct('>I')

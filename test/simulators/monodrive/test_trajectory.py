@@ -23,8 +23,8 @@ import pytest
 
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.simulators.json_text import is_strict
 from state_sensor_ros.simulators.monodrive import trajectory
-from state_sensor_ros.simulators.monodrive.json_text import is_strict
 from state_sensor_ros.simulators.monodrive.trajectory import (
     copy_whole_frames,
     read_elements,

@@ -7,21 +7,25 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-JSON text that is not strict: NaN and infinity, single quotes, a byte order mark; and its faults.
+JSON text that need not be strict: NaN and infinity, single quotes, a byte order mark.
 
-``found`` of an error is the text at the first fault.
+``where`` is the key path of a value, for errors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import json
 import math
 import re
+import struct
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.frame import Floats
 
 # Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -136,3 +140,34 @@ def shown(value: object) -> str:
 def wrong(where: str, value: object, expected: str) -> DecodeError:
     """Return the error for a value of another type or range than expected."""
     return DecodeError(where, shown(value), expected)
+
+
+def to_object(value: object, where: str) -> dict[str, Any]:
+    """Return ``value`` if it is an object."""
+    if not isinstance(value, dict):
+        raise wrong(where, value, 'an object')
+    return value
+
+
+def to_list(value: object, where: str) -> list[Any]:
+    """Return ``value`` if it is an array; ``null`` is an empty one."""
+    if not isinstance(value, list | None):
+        raise wrong(where, value, 'an array')
+    return value or []
+
+
+def to_flag(value: object, where: str) -> bool:
+    """Return ``value`` if it is true or false."""
+    if not isinstance(value, bool):
+        raise wrong(where, value, 'true or false')
+    return value
+
+
+def rows_of(numbers: Sequence[float | None], n_columns: int) -> Floats:
+    """Return numbers as (len / n_columns, n_columns) float64, NaN for None."""
+    try:
+        # Takes a third of the time of np.array.
+        packed = struct.pack(f'{len(numbers)}d', *numbers)
+    except struct.error:
+        return np.array(numbers, np.float64).reshape(-1, n_columns)
+    return np.ndarray((len(numbers) // n_columns, n_columns), np.float64, packed)
