@@ -49,8 +49,6 @@ MAY_IMPORT = {
 # The package exports the names of the library; a frame is shown as a table by it.
 OF_THE_PACKAGE = {'__main__.py': {'commands'}, '__init__.py': {'library'},
                   'frame.py': {'library'}}
-# The folders in files/, and which others of them each may import.
-IN_FILES = {'whole': ()}
 ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'tf2_msgs',
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
@@ -66,7 +64,7 @@ WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (
                        'wire', 'schema', 'frames', 'forms', 'wheels', 'encoding'))}
 # The longest wait, in source.py, is a constant of threading.
-WITH_THREADS = {'source.py', 'ends.py', 'standard_streams.py'}
+WITH_THREADS = {'source.py'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
 
@@ -195,15 +193,3 @@ def test_imports_inside_functions_are_of_slow_or_optional_libraries():
         for function in ast.walk(tree_of(path)) if isinstance(function, ast.FunctionDef)
         for statement in ast.walk(function) if not any(map(is_late, names_of(statement)))
         and names_of(statement) and place(path) not in OF_THE_PACKAGE]
-
-
-def test_imports_in_recordings_are_layered():
-    inner = [path for path in MODULES if folder(path) == 'files' and path.parent.name != 'files']
-    assert {path.parent.name for path in inner} == set(IN_FILES)
-    wrong = []
-    for path in inner:
-        where = path.parent.name
-        allowed = {'errors', 'texts', *(f'files.{other}' for other in (where, *IN_FILES[where]))}
-        wrong += [f'{place(path)}: {name}' for name in own_modules(path)
-                  if not any(f'{name}.'.startswith(f'{module}.') for module in allowed)]
-    assert not wrong, '\n'.join(wrong)

@@ -30,8 +30,8 @@ from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.terminal import show_result, size_of, Summary
 from state_sensor_ros.errors import reason_of, SinkError, TransportError
 from state_sensor_ros.files import output_format, WriteOptions
+from state_sensor_ros.files.output import refuse_part, WholeFile
 from state_sensor_ros.files.recording import FrameWriter
-from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.texts import counted
@@ -74,6 +74,8 @@ def run(args: argparse.Namespace) -> None:
     if args.to is not None:
         format_named(args.to)
     output = output_format(args.out, to=args.to or '', storage=args.storage or '')
+    if not args.force:
+        refuse_part(args.out)
     summary, failures = Summary(), list[TransportError]()
     with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
         options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')

@@ -56,7 +56,7 @@ from state_sensor_ros.drawing.style import (
 )
 from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files import output_format, RENDER, STANDARD_INPUT
-from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.texts import one_line

@@ -34,7 +34,7 @@ from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bag_repair import BagRepair, find_files
 from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.files.input import decompressed, is_compressed_trajectory
-from state_sensor_ros.files.whole.whole_file import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.files.output import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.texts import counted, listed
 
 _EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a

@@ -33,8 +33,8 @@ from state_sensor_ros.commands.terminal import (
 )
 from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
 from state_sensor_ros.files import STANDARD_INPUT
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings

@@ -20,7 +20,7 @@ from state_sensor_ros.commands.terminal import bar_type, facts_of, show_result, 
 from state_sensor_ros.emulator.traffic.frame_generator import generate, GENERATIONS, MAX_RATE_HZ
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files import output_format, TRAJECTORY
-from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.files.output import WholeFile
 
 _EPILOG = """examples:
   state_sensor synth drive.json --vehicles 50 --frames 400

@@ -27,7 +27,7 @@ from zlib import crc32
 from state_sensor_ros.errors import reason_of, StateSensorError, TrajectoryFormatError
 from state_sensor_ros.files.bag_types import definition, hash_of_definition, type_hash
 from state_sensor_ros.files.input import check_regular, zstd, ZSTD_MAGIC
-from state_sensor_ros.files.whole.output import temporary_folder
+from state_sensor_ros.files.output import temporary_folder
 
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'

@@ -47,7 +47,7 @@ from state_sensor_ros.files.bag import (
 from state_sensor_ros.files.bag_types import hash_of_definition
 from state_sensor_ros.files.bag_writer import profiles_of
 from state_sensor_ros.files.input import decompressed, zstd, ZSTD_MAGIC
-from state_sensor_ros.files.whole.output import temporary_folder
+from state_sensor_ros.files.output import temporary_folder
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:

@@ -41,8 +41,7 @@ from state_sensor_ros.files.bag import (
 )
 from state_sensor_ros.files.bag_frames import full_name
 from state_sensor_ros.files.bag_types import definition, type_hash
-from state_sensor_ros.files.whole.output import sink_error
-from state_sensor_ros.files.whole.whole_folder import Own, WholeFolder
+from state_sensor_ros.files.output import Own, sink_error, WholeFolder
 from state_sensor_ros.topics.topic import EVERYTHING, Qos, Subscriptions, Topic
 
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -293,7 +292,7 @@ class BagSink(WholeFolder):
     def salvage(self) -> str:
         """Keep the messages."""
         self._close()
-        self.keep()
+        self.part = None
         return f'{self.whole}; `state_sensor repair` makes a bag of it'
 
     def abort(self) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from state_sensor_ros.errors import reading, TruncatedError
 from state_sensor_ros.fields import parts_of
-from state_sensor_ros.files.whole.output import Output
+from state_sensor_ros.files.output import Output
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.source import Faults, FrameReader
 

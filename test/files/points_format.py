@@ -16,8 +16,8 @@ from itertools import groupby
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import FrameBuilder
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameFile, FrameWriter
-from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.source import LOST
 
 

@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Files that get their name once they are complete."""
 
-import errno
 import os
 import stat
 import threading
@@ -17,7 +16,7 @@ from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.whole.whole_file import WholeFile
+from state_sensor_ros.files.output import WholeFile
 
 
 def names(folder):
@@ -31,7 +30,7 @@ def test_whole_file_appears_at_the_end(tmp_path):
     file.handle.flush()
     (name,) = names(tmp_path)
     assert name == '.out.json.part'
-    file.commit()
+    file.finish()
     file.abort()
     assert names(tmp_path) == ['out.json']
     assert path.read_bytes() == b'text'
@@ -40,7 +39,7 @@ def test_whole_file_appears_at_the_end(tmp_path):
 def test_whole_file_has_the_rights_of_any_new_file(tmp_path):
     before = os.umask(0o027)
     try:
-        WholeFile(str(tmp_path / 'a')).commit()
+        WholeFile(str(tmp_path / 'a')).finish()
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)
@@ -55,20 +54,8 @@ def test_whole_file_does_not_overwrite(tmp_path):
     file = WholeFile(str(path), force=True)
     file.handle.write(b'new')
     assert path.read_bytes() == b'old'
-    file.commit()
+    file.finish()
     assert path.read_bytes() == b'new'
-
-
-def test_whole_file_of_two_writers_is_that_of_the_last(tmp_path):
-    path = tmp_path / 'out.json'
-    files = [WholeFile(str(path)), WholeFile(str(path))]
-    for text, file in zip((b'first', b'last'), files, strict=True):
-        file.handle.write(text)
-    for file in files:
-        file.commit()
-        file.abort()
-    assert path.read_bytes() == b'last'
-    assert names(tmp_path) == ['out.json']
 
 
 def test_whole_file_replaces_the_target_of_a_link(tmp_path):
@@ -76,7 +63,7 @@ def test_whole_file_replaces_the_target_of_a_link(tmp_path):
     (tmp_path / 'link').symlink_to('target')
     file = WholeFile(str(tmp_path / 'link'), force=True)
     file.handle.write(b'new')
-    file.commit()
+    file.finish()
     assert (tmp_path / 'link').is_symlink()
     assert (tmp_path / 'target').read_bytes() == b'new'
 
@@ -85,7 +72,7 @@ def test_whole_file_keeps_a_device():
     file = WholeFile('/dev/null')
     assert file.is_direct
     file.handle.write(b'text')
-    file.commit()
+    file.finish()
     assert stat.S_ISCHR(os.stat('/dev/null').st_mode)
 
 
@@ -97,7 +84,7 @@ def test_whole_file_writes_into_a_pipe(tmp_path):
     thread.start()
     file = WholeFile(str(path))
     file.handle.write(b'text')
-    file.commit()
+    file.finish()
     thread.join(AWAIT_S)
     assert read == [b'text']
 
@@ -107,7 +94,7 @@ def test_whole_file_writes_into_a_pipe_that_is_a_descriptor():
     reader, writer = os.pipe()
     file = WholeFile(f'/dev/fd/{writer}')
     file.handle.write(b'text')
-    file.commit()
+    file.finish()
     os.close(writer)
     with open(reader, 'rb') as read:
         assert read.read() == b'text'
@@ -117,7 +104,7 @@ def test_whole_file_is_written_to_standard_output(capfdbinary):
     file = WholeFile('-')
     assert file.is_direct
     file.handle.write(b'text')
-    file.commit()
+    file.finish()
     file.abort()
     assert capfdbinary.readouterr().out == b'text'
 
@@ -126,16 +113,6 @@ def test_whole_file_is_written_to_standard_output(capfdbinary):
 def test_whole_file_that_cannot_be_created_is_one_error(tmp_path, name):
     with pytest.raises(SinkError, match=r'no such|is a folder|not a directory|too long|null'):
         WholeFile(str(tmp_path / name))
-
-
-def test_whole_file_reopened_has_its_content(tmp_path):
-    file = WholeFile(str(tmp_path / 'out'))
-    file.handle.write(b'0123456789')
-    handle = file.reopen()
-    handle.seek(5)
-    handle.truncate()
-    file.commit()
-    assert (tmp_path / 'out').read_bytes() == b'01234'
 
 
 @pytest.mark.parametrize(('raised', 'expected'), [
@@ -155,41 +132,6 @@ def test_whole_file_of_a_with_that_fails_is_removed(tmp_path, raised, expected):
     for _ in range(2):
         file.abort()
     assert names(tmp_path) == []
-
-
-def test_whole_file_that_cannot_be_synced_keeps_the_old_one(tmp_path, monkeypatch):
-    def fail(descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    path = tmp_path / 'out.json'
-    path.write_bytes(b'old')
-    monkeypatch.setattr(os, 'fsync', fail)
-
-    def write():
-        with WholeFile(str(path), force=True) as file:
-            file.handle.write(b'text')
-
-    with pytest.raises(SinkError, match='no space left on device'):
-        write()
-    assert names(tmp_path) == ['out.json']
-    assert path.read_bytes() == b'old'
-
-
-def test_whole_file_that_cannot_get_its_name_is_kept(tmp_path, monkeypatch):
-    path = tmp_path / 'out.json'
-    path.write_bytes(b'old')
-    file = WholeFile(str(path), force=True)
-    file.handle.write(b'new')
-
-    def fail(*_):
-        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-
-    monkeypatch.setattr(os, 'replace', fail)
-    with pytest.raises(SinkError, match=r'busy; what was written is in .*\.part$'):
-        file.commit()
-    file.abort()
-    assert path.read_bytes() == b'old'
-    assert (tmp_path / '.out.json.part').read_bytes() == b'new'
 
 
 def test_whole_file_creates_the_target_of_a_dangling_link(tmp_path):

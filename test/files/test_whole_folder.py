@@ -9,7 +9,6 @@
 """Folders that get their name once they are complete, and replace only folders of their kind."""
 
 from contextlib import nullcontext
-import errno
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ import pytest
 
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.whole.whole_folder import WholeFolder
+from state_sensor_ros.files.output import WholeFolder
 
 
 def contents(folder):
@@ -30,7 +29,7 @@ def contents(folder):
 
 
 def own(folder):
-    return {'a', 'b', 'deep/', 'deep/c'}.__contains__
+    return {'a', 'b', 'c'}.__contains__
 
 
 def folder_of(path, *, force=True):
@@ -40,8 +39,8 @@ def folder_of(path, *, force=True):
 def write(folder, text):
     """Write a new thing; return it."""
     whole = folder.inside / 'whole'
-    (whole / 'deep').mkdir(parents=True)
-    for name in ('a', 'deep/c'):
+    whole.mkdir(parents=True)
+    for name in ('a', 'c'):
         (whole / name).write_text(text)
     folder.whole = whole
     return whole
@@ -55,7 +54,7 @@ def made(path, text='old', **options):
     return folder
 
 
-OLD, NEW = ({'a': text, 'deep': None, 'deep/c': text} for text in (b'old', b'new'))
+OLD, NEW = ({'a': text, 'c': text} for text in (b'old', b'new'))
 
 
 @pytest.fixture
@@ -76,15 +75,15 @@ def begun(path, **options):
 def commit(folder, match=None):
     """Commit and end; ``match`` the error of it."""
     with nullcontext() if match is None else pytest.raises(SinkError, match=match):
-        folder.commit()
+        folder.finish()
     folder.abort()
 
 
 def test_whole_folder_replaces_one_of_its_kind(path):
-    assert made(path, force=False).remains == ''
+    made(path, force=False)
     assert contents(path) == OLD
     (path / 'b').write_text('more')
-    assert made(path, 'new').remains == ''
+    made(path, 'new')
     assert contents(path) == NEW
     assert names(path.parent) == ['out']
 
@@ -93,11 +92,11 @@ def test_whole_folder_refuses_an_existing_name(path):
     path.mkdir()
     with pytest.raises(SinkError, match=r'a folder of that name exists; --force'):
         folder_of(path, force=False)
-    with pytest.raises(SinkError, match='found an empty folder; expected a thing to overwrite'):
+    with pytest.raises(SinkError, match='found an empty folder; expected nothing but a thing'):
         folder_of(path)
     path.rmdir()
     path.write_text('text')
-    with pytest.raises(SinkError, match='found something that is not a thing'):
+    with pytest.raises(SinkError, match='found something that is no thing'):
         folder_of(path)
     assert names(path.parent) == ['out']
 
@@ -107,68 +106,18 @@ def add_file(path):
 
 
 @pytest.mark.parametrize('add', [
-    add_file, lambda path: (path / 'deep' / 'precious').write_text('text'),
-    lambda path: (path / 'precious').mkdir(), lambda path: (path / 'precious').symlink_to('a'),
+    add_file, lambda path: (path / 'precious').mkdir(),
+    lambda path: (path / 'precious').symlink_to('a'),
     # A folder and a pipe with the name of a file.
     lambda path: (path / 'b').mkdir(), lambda path: os.mkfifo(path / 'b')])
 def test_whole_folder_refuses_one_with_another_entry(path, add):
     made(path)
     add(path)
     before = contents(path)
-    with pytest.raises(SinkError, match=r'out: found (deep/)?(precious|b) in it, which is not'):
+    with pytest.raises(SinkError, match=r'out: found (precious|b) in it, which is not'):
         folder_of(path)
     assert contents(path) == before
     assert names(path.parent) == ['out']
-
-
-def test_whole_folder_keeps_both_where_an_entry_was_added_meanwhile(path):
-    made(path)
-    folder, whole = begun(path)
-    add_file(path)
-    commit(folder, r'precious in it.*; what was written is in .*/whole$')
-    assert contents(path) == {**OLD, 'precious': b'text'}
-    assert contents(whole) == NEW
-
-
-def test_whole_folder_replaces_the_one_of_another_writer(path):
-    folder, _ = begun(path, force=False)
-    made(path, force=False)
-    commit(folder)
-    assert contents(path) == NEW
-    assert names(path.parent) == ['out']
-
-
-def test_whole_folder_keeps_both_where_another_kind_has_the_name_meanwhile(path):
-    folder, whole = begun(path, force=False)
-    # An empty folder, which rename() of the C library would replace.
-    path.mkdir()
-    commit(folder, 'an empty folder; expected a thing to overwrite; what was written')
-    assert contents(path) == {}
-    assert contents(whole) == NEW
-
-
-def failing_from(monkeypatch, owner, name, n_calls):
-    """Let a function fail from its n-th call on."""
-    function, calls = getattr(owner, name), []
-
-    def call(*args, **options):
-        calls.append(args)
-        if len(calls) > n_calls:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-        return function(*args, **options)
-
-    monkeypatch.setattr(owner, name, call)
-
-
-@pytest.mark.parametrize('name', ['rename', 'replace'])
-def test_whole_folder_is_kept_where_a_rename_fails(path, monkeypatch, name):
-    made(path)
-    folder, whole = begun(path)
-    with monkeypatch.context() as patch:
-        failing_from(patch, os, name, 0)
-        commit(folder, r'not permitted; what was written is in ')
-    assert contents(path) == OLD
-    assert contents(whole) == NEW
 
 
 def test_whole_folder_replaces_the_target_of_a_link(path):
@@ -204,39 +153,6 @@ def mount(tmp_path):
     yield run
     for target in mounted:
         subprocess.run(['umount', target], check=True)
-
-
-def test_whole_folder_refuses_a_mount_point(path, mount):
-    path.mkdir()
-    mount(path, '-t', 'tmpfs', 'tmpfs')
-    (path / 'a').write_text('old')
-    with pytest.raises(SinkError, match='found a mount point; expected a folder that can be ren'):
-        folder_of(path)
-    assert names(path) == ['a']
-
-
-def test_whole_folder_keeps_both_on_an_undetected_mount_point(path, mount):
-    made(path)
-    made(path.with_name('bound'))
-    mount(path, '--bind', path.with_name('bound'))
-    folder, whole = begun(path)
-    commit(folder, r'busy; what was written is in ')
-    assert contents(path) == OLD
-    assert contents(whole) == NEW
-
-
-def test_whole_folder_with_a_file_that_cannot_be_deleted_is_replaced(path, mount):
-    made(path)
-    path.with_name('bound').write_text('mounted')
-    folder, whole = begun(path)
-    mount(path / 'a', '--bind', path.with_name('bound'))
-    commit(folder)
-    assert contents(path) == NEW
-    left = whole.with_name('out.old')
-    assert folder.remains.endswith(f'in {left}: device or resource busy')
-    # The fixture unmounts it at this path.
-    shutil.rmtree(path)
-    left.rename(path)
 
 
 @pytest.fixture(scope='module')
@@ -303,31 +219,3 @@ def carla_bag(tmp_path_factory):
     return bag
 
 
-def test_convert_replaces_no_dataset_with_images(carla_bag, tmp_path, refused):
-    out = tmp_path / 'out'
-    shutil.copytree(CARLA, out)
-    found = refused(carla_bag, out)
-    assert 'is not part of a dataset that this program writes' in found
-    # Without the other files it is replaced.
-    for path in out.rglob('*'):
-        if path.is_file() and not path.name.startswith('measurements_'):
-            assert refused(carla_bag, out)
-            path.unlink()
-    assert main(['convert', str(carla_bag), str(out), '--force']) == 0
-    assert names(tmp_path) == ['out']
-    new = tmp_path / 'new'
-    assert main(['convert', str(carla_bag), str(new)]) == 0
-    assert {path.relative_to(out) for path in out.rglob('*')} == {
-        path.relative_to(new) for path in new.rglob('*')}
-
-
-def test_convert_reports_the_rest_of_the_old_bag(bag, tmp_path, capsys, monkeypatch):
-    out = tmp_path / 'out'
-    shutil.copytree(bag[0], out)
-    failing_from(monkeypatch, os, 'unlink', 0)
-    assert main(['convert', str(bag[1]), str(out), '--force']) == 0
-    left = tmp_path / '.out.part' / 'out.old'
-    assert capsys.readouterr().err == (
-        f'warning: {out}: what is left of the old one is in {left}: operation not permitted\n')
-    assert names(out) == ['metadata.yaml', 'out_0.mcap']
-    assert names(left) == ['bag_0.mcap', 'metadata.yaml']

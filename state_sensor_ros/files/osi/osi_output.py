@@ -35,9 +35,9 @@ from state_sensor_ros.files.osi.osi_objects import (
     OsiNotes,
     Resampler,
 )
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.tables.table_rows import FrameRows, RowMaker
-from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame, NS_PER_S
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class OsiOutput(WholeFile, FrameWriter):
 
     def complete(self) -> None:
         """Write the last frames and the end, and sync the file."""
-        if self._handle is not None and not self._handle.closed:
+        if self.is_open:
             for rows in self._maker.finish():
                 self._add(rows)
             for objects in () if self._filler is None else self._filler.finish():

@@ -32,6 +32,7 @@ from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.fields import Field, public_rows_of
 from state_sensor_ros.files import PARQUET, WriteOptions
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.tables.table_rows import (
     ActorColumns,
@@ -39,7 +40,6 @@ from state_sensor_ros.files.tables.table_rows import (
     FrameRows,
     RowMaker,
 )
-from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes
 from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.parameters import nearest
@@ -366,14 +366,14 @@ def _texts(texts: Iterable[str | None]) -> Any:  # noqa: ANN401
 class TableOutput(WholeFile, FrameWriter):
     """A table in a file."""
 
-    # options: options of the recording; ``columns`` names, separated by commas.
+    # options: options of the recording; ``columns`` names.
 
     # This saves half of the time: the other parts have no columns.
 
     def __init__(self, path: str, options: WriteOptions) -> None:
-        text = options.values.get('columns')
-        columns = None if text is None else [column.name for column in selected(
-            [name.strip() for name in text.split(',')], '--columns')]
+        names = options.values.get('columns')
+        columns = None if names is None else [
+            column.name for column in selected(names, '--columns')]
         self._builder = TableBuilder(columns, source=options.source,
                                      format_name=options.format_name, settings=options.settings)
         self._is_of_some = any(map(options.values.get, ('actors', 'desired_tags',
@@ -403,7 +403,7 @@ class TableOutput(WholeFile, FrameWriter):
 
     def complete(self) -> None:
         """Write the last rows and the end, and sync the file."""
-        if self._handle is None or not self._handle.closed:
+        if self.is_open:
             if self._writer is None or self._builder.n_frames:
                 for batch in self._builder.finish():
                     self._write(batch)

@@ -46,8 +46,8 @@ from state_sensor_ros.files.input import (
     decompressed,
     open_input,
 )
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameFile, FrameWriter
-from state_sensor_ros.files.whole.whole_file import WholeFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators import json_text
