@@ -24,7 +24,7 @@ from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.ros.parameter_file import names_in, parameters_of, read_parameter_file
-from state_sensor_ros.settings import DEFAULTS, ParameterTable, Settings
+from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.simulators.simulator_list import (
     checked_settings,
     schema_of,
@@ -271,11 +271,6 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value
     else:
         values.pop('source', None)
     return checked_settings(values, with_added=bool(args.values))
-
-
-def schema_for(args: argparse.Namespace) -> ParameterTable:
-    """Return all parameters that a command takes."""
-    return schema_of(getattr(args, 'source', DEFAULTS.source), with_added=True)
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:
