@@ -49,7 +49,6 @@ from state_sensor_ros.commands.terminal import (
 from state_sensor_ros.commands.truth_reading import read_truth
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
 from state_sensor_ros.evaluation import evaluation_result
-from state_sensor_ros.evaluation.confidence import intervals_of
 from state_sensor_ros.evaluation.detection_metrics import RECALLS
 from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
 from state_sensor_ros.evaluation.evaluator import Evaluator, MatchObserver, TopicResult
@@ -195,8 +194,6 @@ def run(args: argparse.Namespace) -> None:
         truth, topic_results, safety = evaluated(args, text, observe)
     result = evaluation_result.result_of(
         topic_results, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
-    result['confidence'] = intervals_of(
-        topic_results, dict(evaluation_result.numbers_of(result)), args.definition)
     changed = None
     if old is not None:
         result[evaluation_result.AGAINST] = evaluation_result.against(result, old)
@@ -492,7 +489,7 @@ def _evaluate_many(args: argparse.Namespace) -> None:
     if args.html is not None:
         from state_sensor_ros.evaluation.evaluation_page import write_scenes_page
         with WholeFile(args.html, force=args.force) as file:
-            write_scenes_page(file.handle, records, [])
+            write_scenes_page(file.handle, records)
         show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if not (args.json or args.quiet):
         rows = records if len(records) < 2 else [*records, _mean(records)]

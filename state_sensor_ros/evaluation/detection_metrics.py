@@ -14,19 +14,16 @@ filters. Errors are given as plain means over the matches at 2 m, and as nuScene
 recall. The attributes of nuScenes follow from motion, as no message has them: a vehicle moves or
 has stopped (not: is parked), a pedestrian moves or stands (not: sits), a cycle that moves has a
 rider.
-
-Only the detections of one class are in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.frame_record import (
@@ -37,62 +34,9 @@ from state_sensor_ros.evaluation.frame_record import (
     Records,
 )
 from state_sensor_ros.evaluation.matching import I_ERRORS
-from state_sensor_ros.evaluation.resampling import TimeBlocks
-from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.frame import Bools, Floats
 
-# More different confidences of detections are rounded to so many ranks in blocks of time.
-N_RANKS: Final = 256
 _N_ERRORS = len(ERROR_NAMES)
-# All detections of a class, then those of each band of distances.
-N_SELECTIONS: Final = 1 + len(BANDS)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockCounts:
-    """The detections of a class in B blocks of time."""
-
-    # (S, B, 12) of each selection: sums of the known errors at 2 m, their numbers, matches at 2 m,
-    # detections.
-    sums: Floats
-    truths: Floats  # (S, B) ground-truth objects. By K ranks of the confidence, the highest first
-    confidences: Floats  # (K,), the least of each rank
-    counts: Floats  # (5, B, K) detections, and matches at each of MATCH_DISTANCES_M
-    errors: Floats  # errors, known: (5, B, K) sums of errors at 2 m, and numbers of known ones
-    known: Floats
-
-
-def _block_counts(rows: Records, truths: Records, blocks: TimeBlocks) -> BlockCounts:
-    """Return the sums in blocks of time; ``rows``: detections by falling confidence."""
-    scores, n_rows = rows['score'], len(rows)
-    begins = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])[:n_rows])
-    if len(begins) > N_RANKS:
-        begins = -(-np.arange(N_RANKS) * n_rows // N_RANKS)
-    ends = np.append(begins, n_rows)[1:]
-    known = np.isfinite(rows['errors'])
-    matches: list[npt.NDArray[Any]] = [np.ones(n_rows), *rows['are_matches'].T]
-    errors: list[npt.NDArray[Any]] = [*np.where(known, rows['errors'], 0.0).T, *known.T]
-    of_block = blocks.of_frames[rows['frame']]
-    places = of_block * len(begins) + np.repeat(np.arange(len(begins)), ends - begins)
-    shape = 5 + 2 * _N_ERRORS, blocks.n_blocks, len(begins)
-    counts, sums_of_errors, n_known = np.split(_binned(
-        places, [*matches, *errors], blocks.n_blocks * len(begins)).reshape(shape), (5, 10))
-    truth_blocks = blocks.of_frames[truths['frame']]
-    sums, n_truths = [], []
-    for i in range(N_SELECTIONS):
-        within, truths_within = (
-            slice(None) if i == 0 else bands == i - 1
-            for bands in (rows['bands'][:, I_ERRORS], truths['band']))
-        sums.append(_binned(of_block[within], [column[within] for column in (
-            *errors, matches[1 + I_ERRORS], matches[0])], blocks.n_blocks).T)
-        n_truths.append(np.bincount(truth_blocks[truths_within], minlength=blocks.n_blocks))
-    return BlockCounts(np.array(sums), np.array(n_truths, np.float64), scores[ends - 1], counts,
-                       sums_of_errors, n_known)
-
-
-def _binned(places: Rows, columns: Sequence[npt.NDArray[Any]], n_places: int) -> Floats:
-    """Return (C, n_places) sums of columns (R,) at places (R,)."""
-    sums: Floats = np.array([np.bincount(places, column, n_places) for column in columns])
-    return sums
 
 
 # Ours: plain means over the matches at 2 m. nuScenes': means over recall of running means.
@@ -140,9 +84,7 @@ class ClassScores:
     curves: Curves | None  # None without ground truth
     errors: Floats  # (5,) plain means of the known errors at 2 m, NaN for none
     recall_errors: Floats  # (5,) the same as nuScenes' means over recall, 1 for none
-    counts: BlockCounts | None  # in blocks of time, None for a band
-    # The scores by the names of BANDS, empty without an ego.
-    bands: dict[str, ClassScores] = field(default_factory=dict)
+    bands: Mapping[str, ClassScores]  # by the names of BANDS, empty without an ego
 
     @property
     def average_precisions(self) -> Floats | None:
@@ -150,43 +92,42 @@ class ClassScores:
         return None if self.curves is None else self.curves.average_precisions
 
 
-def score_classes(classes: Mapping[str, Detections], blocks: TimeBlocks) -> list[ClassScores]:
+def score_classes(classes: Mapping[str, Detections]) -> list[ClassScores]:
     """Score each class that has a ground-truth object or a detection."""
-    return [_scored(name, detections, blocks) for name, detections in classes.items()]
+    return [_scored(name, detections) for name, detections in classes.items()]
 
 
-def _scored(name: str, detections: Detections, blocks: TimeBlocks) -> ClassScores:
-    rows, truths = detections.detections.read_all(), detections.truths.read_all()
+def _scored(name: str, of_class: Detections) -> ClassScores:
+    rows, truths = of_class.detections, of_class.truths
     # Of equal confidences the later one is first, as in nuscenes-devkit.
     rows = rows[np.argsort(rows['score'], kind='stable')[::-1]]
-    counts = _block_counts(rows, truths, blocks)
-    found = [_selected(name, rows, counts, i) for i in range(N_SELECTIONS)]
-    if (rows['bands'] != NO_BAND).any() or (truths['band'] != NO_BAND).any():
-        found[0].bands.update(zip(BANDS, found[1:], strict=True))
-    return found[0]
+    has_ego = (rows['bands'] != NO_BAND).any() or (truths['band'] != NO_BAND).any()
+    return _selected(name, rows, np.ones(rows['bands'].shape, np.bool_), len(truths), {
+        band: _selected(band, rows, rows['bands'] == i, int((truths['band'] == i).sum()))
+        for i, band in enumerate(BANDS) if has_ego})
 
 
-def _selected(name: str, rows: Records, counts: BlockCounts, i: int) -> ClassScores:
-    """Score all detections, or those of a band of distances."""
-    n_truths, totals = int(counts.truths[i].sum()), counts.sums[i].sum(axis=0)
+def _selected(name: str, rows: Records, masks: Bools, n_truths: int,
+              bands: Mapping[str, ClassScores] | None = None) -> ClassScores:
+    """Score detections; ``masks``: (N, 4) bool, those that count at each of MATCH_DISTANCES_M."""
+    matched = rows[masks[:, I_ERRORS] & rows['are_matches'][:, I_ERRORS]]
+    known = np.isfinite(matched['errors'])
+    sums, n_known = np.where(known, matched['errors'], 0.0).cumsum(axis=0), known.cumsum(axis=0)
     curves: Curves | None = None
     recall_errors: Floats = np.ones(_N_ERRORS)
     if n_truths:
-        masks = [(i == 0) | (bands == i - 1) for bands in rows['bands'].T]
         curves = Curves(*map(np.stack, zip(*[
             _curve(are_matches[mask], rows['score'][mask], n_truths)
-            for are_matches, mask in zip(rows['are_matches'].T, masks, strict=True)],
+            for are_matches, mask in zip(rows['are_matches'].T, masks.T, strict=True)],
             strict=True)))
-        matched = rows[masks[I_ERRORS] & rows['are_matches'][:, I_ERRORS]]
-        known = np.isfinite(matched['errors'])
-        n_known = known.cumsum(axis=0)
-        means = np.where(known, matched['errors'], 0.0).cumsum(axis=0) / np.maximum(n_known, 1.0)
+        means = sums / np.maximum(n_known, 1.0)
         means[:, (n_known[-1:] == 0).any(axis=0)] = 1.0
         recall_errors = recall_means(matched['score'], means, curves.confidences[I_ERRORS])
     with np.errstate(all='ignore'):
-        errors: Floats = totals[:_N_ERRORS] / totals[_N_ERRORS:-2]
-    return ClassScores(name, n_truths, int(totals[-1]), int(totals[-2]), curves, errors,
-                       recall_errors, counts if i == 0 else None)
+        errors: Floats = np.nansum(np.where(known, matched['errors'], 0.0), axis=0) / known.sum(
+            axis=0)
+    return ClassScores(name, n_truths, int(masks[:, I_ERRORS].sum()), len(matched), curves, errors,
+                       recall_errors, bands or {})
 
 
 def _curve(are_matches: Bools, scores: Floats, n_truths: int) -> tuple[Floats, Floats]:

@@ -23,7 +23,6 @@ from state_sensor_ros.evaluation.evaluation_plots import moment_of
 from state_sensor_ros.evaluation.evaluation_result import AGAINST, Change, numbers_of
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import EvaluatedFrame
-from state_sensor_ros.evaluation.resampling import LEVEL, mean_interval, MIN_UNITS
 from state_sensor_ros.texts import counted
 
 _STYLE = """
@@ -68,20 +67,11 @@ def write_page(file: BinaryIO, stack: str, truth: str, topic_results: Sequence[T
                result: Mapping[str, Any], changes: Sequence[Change] | None,
                safety: plots.SafetySection | None) -> None:
     """Write the page of one evaluation; ``file`` stays open."""
-    # result: their result, as ``result_of`` returns it, with the confidence intervals.
+    # result: their result, as ``result_of`` returns it.
     # changes: what got better or worse, None without an earlier result.
     # safety: measures of the ego in the ground truth, None without an ego.
-    confidence = result['confidence']
-    intervals = {path: interval_text(limits, confidence['units'][path], confidence['n'])
-                 for path, limits in confidence['intervals'].items()}
     parts = [f'<p>Ground truth: {escape(truth)}. {tables.heading_of(result)}.</p>']
-    if intervals:
-        parts.append(f'<p>Small figures are {100.0 * confidence["level"]:g} % confidence '
-                     f'intervals. They rest on {confidence["n"]} blocks of '
-                     f'{confidence["block_s"]:.3g} s, or on the number in brackets, each of which '
-                     'is left out once (jackknife).</p>')
-    parts += [*_figures(dict(numbers_of(result)), intervals), *_changes(changes),
-              *_tables(result, intervals)]
+    parts += [*_figures(dict(numbers_of(result))), *_changes(changes), *_tables(result)]
     for found in topic_results:
         parts += _sections(found)
     parts += _safety(safety)
@@ -97,15 +87,13 @@ def write_document(file: BinaryIO, title: str, parts: Sequence[str]) -> None:
         '</body></html>\n')).encode('utf-8', 'replace'))
 
 
-def _figures(numbers: Mapping[str, float | None],
-             intervals: Mapping[str, str]) -> Iterator[str]:
+def _figures(numbers: Mapping[str, float | None]) -> Iterator[str]:
     yield '<div class="figures">'
     for name, path, unit in FIGURES:
         number, change = numbers.get(path), numbers.get(f'{AGAINST}/{path}')
         if number is not None:
             than_before = '' if change is None else f'<small>{change:+.4f} against before</small>'
-            yield (f'<div>{name}<b>{number:.3f}{unit}</b>{intervals.get(path, "")}{than_before}'
-                   '</div>')
+            yield f'<div>{name}<b>{number:.3f}{unit}</b>{than_before}</div>'
     yield '</div>'
 
 
@@ -116,14 +104,6 @@ def _table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[s
     for cells in rows:
         yield '<tr>' + ''.join(f'<td>{cell}</td>' for cell in cells) + '</tr>'
     yield '</tbody></table>'
-
-
-def interval_text(interval: Sequence[float] | None, n_units: int, n_all: int) -> str:
-    """Return a confidence interval as HTML, '' without one."""
-    if interval is None:
-        return ''
-    low, high = (f'{limit}' if isinstance(limit, int) else f'{limit:.3f}' for limit in interval)
-    return f'<small>{low} to {high}{"" if n_units == n_all else f" ({n_units})"}</small> '
 
 
 def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
@@ -143,37 +123,32 @@ def _changes(changes: Sequence[Change] | None) -> Iterator[str]:
 
 def _change_cells(change: Change, class_: str) -> tuple[str, ...]:
     old, new, difference = tables.change_texts(change)
-    return old, new, (f'<span class="{class_}">{difference}</span>'
-                      f'<small>{tables.note_of(change)}</small>')
+    return old, new, f'<span class="{class_}">{difference}</span>'
 
 
-def _tables(result: Mapping[str, Any], intervals: Mapping[str, str]) -> Iterator[str]:
+def _tables(result: Mapping[str, Any]) -> Iterator[str]:
     if 'detection' in result:
         yield '<h2>Detection</h2>'
-        for table in (tables.detection_table(result['detection']),
-                      *tables.iou_tables(result['detection'])):
-            yield from table_elements(table, intervals)
+        yield from table_elements(tables.detection_table(result['detection']))
     if 'tracking' in result:
         tracking = result['tracking']
         names = [names for names in (*tables.TRACKING, *tables.CLEAR) if names[1] in tracking]
         yield '<h2>Tracking</h2>'
         yield from table_elements(tables.ResultTable('', tuple(heading for heading, _ in names), (
-            tables.Row('all objects', 'tracking', {key: tracking[key] for _, key in names}),)),
-            intervals)
+            tables.Row('all objects', 'tracking', {key: tracking[key] for _, key in names}),)))
         if 'amota' in tracking:
-            yield from table_elements(tables.class_tracking_table(tracking), intervals)
+            yield from table_elements(tables.class_tracking_table(tracking))
     if 'prediction' in result:
         yield '<h2>Prediction</h2>'
-        yield from table_elements(tables.prediction_table(result['prediction']), intervals)
+        yield from table_elements(tables.prediction_table(result['prediction']))
     if 'ego' in result:
         yield '<h2>Ego</h2>'
-        yield from table_elements(tables.ego_table(result['ego']), intervals)
+        yield from table_elements(tables.ego_table(result['ego']))
 
 
-def table_elements(table: tables.ResultTable, intervals: Mapping[str, str]) -> Iterator[str]:
+def table_elements(table: tables.ResultTable) -> Iterator[str]:
     yield from _table((table.title, *table.headings), [
-        (escape(row.name), *(tables.text_of(number) + intervals.get(f'{row.path}/{key}', '')
-                             for key, number in row.numbers.items())) for row in table.rows])
+        (escape(row.name), *map(tables.text_of, row.numbers.values())) for row in table.rows])
     if table.note:
         yield f'<p>{escape(table.note)}</p>'
 
@@ -252,28 +227,22 @@ def _image(address: str, text: str) -> str:
     return f'<img src="{address}" alt="{escape(text)}">'
 
 
-def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]],
-                      pooled: Sequence[Mapping[str, Any]] = ()) -> None:
+def write_scenes_page(file: BinaryIO, records: Sequence[Mapping[str, Any]]) -> None:
     """Write the page of several bags: the means over them, and a row for each."""
     # records: result of each bag, with the keys ``file`` and ``error``, None if it was evaluated.
     results = [(str(record['file']), dict(numbers_of(record))) for record in records
                if record['error'] is None]
-    text = (f'{counted(len(results), "bag")} evaluated, {len(records) - len(results)} failed. '
-            f'Small figures are {100.0 * LEVEL:g} % confidence intervals of the mean, from '
-            f'{MIN_UNITS} bags on.')
+    text = (f'{counted(len(results), "bag")} evaluated, {len(records) - len(results)} failed.')
     columns = {path: numbers for _, figure, _ in FIGURES for path in (
         figure, f'{AGAINST}/{figure}') if (numbers := [
             number for _, found in results if (number := found.get(path)) is not None])}
     parts = [f'<p>{text}</p>', *_figures(
-        {path: fmean(numbers) for path, numbers in columns.items()},
-        {path: interval_text(mean_interval(path, numbers), len(numbers), len(results))
-         for path, numbers in columns.items()})]
+        {path: fmean(numbers) for path, numbers in columns.items()})]
     shown = [(name, path) for name, path, _ in FIGURES if path in columns]
     parts += ['<h2>Bags</h2>', *table_elements(tables.ResultTable(
         'bag', tuple(name for name, _ in shown),
         tuple(tables.Row(name, '', {path: found.get(path) for _, path in shown})
-              for name, found in (*results, *(
-                  (str(record['file']), dict(numbers_of(record))) for record in pooled)))), {})]
+              for name, found in results)))]
     parts += [f'<p class="worse">{escape(str(record["file"]))}: {escape(str(record["error"]))}</p>'
               for record in records if record['error'] is not None]
     write_document(file, f'Evaluation of {counted(len(records), "bag")}', parts)

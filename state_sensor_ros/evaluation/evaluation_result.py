@@ -21,16 +21,13 @@ import msgspec
 import numpy as np
 
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.evaluation import confidence as intervals
 from state_sensor_ros.evaluation import detection_metrics, prediction_metrics, tracking_metrics
 from state_sensor_ros.evaluation.detection_metrics import ClassScores, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.ego_metrics import EgoPoses, EgoScores, score_ego
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.frame_record import BANDS, ERROR_NAMES
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
-from state_sensor_ros.evaluation.iou_metrics import IouScorer
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, MATCH_DISTANCES_M
-from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import one_line
@@ -39,7 +36,17 @@ from state_sensor_ros.version import __version__
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.
 AGAINST: Final = 'against'
-_NOT_COMPARED = (AGAINST, 'confidence')
+# The last key of numbers of which more, or less, is better.
+MORE: Final = frozenset((
+    'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',
+    *DISTANCES))
+LESS: Final = frozenset((
+    *ERROR_NAMES, *(f'm{name}' for name in ERROR_NAMES), 'motp', 'amotp', 'identity_switches',
+    'fragmentations', 'false_positives', 'misses', 'mostly_lost', 'track_initialization_duration',
+    'longest_gap_duration', 'min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse',
+    'miss_rate_nuscenes', 'ate_rmse', 'rpe_rmse', 'rmse'))
+# Parts of paths whose numbers repeat others in more detail.
+_DETAILS = ('/bands/', '/nuscenes/', '/k/', '/unknown/')
 _EXPECTED = 'the output of evaluate --json'
 # Smaller differences are rounding: relative, and of errors near zero.
 _LEAST_SHARE, _LEAST_CHANGE = 1e-9, 1e-6
@@ -56,8 +63,7 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
         'version': f'state_sensor_ros {__version__}'}
     for found in topic_results:
         if found.classes is not None:
-            result.setdefault('detection', _detection(
-                found.classes, definition, {} if found.iou is None else found.iou.scores()))
+            result.setdefault('detection', _detection(found.classes, definition))
         if found.tracking is not None:
             result.setdefault('tracking', _tracking(found.tracking))
         if found.prediction is not None:
@@ -75,15 +81,14 @@ def _known(value: Any) -> Any:  # noqa: ANN401
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _detection(classes: Sequence[ClassScores], definition: str,
-               iou: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _detection(classes: Sequence[ClassScores], definition: str) -> dict[str, Any]:
     means = detection_metrics.mean_recall_errors(classes).tolist()
     return {
         'map': detection_metrics.mean_average_precision(classes),
         'classes': {scores.name: {
             **_class(scores, definition),
             **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
-               if scores.bands else {}), **iou.get(scores.name, {})} for scores in classes},
+               if scores.bands else {})} for scores in classes},
         'nds': detection_metrics.detection_score(classes),
         **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)},
         'definition': definition}
@@ -114,7 +119,7 @@ def _tracking(scores: tracking_metrics.TrackingScores) -> dict[str, Any]:
         means = tracking_metrics.class_means(scores.classes)
         result |= {name: means.pop(name) for name in ('amota', 'amotp')}
         result[NUSCENES] = means
-        result['classes'] = {name: found.numbers for name, found in scores.classes.items()}
+        result['classes'] = dict(scores.classes)
     return result
 
 
@@ -179,10 +184,7 @@ class Change:
     path: str  # path, old, new: None if the number is lost
     old: float
     new: float | None
-    # is_better, half: half the confidence interval of the difference, by paired blocks, None if it
-    # is not known.
     is_better: bool
-    half: float | None
 
     @property
     def size(self) -> float:
@@ -190,12 +192,6 @@ class Change:
         if self.new is None:
             return math.inf
         return abs(self.new - self.old) / max(abs(self.new), abs(self.old))
-
-    @property
-    def is_significant(self) -> bool | None:
-        """Whether the interval of the difference is without 0; None if it is not known."""
-        return None if self.half is None or self.new is None \
-            else abs(self.new - self.old) > self.half
 
 
 def read_results(path: str) -> list[dict[str, Any]]:
@@ -253,14 +249,12 @@ def against(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     return {**_nested(
         (path, None if None in (number, before[path]) else number - before[path])
         for path, number in _compared(new).items() if path in before), 'lost': [
-        change.path for change in found if change.new is None], 'intervals': {
-        change.path: [change.new - change.old - change.half, change.new - change.old + change.half]
-        for change in found if change.half is not None and change.new is not None}}
+        change.path for change in found if change.new is None]}
 
 
 def _compared(result: Mapping[str, Any]) -> dict[str, Any]:
     return dict(numbers_of({key: value for key, value in result.items()
-                            if key not in _NOT_COMPARED}))
+                            if key != AGAINST}))
 
 
 def _is_number(value: object) -> bool:
@@ -273,46 +267,40 @@ def _is_number(value: object) -> bool:
 def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
     """Return the main numbers that are lost, or got better or worse, the greatest change first."""
     ours, before = _compared(new), _compared(old)
-    confidences = [result.get('confidence', {}) for result in (new, old)]
     found = []
     for path, other in before.items():
         number = ours.get(path)
-        if other is None or not intervals.is_compared(path):
+        if other is None or path.rpartition('/')[2] not in MORE | LESS or any(
+                part in path for part in _DETAILS):
             continue
         if number is None or abs(number - other) > max(
                 _LEAST_SHARE * max(abs(number), abs(other)), _LEAST_CHANGE):
             is_better = number is not None and (number > other) == (
-                path.rpartition('/')[2] in intervals.MORE)
-            found.append(Change(path, other, number, is_better, None if number is None
-                                else intervals.half_of_difference(path, *confidences)))
+                path.rpartition('/')[2] in MORE)
+            found.append(Change(path, other, number, is_better))
     return sorted(found, key=lambda change: -change.size)
 
 
 def possible_result(definition: str, *, has_earlier: bool, horizons_s: Sequence[float],
-                    path_counts: Sequence[int],
-                    iou_thresholds: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:
+                    path_counts: Sequence[int]) -> dict[str, Any]:
     """Return a result with every name that a result can have; its numbers mean nothing."""
     nothing = np.zeros(0, np.int64)
     poses = EgoPoses(nothing, np.zeros((0, 7)), np.zeros(0))
-    tracking = tracking_metrics.score_tracks(TrackRecorder().finish(), time_blocks(nothing), None)
+    tracking = tracking_metrics.score_tracks(TrackRecorder().finish(), None)
     if definition == NUSCENES:
         names = ('amota', 'amotp', *tracking_metrics.WORST)
-        tracking = replace(tracking, classes=dict.fromkeys(
-            EVALUATED_CLASSES, tracking_metrics.ThresholdScores(
-                np.zeros(1), np.zeros((1, 1, 4)), dict.fromkeys(names, 0.0))))
+        tracking = replace(tracking, classes={
+            name: dict.fromkeys(names, 0.0) for name in EVALUATED_CLASSES})
     found = TopicResult(
         '', classes=[_class_scores(name, is_band=False) for name in EVALUATED_CLASSES],
         tracking=tracking, ego=score_ego(poses, poses, 'none'),
         prediction=prediction_metrics.PathScorer(
-            GroundTruthBuilder('').finish(None), horizons_s, path_counts).finish(),
-        iou=replace(IouScorer(iou_thresholds).finish(), n_truths=np.ones(
-            len(EVALUATED_CLASSES), np.int64)))
+            GroundTruthBuilder('').finish(None), horizons_s, path_counts).finish())
     result = result_of([found], 0, definition=definition)
-    result['confidence'] = intervals.intervals_of([], {}, definition)
     return {**result, AGAINST: against(result, result)} if has_earlier else result
 
 
 def _class_scores(name: str, *, is_band: bool) -> ClassScores:
     unknown = np.full(len(ERROR_NAMES), math.nan)
     bands = {} if is_band else {band: _class_scores(band, is_band=True) for band in BANDS}
-    return ClassScores(name, 0, 0, 0, None, unknown, unknown, None, bands)
+    return ClassScores(name, 0, 0, 0, None, unknown, unknown, bands)

@@ -34,7 +34,7 @@ AVERAGES: Final = (('AMOTA', 'amota'), ('AMOTP m', 'amotp'))
 _OF_CLASS: Final = (*AVERAGES, ('MOTA', 'mota'), ('MOTP m', 'motp'), ('IDS', 'identity_switches'),
                     ('TID s', 'track_initialization_duration'), ('LGD s', 'longest_gap_duration'))
 _PATHS = (('minADE m', 'min_ade'), ('minFDE m', 'min_fde'), ('miss rate', 'miss_rate'),
-          ('overlap rate', 'overlap_rate'), ('objects', 'objects'))
+          ('objects', 'objects'))
 _STATISTICS = ('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse')
 
 
@@ -58,8 +58,6 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
     yield heading_of(result)
     if 'detection' in result:
         yield from _table_lines(detection_table(result['detection']))
-        for table in iou_tables(result['detection']):
-            yield from _table_lines(table)
     if 'tracking' in result:
         tracking = result['tracking']
         yield from ('', _group('tracking', TRACKING, tracking), _group('', CLEAR, tracking))
@@ -101,20 +99,6 @@ def _class_numbers(scores: Mapping[str, Any]) -> dict[str, float | None]:
     return {**{f'ap/{distance}': number for distance, number in scores['ap'].items()},
             **{name: scores[name] for name in (
                 *ERROR_NAMES, 'recall', 'precision', 'truths', 'detections')}}
-
-
-def iou_tables(detection: Mapping[str, Any]) -> Iterator[ResultTable]:
-    """Yield a table of AP and APH by the IoU from above and in 3D, if they were asked for."""
-    for kind, title in (('iou_bev', 'by IoU from above'), ('iou_3d', 'by IoU in 3D')):
-        of_classes = {name: scores[kind] for name, scores in detection['classes'].items()
-                      if kind in scores}
-        if of_classes:
-            rows = [Row(name, f'detection/classes/{name}/{kind}', {
-                f'{threshold}/{key}': number for threshold, both in thresholds.items()
-                for key, number in both.items()}) for name, thresholds in of_classes.items()]
-            yield ResultTable(title, tuple(
-                f'{path.rpartition("/")[2].upper()} {path.rpartition("/")[0]}'
-                for path in rows[0].numbers), tuple(rows))
 
 
 def class_tracking_table(tracking: Mapping[str, Any]) -> ResultTable:
@@ -190,8 +174,7 @@ def change_texts(change: Change) -> tuple[str, str, str]:
     if change.new is None:
         return f'{change.old:.{digits}f}', '-', 'lost'
     return (f'{change.old:.{digits}f}', f'{change.new:.{digits}f}',
-            f'{change.new - change.old:+.{digits}f}' + (
-                '' if change.half is None else f' ± {change.half:.{max(digits, 1)}f}'))
+            f'{change.new - change.old:+.{digits}f}')
 
 
 def change_lines(old: str, changes: Sequence[Change] | None) -> Iterator[str]:
@@ -209,7 +192,7 @@ def change_lines(old: str, changes: Sequence[Change] | None) -> Iterator[str]:
     for change in shown:
         old_text, new_text, difference = change_texts(change)
         yield (f'{word_of(change):6}  {change.path:{width}}  {old_text} -> {new_text}  '
-               f'{difference}{note_of(change)}')
+               f'{difference}')
     if len(changes) > len(shown):
         yield f'and {len(changes) - len(shown)} smaller changes (--json has all)'
 
@@ -219,17 +202,7 @@ def word_of(change: Change) -> str:
     return 'lost' if change.new is None else 'better' if change.is_better else 'worse'
 
 
-def note_of(change: Change) -> str:
-    """Return whether a difference is significant, as a note."""
-    if change.new is None or change.is_significant:
-        return ''
-    return '  (not tested)' if change.is_significant is None else '  (not significant)'
-
-
 def counts_of(changes: Sequence[Change]) -> str:
-    """Return how many numbers are lost, better or worse, and how the differences are tested."""
+    """Return how many numbers are lost, better or worse."""
     words = [word_of(change) for change in changes]
-    text = ', '.join(f'{words.count(word)} {word}' for word in ('better', 'worse', 'lost'))
-    n_tested = sum(change.half is not None for change in changes)
-    return f'{text}; {n_tested} differences tested by paired blocks of time (95 %)' if n_tested \
-        else f'{text}; no difference is tested, as that needs the same blocks of time in both'
+    return ', '.join(f'{words.count(word)} {word}' for word in ('better', 'worse', 'lost'))

@@ -29,11 +29,9 @@ from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_cla
 from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder, Matches
 from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
 from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
-from state_sensor_ros.evaluation.iou_metrics import IouMatches, IouScorer
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
-from state_sensor_ros.evaluation.resampling import time_blocks
 from state_sensor_ros.evaluation.stack_messages import TopicKey, unit_pose
-from state_sensor_ros.evaluation.track_record import TrackArrays, TrackRecorder
+from state_sensor_ros.evaluation.track_record import TrackRecorder
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.texts import counted
@@ -62,9 +60,7 @@ class TopicResult:
     topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
     ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
     ``n_unsorted`` stamps of it that were not in order; ``n_repeated`` messages with the time of
-    the one before; ``n_wrong`` objects with a negative size or
-    no confidence; ``iou`` matches by IoU, None without thresholds; ``tracks`` of several
-    bags that are pooled, as they are and interpolated.
+    the one before; ``n_wrong`` objects with a negative size or no confidence.
     """
 
     topic: str
@@ -82,8 +78,6 @@ class TopicResult:
     n_unsorted: int = 0
     n_repeated: int = 0
     n_wrong: int = 0
-    iou: IouMatches | None = None
-    tracks: tuple[TrackArrays | None, ...] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,8 +95,6 @@ class Evaluator:
     horizons_s: Sequence[float] = prediction_metrics.HORIZONS_S
     # Numbers of the most confident paths that count, beside all.
     path_counts: Sequence[int] = prediction_metrics.PATH_COUNTS
-    iou_thresholds: Sequence[tuple[str, float]] = ()
-    is_pooled: bool = False
     # Called with the matches of each topic as they are found, None for no call.
     observe: MatchObserver | None = None
     transforms: FrameTransforms | None = None
@@ -124,7 +116,6 @@ class Evaluator:
             tracking_metrics.load_trackeval()
         result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
         paths = prediction_metrics.PathScorer(self.truth, self.horizons_s, self.path_counts)
-        iou = IouScorer(self.iou_thresholds) if self.iou_thresholds else None
         recorder = FrameRecorder(None if self.observe is None else partial(self.observe, topic))
         # None once a message has no ids.
         tracks: TrackRecorder | None = TrackRecorder()
@@ -147,8 +138,6 @@ class Evaluator:
                 if not found.has_ids:
                     tracks = None
             recorder.add(frame)
-            if iou is not None:
-                iou.add(frame)
             if tracks is not None:
                 tracks.add(frame)
             if type_name == stack_messages.PREDICTED:
@@ -156,14 +145,11 @@ class Evaluator:
         result.record = recorder.finish()
         result.n_frames = len(result.record.frames)
         self._check(name, result, span)
-        blocks = time_blocks(result.record.stamps_ns)
-        result.classes = score_classes(result.record.classes, blocks)
-        result.iou = None if iou is None else iou.finish()
+        result.classes = score_classes(result.record.classes)
         if tracks is not None and has_objects:
             tracking_metrics.load_trackeval()
-            arrays = tracks.finish(), tracks.interpolated() if self.with_nuscenes else None
-            result.tracking = tracking_metrics.score_tracks(arrays[0], blocks, arrays[1])
-            result.tracks = arrays if self.is_pooled else None
+            result.tracking = tracking_metrics.score_tracks(
+                tracks.finish(), tracks.interpolated() if self.with_nuscenes else None)
         if type_name == stack_messages.PREDICTED:
             result.prediction = paths.finish()
         return result
@@ -218,18 +204,6 @@ class Evaluator:
                 yield (stamp_ns if self.at == AT_STAMP else log_ns,
                        partial(pose_of, message, stamp_ns))
         return self._scored_ego(name, result, poses())
-
-    def evaluate_transforms(self, name: str) -> TopicResult:
-        """Evaluate the ego of the transforms, at the stamps of those that move."""
-        def pose_at(stamp_ns: int, _ego: EgoTrack) -> Floats | None:
-            placed = self._transformed(self.global_frame, BASE_LINK, stamp_ns)
-            return None if placed is None else np.concatenate((placed[1], placed[0], [math.nan]))
-        stamps_ns = self._loaded().stamps_of(BASE_LINK)
-        if not len(stamps_ns):
-            raise TrajectoryFormatError(f'{name}: /tf', f'no moving transform to {BASE_LINK}',
-                                        f'transforms from {self.global_frame} to {BASE_LINK}')
-        return self._scored_ego(name, TopicResult('/tf'), (
-            (stamp_ns, partial(pose_at, stamp_ns)) for stamp_ns in stamps_ns.tolist()))
 
     def _scored_ego(self, name: str, result: TopicResult,
                     poses: Iterable[_PoseAt]) -> TopicResult:

@@ -30,7 +30,6 @@ from state_sensor_ros.evaluation.matching import (
     XY,
     YAW,
 )
-from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import wrapped
 
@@ -121,8 +120,8 @@ class Detections:
     ``truths``: ``frame``, and ``band``, NO_BAND without an ego.
     """
 
-    detections: SpooledRows
-    truths: SpooledRows
+    detections: Records
+    truths: Records
 
 
 def _bands_of(distances: Floats) -> npt.NDArray[np.int8]:
@@ -137,10 +136,10 @@ class FrameRecorder:
 
     def __init__(self, observe: Callable[[Matches], None] | None = None) -> None:
         self._observe = observe
-        self._frames = SpooledRows(_FRAME)
+        self._frames: list[tuple[int, int, int]] = []
         self._worst: dict[int, tuple[float, EvaluatedFrame]] = {}
-        self._detections = [SpooledRows(_DETECTION) for _ in EVALUATED_CLASSES]
-        self._truths = [SpooledRows(_TRUTH) for _ in EVALUATED_CLASSES]
+        self._detections = [[np.zeros(0, _DETECTION)] for _ in EVALUATED_CLASSES]
+        self._truths = [[np.zeros(0, _TRUTH)] for _ in EVALUATED_CLASSES]
 
     def add(self, frame: EvaluatedFrame) -> None:
         number, stack, truth = len(self._frames), frame.stack, frame.truth
@@ -157,9 +156,9 @@ class FrameRecorder:
         for classes, records, columns in ((stack.classes, rows, self._detections),
                                           (truth.classes, truths, self._truths)):
             for class_number in np.unique(classes).tolist():
-                columns[class_number].add(records[classes == class_number])
+                columns[class_number].append(records[classes == class_number])
         n_missed, n_false = (len(each) - len(matches.classes) for each in (truths, rows))
-        self._frames.add(np.array((frame.stamp_ns, n_missed, n_false), _FRAME))
+        self._frames.append((frame.stamp_ns, n_missed, n_false))
         cost = n_missed + n_false + float(matches.errors[:, 0].sum()) / MATCH_DISTANCES_M[I_ERRORS]
         place = frame.stamp_ns // _APART_NS
         if cost > self._worst.get(place, (_LEAST_COST, frame))[0]:
@@ -170,10 +169,11 @@ class FrameRecorder:
             self._observe(matches)
 
     def finish(self) -> FrameRecord:
-        return FrameRecord(self._frames.read_all(), {
-            name: Detections(detections, truths) for name, detections, truths in zip(
+        return FrameRecord(np.array(self._frames, _FRAME), {
+            name: Detections(np.concatenate(detections), np.concatenate(truths))
+            for name, detections, truths in zip(
                 EVALUATED_CLASSES, self._detections, self._truths, strict=True)
-            if len(detections) or len(truths)}, tuple(
+            if len(detections) > 1 or len(truths) > 1}, tuple(
                 frame for _, frame in sorted(self._worst.values(), key=lambda each: -each[0])))
 
 
@@ -196,6 +196,6 @@ class FrameRecord:
         """Return the detections with a match at 2 m."""
         parts = [np.zeros(0, _DETECTION)]
         for detections in self.classes.values():
-            rows = detections.detections.read_all()
+            rows = detections.detections
             parts.append(rows[rows['are_matches'][:, I_ERRORS]])
         return np.concatenate(parts)

@@ -71,18 +71,6 @@ class FrameTransforms:
         back = target_turn * CONJUGATE_XYZW
         return quaternion_product(back, source_turn), turned(back, source_origin - target_origin)
 
-    def stamps_of(self, name: str) -> Rows:
-        """Return the stamps, ns, of the moving frame with the most of them from a frame upward."""
-        name = _plain(name)
-        found: Rows = np.zeros(0, np.int64)
-        for _ in range(_MAX_DEPTH):
-            if name in self._moving and len(self._moving[name][0]) > len(found):
-                found = self._moving[name][0]
-            if name not in self._parents:
-                break
-            name = self._parents[name]
-        return found
-
     def _to_root(self, name: str, stamp_ns: int) -> tuple[str, Floats | None, Floats]:
         """Return the root above a frame, its orientation, None if unknown, and its origin."""
         turn: Floats = np.array(IDENTITY_XYZW)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XY, XYZ, YAW
-from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
 from state_sensor_ros.naming import Actor, registry_of
@@ -36,12 +35,10 @@ from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink
 MAX_DISTANCE_NS: Final = 100_010_000
 # Longest time between two frames that are interpolated.
 MAX_GAP_NS: Final = 1_000_000_000
-_ROW = np.dtype([('actor', np.int32), ('class', np.int8), ('state', np.float64, N_COLUMNS)])
 _EGO_ROW = np.dtype([('stamp_ns', np.int64), ('origin', np.float64, 3),
                      ('pose', np.float64, 7), ('speed', np.float64)])
-# Frames in memory: two are interpolated; paths use those of the next seconds.
-_CACHED_BYTES, _LEAST_CACHED, _MOST_CACHED = 1 << 23, 2, 256
-# Actors, classes and states of a frame.
+# Actors (K,), index in the names, ascending; classes (K,), index in EVALUATED_CLASSES; states
+# (K, 9), of a frame.
 TruthRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Floats]
 
 
@@ -123,37 +120,14 @@ def _last_steps(stamps_ns: Rows, nearest: Rows, wanted_ns: Rows) -> tuple[Rows, 
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """The objects of T frames, which are read from a temporary file."""
+    """The objects of T frames."""
 
     name: str  # of the recording
     stamps_ns: Rows  # (T,) int64 ascending
-    offsets: Rows  # (T + 1,) first row of each frame in ``rows``
-    rows: SpooledRows
+    frames: tuple[TruthRows, ...]
     names: tuple[str, ...]
     are_selected: Bools  # (A,) bool of each of ``names``
     ego: EgoTrack | None  # None if the recording has none
-
-    @property
-    def n_cached(self) -> int:
-        """Return the number of frames that may be in memory."""
-        frame_bytes = len(self.rows) * _ROW.itemsize // max(len(self.stamps_ns), 1)
-        return min(max(_CACHED_BYTES // max(frame_bytes, 1), _LEAST_CACHED), _MOST_CACHED)
-
-    @cached_property
-    def frame(self) -> Callable[[int], TruthRows]:
-        """
-        Return a function that returns the objects of a frame by its index.
-
-        They are actors (K,), index in ``names``, ascending; classes (K,), index in
-        EVALUATED_CLASSES; states (K, 9).
-        """
-        return lru_cache(self.n_cached)(self._read)
-
-    def _read(self, index: int) -> TruthRows:
-        rows = self.rows.read(*self.offsets[index:index + 2].tolist())
-        states = rows['state'].copy()
-        states.flags.writeable = False
-        return rows['actor'].copy(), rows['class'].copy(), states
 
     def at(self, stamp_ns: int) -> tuple[ObjectSet, Bools] | None:
         """
@@ -171,7 +145,7 @@ class GroundTruth:
             self.are_selected[actors]
 
     def rows_at(self, stamp_ns: int) -> TruthRows | None:
-        """Return the objects of :meth:`at`, as :meth:`frame` does."""
+        """Return the objects of :meth:`at`, as :attr:`frames` has them."""
         if not len(self.stamps_ns):
             return None
         [before], [after], [share], [is_near] = brackets(
@@ -179,7 +153,7 @@ class GroundTruth:
         if not is_near:
             return None
         nearest, other = (after, before) if share > 0.5 else (before, after)
-        actors, classes, states = self.frame(int(nearest))
+        actors, classes, states = self.frames[int(nearest)]
         if stamp_ns != self.stamps_ns[nearest]:
             states = self._between(actors, states, int(other) if other != nearest else None,
                                    (stamp_ns - int(self.stamps_ns[nearest])) * 1e-9,
@@ -223,7 +197,7 @@ class GroundTruth:
 
     def _states_of(self, frame: int, actors: Ints | Rows) -> Floats:
         """Return (K, 9) states of actors in a frame, NaN for those that it does not have."""
-        present, _, states = self.frame(frame)
+        present, _, states = self.frames[frame]
         if not len(present):
             return np.full((len(actors), N_COLUMNS), np.nan)
         places = np.minimum(np.searchsorted(present, actors), len(present) - 1)
@@ -238,8 +212,7 @@ class GroundTruthBuilder:
         self._numbers: dict[str, int] = {}
         self._selected: list[bool] = []
         self._stamps_ns: list[int] = []
-        self._counts: list[int] = [0]
-        self._rows = SpooledRows(_ROW)
+        self._frames: list[TruthRows] = []
 
     def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
         """Add a frame."""
@@ -254,16 +227,13 @@ class GroundTruthBuilder:
         numbers = np.array([self._numbers[name] for name in objects.ids], np.int64)
         actors, first = np.unique(numbers, return_index=True)
         self._stamps_ns.append(stamp_ns)
-        self._counts.append(len(actors))
-        rows = np.empty(len(actors), _ROW)
-        rows['actor'], rows['class'] = actors, objects.classes[first]
-        rows['state'] = objects.states[first]
-        self._rows.add(rows)
+        self._frames.append((actors.astype(np.int32), objects.classes[first].astype(np.int8),
+                             objects.states[first]))
 
     def finish(self, ego: EgoTrack | None) -> GroundTruth:
         return GroundTruth(
-            self._name, np.array(self._stamps_ns, np.int64), np.cumsum(self._counts),
-            self._rows, tuple(self._numbers), np.array(self._selected, np.bool_), ego)
+            self._name, np.array(self._stamps_ns, np.int64), tuple(self._frames),
+            tuple(self._numbers), np.array(self._selected, np.bool_), ego)
 
 
 class FrameGroundTruth:
@@ -279,8 +249,7 @@ class FrameGroundTruth:
         self._selects = selects
         self._stamper = Stamper(settings.stamp_source)
         self.assumptions, self.jumps = Assumptions(), Jumps()
-        # Small arrays of each frame would fragment the heap: 20 kB a frame of 100 actors.
-        self._ego = SpooledRows(_EGO_ROW)
+        self._ego: list[npt.NDArray[np.void]] = []
         self._offset: Floats = np.zeros(3)
         self._ego_frames = {BASE_LINK}
 
@@ -320,14 +289,14 @@ class FrameGroundTruth:
         base = origin + axes @ self._offset
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
                             is_finite=False)[0]
-        self._ego.add(np.array((stamp_ns, origin, (*base, *orientation[0]),
+        self._ego.append(np.array((stamp_ns, origin, (*base, *orientation[0]),
                                 twist[:3] @ axes[:, 0]), _EGO_ROW))
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
         ego = None
-        if len(self._ego):
-            rows = self._ego.read_all()
+        if self._ego:
+            rows = np.stack(self._ego)
             ego = EgoTrack(
                 rows['stamp_ns'].copy(), rows['origin'].copy(), rows['pose'].copy(),
                 rows['speed'].copy(), frozenset(self._ego_frames - {BASE_LINK}), self._offset)

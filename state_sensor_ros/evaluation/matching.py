@@ -178,16 +178,6 @@ def take_in_turn(row: Rows, detections: Rows, truths: Rows) -> None:
             taken.add(truth)
 
 
-def are_inside(area: Floats, places: Floats) -> Bools:
-    """Return (N,) whether places (N, 2) are in a polygon (V, 2)."""
-    (x, y), (next_x, next_y) = area.T[..., None], np.roll(area, -1, axis=0).T[..., None]
-    at_x, at_y = places.T
-    with np.errstate(all='ignore'):
-        is_left = at_x < x + (at_y - y) / (next_y - y) * (next_x - x)
-    inside: Bools = ((((y > at_y) != (next_y > at_y)) & is_left).sum(axis=0) % 2).astype(np.bool_)
-    return inside
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """A selection of messages and objects to evaluate."""
@@ -197,7 +187,6 @@ class Selection:
     period_ns: int = 0  # least time between two messages
     range_m: float = 0.0  # distance of an object from the ego's origin, which is less, 0 for any
     classes: frozenset[str] = frozenset()  # names of classes, empty for all
-    areas: tuple[Floats, ...] = ()  # (V, 2) corners of polygons where false positives do not count
 
     def has_time(self, stamp_ns: int, last_ns: int | None) -> bool:
         """Return whether a message is evaluated."""
@@ -225,13 +214,6 @@ class Selection:
             stack = stack.select(is_kept)
         stack = stack.select(self._passes(stack, ego_xyz))
         truth = truth.select(are_selected & self._passes(truth, ego_xyz))
-        if self.areas:
-            rows, truths, _ = near_pairs(
-                stack.states[:, XY], truth.states[:, XY], MATCH_DISTANCES_M[-1])
-            counts = ~np.logical_or.reduce([
-                are_inside(area, stack.states[:, XY]) for area in self.areas])
-            counts[rows[stack.classes[rows] == truth.classes[truths]]] = True
-            stack = stack.select(counts)
         return EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), ego_xyz)
 
     def _passes(self, objects: ObjectSet, ego_xyz: Floats) -> Bools:

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Metrics of predicted paths: minADE, minFDE, miss rate and overlap rate at horizons.
+Metrics of predicted paths: minADE, minFDE and miss rate at horizons.
 
 An object counts if the ground-truth object that it matches at 2 m and one of its paths reach the
 horizon; of these paths the most confident ones are compared. Only points after now count. Where
@@ -24,15 +24,11 @@ from typing import Final
 import numpy as np
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruth
-from state_sensor_ros.evaluation.iou_metrics import shared_areas
 from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
     I_ERRORS,
-    near_pairs,
     PathOfObject,
-    SIZE,
     XY,
-    YAW,
 )
 from state_sensor_ros.frame import Floats, Rows
 
@@ -44,9 +40,6 @@ MISS_M: Final = 2.0
 # minFDE, minADE and miss rates: "argoverse" of the path with the least final displacement,
 # "nuscenes" a miss if the greatest displacement of every path exceeds 2 m.
 SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse', 'miss_rate_nuscenes')
-# Boxes that are compared at once.
-_N_BOXES = 20_000
-OVERLAP_NAME: Final = 'overlap_rate'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +48,7 @@ class PathSums:
 
     horizons_s: tuple[float, ...]  # (H,) s
     path_counts: tuple[int, ...]  # (K,), ALL_PATHS for all
-    sums: Floats  # (F, H, K, 7) number of objects, sums of SCORE_NAMES and of overlaps
+    sums: Floats  # (F, H, K, 6) number of objects, sums of SCORE_NAMES
     n_matched: int  # objects that have paths
 
 
@@ -79,12 +72,11 @@ class PathScorer:
                  for row in rows.tolist()]
         self._n_matched += sum(map(bool, paths))
         displaced = self._displacements(paths, actors, now_ns)
-        overlap_ns = self._overlap_times(paths, frame.stack.states[rows], actors, now_ns)
-        self._sums.append(np.stack([self._horizon_sums(displaced, overlap_ns, i)
+        self._sums.append(np.stack([self._horizon_sums(displaced, len(paths), i)
                                     for i in range(len(self._horizons_s))]))
 
     def finish(self) -> PathSums:
-        shape = (0, len(self._horizons_s), len(self._path_counts), len(SCORE_NAMES) + 2)
+        shape = (0, len(self._horizons_s), len(self._path_counts), len(SCORE_NAMES) + 1)
         return PathSums(self._horizons_s, self._path_counts,
                         np.stack(self._sums) if self._sums else np.zeros(shape), self._n_matched)
 
@@ -108,50 +100,10 @@ class PathScorer:
                                     np.array(ranks), np.linalg.norm(path_xy - true_xy, axis=2)))
         return found
 
-    def _overlap_times(self, paths: Sequence[Sequence[PathOfObject]], states: Floats,
-                       actors: Rows, now_ns: int) -> Floats:
-        """
-        Return when the most likely path of each object first overlaps with another actor.
-
-        The box of the object along its path is compared with the true boxes of the actors that are
-        present now.
-
-        :param states: (K, 9) float64, of the objects.
-        :returns: (K,) float64, ns from now, infinite for never.
-        """
-        first_ns = np.full(len(paths), np.inf)
-        now = self._truth.rows_at(now_ns)
-        if now is None:
-            return first_ns
-        present = now[0]
-        likeliest = _alike([of_object[:1] for of_object in paths])
-        for (step_ns, n_poses), (objects, _, poses) in likeliest.items():
-            n_steps = min(n_poses - 1, self._horizons_ns[-1] // step_ns) if step_ns > 0 else 0
-            if n_steps < 1:
-                continue
-            stacked = np.array(poses)[:, 1:n_steps + 1].swapaxes(0, 1)
-            boxes = np.tile(states[objects], (n_steps, 1, 1))
-            x, y, z, w = np.moveaxis(stacked[:, :, 3:], 2, 0)
-            boxes[..., XY] = stacked[:, :, :2]
-            boxes[..., YAW] = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
-            hits = np.zeros((n_steps, len(objects)), np.bool_)
-            n_chunk = max(_N_BOXES // max(len(objects), len(present), 1), 1)
-            for first in range(0, n_steps, n_chunk):
-                some = boxes[first:first + n_chunk]
-                times_ns = now_ns + step_ns * np.arange(first + 1, first + len(some) + 1)
-                at, rows, columns = overlapping(
-                    some, self._truth.states_at(present, times_ns).swapaxes(0, 1))
-                is_other = present[columns] != actors[np.array(objects)[rows]]
-                hits[first + at[is_other], rows[is_other]] = True
-            steps = np.where(hits.any(axis=0), hits.argmax(axis=0) + 1.0, np.inf)
-            first_ns[objects] = np.minimum(first_ns[objects], steps * step_ns)
-        return first_ns
-
-    def _horizon_sums(self, displaced: Sequence[_Displaced], overlap_ns: Floats,
+    def _horizon_sums(self, displaced: Sequence[_Displaced], n_objects: int,
                       i_horizon: int) -> Floats:
         """Return the sums of a frame at a horizon."""
-        # overlap_ns: (K,) float64, of each object.
-        # Returns (K, 7) float64 by numbers of paths.
+        # Returns (K, 6) float64 by numbers of paths.
         horizon_ns = self._horizons_ns[i_horizon]
         found: list[tuple[Rows, Rows, Floats]] = [
             (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
@@ -171,13 +123,12 @@ class PathScorer:
         order = np.lexsort((ranks, objects))
         objects, errors = objects[order], errors[order]
         places = np.arange(len(objects)) - np.searchsorted(objects, objects)
-        sums = np.zeros((len(self._path_counts), len(SCORE_NAMES) + 2))
+        sums = np.zeros((len(self._path_counts), len(SCORE_NAMES) + 1))
         for i, n_paths in enumerate(self._path_counts):
             counts = places < (n_paths or math.inf)
-            scores, scored = _least(objects[counts], errors[counts], len(overlap_ns))
+            scores, scored = _least(objects[counts], errors[counts], n_objects)
             sums[i, 0] = len(scored)
-            sums[i, 1:-1] = scores.sum(axis=0)
-            sums[i, -1] = (overlap_ns[scored] <= horizon_ns).sum()
+            sums[i, 1:] = scores.sum(axis=0)
         return sums
 
 
@@ -230,31 +181,6 @@ def path_scores(found: PathSums) -> dict[float, dict[int, dict[str, float]]]:
     with np.errstate(all='ignore'):
         means = totals[:, :, 1:] / totals[:, :, :1]
     return {horizon_s: {n_paths: {
-        **dict(zip((*SCORE_NAMES, OVERLAP_NAME), means[i, j].tolist(), strict=True)),
+        **dict(zip(SCORE_NAMES, means[i, j].tolist(), strict=True)),
         'objects': int(totals[i, j, 0])} for j, n_paths in enumerate(found.path_counts)}
         for i, horizon_s in enumerate(found.horizons_s)}
-
-
-def overlapping(first: Floats, second: Floats) -> tuple[Rows, Rows, Rows]:
-    """Return which boxes overlap in the plane."""
-    # first: (T, K, 9) float64, states at T times.
-    # second: (T, M, 9) float64, states; a box of unknown size or place overlaps with none.
-    (times, rows), (other_times, columns) = (
-        np.logical_and.reduce(np.isfinite(states[..., (*range(YAW + 1), 6, 7)]), axis=2).nonzero()
-        for states in (first, second))
-    first, second = first[times, rows], second[other_times, columns]
-    if not len(first) or not len(second):
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, nothing
-    radii, other_radii = (0.5 * np.hypot(*states[:, SIZE][:, :2].T) for states in (first, second))
-    reach = float(radii.max() + other_radii.max())
-    # Boxes of different times are far from each other.
-    low = np.minimum(first[:, 0].min(), second[:, 0].min())
-    width = np.maximum(first[:, 0].max(), second[:, 0].max()) - low + 2.0 * reach + 1.0
-    places, others = (
-        np.column_stack((states[:, 0] - low + width * at, states[:, 1]))
-        for states, at in ((first, times), (second, other_times)))
-    here, there, _ = near_pairs(places, others, reach + 1e-6)
-    chosen = shared_areas(first[here], second[there]) > 0.0
-    here, there = here[chosen], there[chosen]
-    return times[here], rows[here], columns[there]

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import lru_cache
 import math
 from sys import intern
@@ -353,8 +352,8 @@ def objects_in(data: bytes, type_name: str) -> MessageObjects:
     return _DECODERS[type_name](decode_flat(data, type_name))
 
 
-def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str], *,
-                  pattern: str = '', with_tf: bool = False) -> list[TopicKey]:
+def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
+                  ) -> list[TopicKey]:
     """
     Choose the topics to evaluate.
 
@@ -362,8 +361,6 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
     :param topics: topics of the bag that have messages.
     :param named: names given by ``--topic``, in the order in which parts of the result are taken
         from them; empty for the first topic of objects and that of the ego.
-    :param pattern: pattern of the topic of objects, given by ``--objects-topic``; '' for any.
-    :param with_tf: whether the ego is that of the transforms.
     :raises ConfigError: if a named topic is missing or its type cannot be evaluated.
     :raises TrajectoryFormatError: if there is none, or several are equally likely.
     """
@@ -376,16 +373,8 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
                                   'can be evaluated',
                                   nearest(topic, by_name) or f'one of {_listed(by_name)}')
         return [by_name[topic] for topic in named]
-    ego = None if with_tf else _ego(evaluable)
-    if pattern:
-        found = [key for key in evaluable if key[1] != ODOMETRY and fnmatchcase(key[0], pattern)]
-        if not found:
-            raise ConfigError('--objects-topic', f'no topic {pattern} of objects in {name}',
-                              'one of ' + _listed([key[0] for key in evaluable
-                                                   if key[1] != ODOMETRY]))
-        return [_only(name, found, '--objects-topic'), *([] if ego is None else [ego])]
-    found = [key for key in (_objects(name, evaluable), ego) if key is not None]
-    if not found and not with_tf:
+    found = [key for key in (_objects(name, evaluable), _ego(evaluable)) if key is not None]
+    if not found:
         raise TrajectoryFormatError(
             name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
             f'{EGO_TOPIC} of the type {ODOMETRY}')

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.evaluation import matching
-from state_sensor_ros.evaluation.spooled_rows import SpooledRows
 from state_sensor_ros.frame import Bools, Floats, Rows
 
 LIMIT_M: Final = matching.MATCH_DISTANCES_M[matching.I_ERRORS]
@@ -67,17 +66,20 @@ class TrackRecorder:
         self._truth_numbers: dict[_Track, int] = {}
         self._stack_numbers: dict[_Track, int] = {}
         self._stamps_ns: list[int] = []
-        self._truths, self._stacks = SpooledRows(_OBJECT), SpooledRows(_OBJECT)
-        self._pairs = SpooledRows(_PAIR)
+        self._truths, self._stacks = [np.zeros(0, _OBJECT)], [np.zeros(0, _OBJECT)]
+        self._pairs: list[npt.NDArray[np.void]] = [np.zeros(0, _PAIR)]
+        self._counts = [0, 0]
 
     def add(self, frame: matching.EvaluatedFrame) -> None:
         """Add a frame."""
         # frame: frame after the last one, with the ids of the stack's objects.
         number = len(self._stamps_ns)
         self._stamps_ns.append(frame.stamp_ns)
-        self._pairs.add(_pairs_of(
+        self._pairs.append(_pairs_of(
             frame.truth.states[:, matching.XY], frame.stack.states[:, matching.XY],
-            len(self._truths), len(self._stacks)))
+            *self._counts))
+        self._counts[0] += len(frame.truth.ids)
+        self._counts[1] += len(frame.stack.ids)
         for objects, numbers, column in (
                 (frame.truth, self._truth_numbers, self._truths),
                 (frame.stack, self._stack_numbers, self._stacks)):
@@ -85,15 +87,16 @@ class TrackRecorder:
             rows['frame'], rows['class'], rows['score'] = number, objects.classes, objects.scores
             rows['id'] = _numbered(objects.ids, numbers)
             rows['xy'] = objects.states[:, matching.XY]
-            column.add(rows)
+            column.append(rows)
 
     def finish(self) -> TrackArrays:
-        return self._arrays(self._truths.read_all(), self._stack_rows(), self._pairs.read_all())
+        return self._arrays(np.concatenate(self._truths), self._stack_rows(),
+                            np.concatenate(self._pairs))
 
     def interpolated(self) -> TrackArrays:
         """Return the tracks with interpolated objects in their gaps, as the loader of nuScenes."""
         truths, stacks = (_filled(rows, np.array(self._stamps_ns, np.int64))
-                          for rows in (self._truths.read_all(), self._stack_rows()))
+                          for rows in (np.concatenate(self._truths), self._stack_rows()))
         pairs: list[npt.NDArray[np.void]] = [np.zeros(0, _PAIR)]
         truth_ends, stack_ends = (
             np.searchsorted(rows['frame'], np.arange(len(self._stamps_ns) + 1)).tolist()
@@ -105,7 +108,7 @@ class TrackRecorder:
         return self._arrays(truths, stacks, np.concatenate(pairs))
 
     def _stack_rows(self) -> npt.NDArray[np.void]:
-        stacks = self._stacks.read_all().copy()
+        stacks = np.concatenate(self._stacks)
         ids = stacks['id']
         # With the rounding of nuscenes-devkit, which decides what is at a threshold.
         scores = np.split(stacks['score'][np.argsort(ids, kind='stable')],
@@ -180,17 +183,6 @@ def matched_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
     return _matched(tracks, are_allowed & tracks.are_near, _kept_first, keeps_gaps=True)
 
 
-def continued_pairs(tracks: TrackArrays, are_allowed: Bools) -> Rows:
-    """
-    Return the pairs that match, as in trackeval.
-
-    A match of the frame before is preferred; then the sum of the similarities decides.
-
-    :param are_allowed: (P,) bool, pairs that may match.
-    """
-    return _matched(tracks, are_allowed, _most_similar, keeps_gaps=False)
-
-
 def _matched(tracks: TrackArrays, are_allowed: Bools, assign: _Assignment, *,
              keeps_gaps: bool) -> Rows:
     rows = np.flatnonzero(are_allowed)
@@ -219,14 +211,6 @@ def _matched(tracks: TrackArrays, are_allowed: Bools, assign: _Assignment, *,
         done = end
     matched: Rows = rows[are_matched]
     return matched
-
-
-def _most_similar(truths: Numbers, stacks: Numbers, distances: Floats,
-                  are_kept: Bools) -> Bools:
-    chosen: Bools = np.zeros(len(truths), np.bool_)
-    similarity = 1.0 - distances / ZERO_SIMILARITY_M
-    chosen[least_pairs(truths, stacks, -1000.0 * are_kept - similarity, 0.0)] = True
-    return chosen
 
 
 def _kept_first(truths: Numbers, stacks: Numbers, distances: Floats, are_kept: Bools) -> Bools:

@@ -9,10 +9,7 @@
 """
 Tracking metrics: HOTA, CLEAR MOT and IDF1 by trackeval, AMOTA as nuScenes.
 
-Objects match within 2 m: the similarity of two objects is 1 at distance 0 and 0 at 4 m. trackeval
-returns the numbers of a whole recording; what confidence intervals need of each block of time is
-counted here in the same way (``trackeval/metrics/clear.py``, ``hota.py`` and ``identity.py`` of
-trackeval 1.3), and is also the result of recordings that are too large for trackeval. AMOTA, and
+Objects match within 2 m: the similarity of two objects is 1 at distance 0 and 0 at 4 m. AMOTA, and
 the times until a track is found and lost: ``nuscenes/eval/tracking/algo.py`` and ``metrics.py`` of
 nuscenes-devkit 1.2.0.
 """
@@ -27,124 +24,28 @@ import math
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES
-from state_sensor_ros.evaluation.resampling import COUNTS, TimeBlocks
 from state_sensor_ros.evaluation.track_record import (
-    continued_pairs,
-    least_pairs,
     matched_pairs,
     TrackArrays,
     ZERO_SIMILARITY_M,
 )
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-# Thresholds of the similarity.
-ALPHAS: Final[Floats] = np.arange(0.05, 0.99, 0.05, dtype=np.float64)
-_EPSILON = np.finfo('float').eps
-_SIMILAR = 0.5
 # Of nuScenes: number of recalls, the least one, and AMOTP at a recall that is not reached, m.
 N_THRESHOLDS: Final = 40
 _MIN_RECALL = 0.1
 _WORST_MOTP_M = 2.0
-_N_FINE = 1801
 # Numbers at the threshold of the greatest MOTA, and their values if no recall is reached.
 WORST: Final = {'mota': 0.0, 'motp': _WORST_MOTP_M, 'identity_switches': math.nan,
                 'track_initialization_duration': 20.0, 'longest_gap_duration': 20.0}
-# Limits of trackeval's matrices: of two ids (5000 take 0.6 GB), and of two objects of a frame.
+# Of both sides together: the matrices of HOTA and IDF1 are quadratic, 0.6 GB for so many.
 MAX_IDS: Final = 5000
-_MAX_FRAME = 4_000_000
-# Names of numbers of a whole recording in trackeval, which are not counted here.
+# Names of numbers of tracks in trackeval.
 _OF_TRACKS: Final = {'fragmentations': 'Frag', 'mostly_tracked': 'MT', 'partially_tracked': 'PT',
                      'mostly_lost': 'ML'}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrackCounts:
-    """The counts of B blocks of time."""
-
-    # (B, 5) objects of ground truth and stack, matches, switches, and sum of distances, m.
-    clear: Floats
-    identity: Floats  # (B,) matches of the assignment of tracks that has the most
-    # positives, associations: (B, 19) matches of HOTA at each of ALPHAS, and sum of the shares of
-    # their pairs of tracks, which are those of the whole recording.
-    positives: Floats
-    associations: Floats
-
-    def scores(self, weights: Floats) -> dict[str, Floats]:
-        """Return numbers by their names, (R,) each."""
-        # weights: (R, B) float64, how often each block counts.
-        truths, stacks, matches, switches, distances = (weights @ self.clear).T
-        positives = weights @ self.positives
-        n_objects = truths + stacks
-        association = weights @ self.associations / np.maximum(positives, 1.0)
-        detection = positives / np.maximum(n_objects[:, None] - positives, 1.0)
-        return {
-            'hota': np.sqrt(detection * association).mean(axis=1),
-            'mota': (2.0 * matches - stacks - switches) / np.maximum(truths, 1.0),
-            'idf1': 2.0 * (weights @ self.identity) / np.maximum(n_objects, 1.0),
-            'motp': distances / matches, 'identity_switches': switches,
-            'false_positives': stacks - matches, 'misses': truths - matches}
-
-
-def track_counts(tracks: TrackArrays, pairs: Rows, blocks: TimeBlocks) -> TrackCounts:
-    similarity = 1.0 - tracks.pair_distances / ZERO_SIMILARITY_M
-    codes = tracks.truth_ids[tracks.pair_truths].astype(np.int64) * max(tracks.n_stack_ids, 1) \
-        + tracks.stack_ids[tracks.pair_stacks]
-    known, places = np.unique(codes, return_inverse=True)
-    del codes
-    truths, stacks = np.divmod(known, max(tracks.n_stack_ids, 1))
-    n_both = np.bincount(tracks.truth_ids, minlength=tracks.n_truth_ids)[truths] \
-        + np.bincount(tracks.stack_ids, minlength=tracks.n_stack_ids)[stacks]
-    frames = tracks.truth_frames[tracks.pair_truths]
-    potential = np.bincount(places, _shares(tracks, similarity), len(known))
-    alignment = potential / (n_both - potential)
-    levels = np.searchsorted(ALPHAS - _EPSILON, similarity, side='right')
-    rows = np.flatnonzero(_best(tracks, frames, alignment[places] * similarity) & (levels > 0))
-    levels, of_pair, of_block = levels[rows], places[rows], blocks.of_frames[frames[rows]]
-    positives, associations = np.zeros((2, blocks.n_blocks, len(ALPHAS)))
-    for i in range(len(ALPHAS)):
-        reach = levels > i
-        matches = np.bincount(of_pair[reach], minlength=len(known))
-        shares = matches / np.maximum(n_both - matches, 1)
-        positives[:, i] = np.bincount(of_block[reach], minlength=blocks.n_blocks)
-        associations[:, i] = np.bincount(of_block[reach], shares[of_pair[reach]], blocks.n_blocks)
-    may_match = similarity >= _SIMILAR
-    n_similar: Floats = np.bincount(places, may_match, len(known)).astype(np.float64)
-    similar_costs: Floats = -n_similar
-    are_assigned: Bools = np.zeros(len(known), np.bool_)
-    some = np.flatnonzero(n_similar)
-    if len(some):
-        are_assigned[some[least_pairs(
-            truths[some], stacks[some], similar_costs[some], 0.0)]] = True
-    return TrackCounts(
-        blocks.sums(frame_counts(tracks, pairs)),
-        np.bincount(blocks.of_frames[frames[may_match & are_assigned[places]]],
-                    minlength=blocks.n_blocks).astype(np.float64), positives, associations)
-
-
-def _shares(tracks: TrackArrays, similarity: Floats) -> Floats:
-    """Return the similarity of each pair by the sum of those of its objects, less itself."""
-    of_truths, of_stacks = (np.bincount(rows, similarity)[rows] if len(rows) else np.zeros(0)
-                            for rows in (tracks.pair_truths, tracks.pair_stacks))
-    shares: Floats = similarity / np.maximum(of_truths + of_stacks - similarity, _EPSILON)
-    return shares
-
-
-def _best(tracks: TrackArrays, frames: npt.NDArray[np.int32], scores: Floats) -> Bools:
-    """Return which pairs match, by the greatest sum of scores in each frame."""
-    truths, stacks = tracks.pair_truths, tracks.pair_stacks
-    are_chosen: Bools = np.zeros(len(truths), np.bool_)
-    if not len(truths):
-        return are_chosen
-    are_chosen |= (np.bincount(truths)[truths] == 1) & (np.bincount(stacks)[stacks] == 1)
-    others = np.flatnonzero(~are_chosen)
-    for rows in np.split(others, np.flatnonzero(np.diff(frames[others])) + 1):
-        if len(rows):
-            are_chosen[rows[least_pairs(truths[rows], stacks[rows], -scores[rows], 0.0)]] = True
-    return are_chosen
 
 
 def durations(tracks: TrackArrays, pairs: Rows, are_truths: Bools) -> tuple[float, float]:
@@ -176,41 +77,24 @@ def durations(tracks: TrackArrays, pairs: Rows, are_truths: Bools) -> tuple[floa
     return initialization_s, float(gaps.mean()) * period_s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ThresholdScores:
-    """The scores of a class as of nuScenes."""
-
-    n_truths: Floats  # (B,)
-    # (B, 41, 4) in B blocks of time at the thresholds of AMOTA and, last, without one: objects of
-    # the stack, matches, switches, and sum of distances, m; 0 for recalls that are not reached.
-    counts: Floats
-    # AMOTA and AMOTP (m), and those at the threshold of the greatest MOTA, by their keys.
-    numbers: dict[str, float]
-
-
-def threshold_scores(tracks: TrackArrays, class_number: int,
-                     blocks: TimeBlocks) -> ThresholdScores:
-    counts = np.zeros((blocks.n_blocks, N_THRESHOLDS + 1, 4))
+def threshold_scores(tracks: TrackArrays, class_number: int) -> dict[str, float]:
+    """Return AMOTA and AMOTP (m) of a class, and its numbers at the greatest MOTA."""
+    # Objects of the stack, matches, switches, and sum of distances, m, at each threshold.
+    counts = np.zeros((N_THRESHOLDS, 4))
     are_truths, are_stacks = (classes == class_number for classes in (
         tracks.truth_classes, tracks.stack_classes))
     are_pairs = are_truths[tracks.pair_truths] & are_stacks[tracks.pair_stacks]
     pair_scores = tracks.stack_scores[tracks.pair_stacks]
     thresholds = _thresholds(tracks, matched_pairs(tracks, are_pairs), int(are_truths.sum()))
-    thresholds = np.append(thresholds, -1.0)
     for threshold in np.unique(thresholds[~np.isnan(thresholds)]).tolist():
         pairs = matched_pairs(tracks, are_pairs & (pair_scores >= threshold))
-        frames = tracks.truth_frames[tracks.pair_truths[pairs]]
-        stack_frames = tracks.stack_frames[are_stacks & (tracks.stack_scores >= threshold)]
-        counts[:, thresholds == threshold] = np.column_stack((
-            blocks.sums_at(stack_frames, np.ones((len(stack_frames), 1))),
-            blocks.sums_at(frames, np.column_stack((
-                np.ones(len(pairs)), _are_switches(tracks, pairs), tracks.pair_distances[pairs])))
-        ))[:, None]
-    thresholds, totals = thresholds[:-1], counts.sum(axis=0)[:-1]
-    accuracies, precisions = _threshold_curves(totals)
+        counts[thresholds == threshold] = (
+            (are_stacks & (tracks.stack_scores >= threshold)).sum(), len(pairs),
+            _are_switches(tracks, pairs).sum(), tracks.pair_distances[pairs].sum())
+    accuracies, precisions = _threshold_curves(counts)
     amota, amotp = accuracies.mean(), precisions.mean()
     numbers = {'amota': float(amota), 'amotp': float(amotp), **WORST}
-    n_truths, (n_stacks, n_matches, n_switches, distances) = are_truths.sum(), totals.T
+    n_truths, (n_stacks, n_matches, n_switches, distances) = are_truths.sum(), counts.T
     accuracies = np.where(np.isnan(thresholds), -1.0, np.maximum(
         1.0 - (n_truths + n_stacks - 2.0 * n_matches + n_switches) / n_truths, 0.0))
     # Of equal ones the greatest recall.
@@ -220,52 +104,16 @@ def threshold_scores(tracks: TrackArrays, class_number: int,
         numbers |= dict(zip(WORST, (
             float(accuracies[best]), float(distances[best] / n_matches[best]),
             int(n_switches[best]), *durations(tracks, pairs, are_truths)), strict=True))
-    frames = tracks.truth_frames[are_truths]
-    n_in_blocks = blocks.sums_at(frames, np.ones((len(frames), 1)))[:, 0]
-    return ThresholdScores(n_in_blocks, counts, numbers)
+    return numbers
 
 
 def _threshold_curves(counts: Floats) -> tuple[Floats, Floats]:
-    """Return MOTAR and MOTP (m) at each threshold, (..., T), of (..., T, 4) counts."""
-    n_stacks, n_matches, n_switches, distances = np.moveaxis(counts, -1, 0)
+    """Return MOTAR and MOTP (m) at each threshold, (T,), of (T, 4) counts."""
+    n_stacks, n_matches, n_switches, distances = counts.T
     n_right = n_matches - n_switches
     return (np.where(n_right > 0.0, np.maximum(
         0.0, 1.0 - (n_stacks - n_matches) / np.maximum(n_right, 1.0)), 0.0),
         np.where(n_matches > 0.0, distances / np.maximum(n_matches, 1.0), _WORST_MOTP_M))
-
-
-def average_scores(found: ThresholdScores, weights: Floats) -> tuple[Floats, Floats]:
-    """
-    Return AMOTA and AMOTP (m), (R,) each, as means over all recalls.
-
-    The recalls are those that the thresholds of the recording reach in these blocks.
-
-    :param weights: (R, B) float64, how often each block counts.
-    """
-    counts: Floats = np.tensordot(weights, found.counts, (1, 0)).astype(np.float64)
-    counts = counts[:, counts[0, :, 1] > 0.0]
-    recalls = (counts[..., 1] - counts[..., 2]) / np.maximum(
-        weights @ found.n_truths, 1.0)[:, None]
-    wanted = np.linspace(_MIN_RECALL, 1.0, _N_FINE)
-    if not counts.shape[1]:
-        return np.zeros(len(weights)), np.full(len(weights), _WORST_MOTP_M)
-    amota, amotp = (np.array([np.interp(wanted, *both, right=worst).mean()
-                              for both in zip(recalls, curves, strict=True)])
-                    for curves, worst in zip(_threshold_curves(counts), (0.0, _WORST_MOTP_M),
-                                             strict=True))
-    return amota, amotp
-
-
-def frame_counts(tracks: TrackArrays, pairs: Rows) -> Floats:
-    """Return (F, 5) numbers of objects of both, matches and switches, and sum of distances (m)."""
-    n_frames = len(tracks.times_s)
-    frames = tracks.truth_frames[tracks.pair_truths[pairs]]
-    counts: Floats = np.stack([
-        np.bincount(rows, weights, n_frames) for rows, weights in (
-            (tracks.truth_frames, None), (tracks.stack_frames, None), (frames, None),
-            (frames, _are_switches(tracks, pairs).astype(np.float64)),
-            (frames, tracks.pair_distances[pairs]))], axis=1).astype(np.float64)
-    return counts
 
 
 def _are_switches(tracks: TrackArrays, pairs: Rows) -> Bools:
@@ -294,9 +142,8 @@ def _thresholds(tracks: TrackArrays, pairs: Rows, n_truths: int) -> Floats:
 @dataclass(frozen=True, slots=True)
 class TrackingScores:
     numbers: dict[str, float]  # by the keys of the result, NaN if undefined
-    counts: TrackCounts  # in B blocks of time
-    # Scores as of nuScenes of each class with ground truth, None if not requested.
-    classes: dict[str, ThresholdScores] | None
+    # Those of nuScenes of each class with ground truth, None if not requested.
+    classes: dict[str, dict[str, float]] | None
 
 
 class _Similarities(Sequence[Floats]):
@@ -329,39 +176,29 @@ def load_trackeval() -> None:
         from trackeval import metrics  # noqa: F401
 
 
-def score_tracks(tracks: TrackArrays, blocks: TimeBlocks,
-                 interpolated: TrackArrays | None) -> TrackingScores:
+def score_tracks(tracks: TrackArrays, interpolated: TrackArrays | None) -> TrackingScores:
     """Score the tracks of a stack; :func:`load_trackeval` has been called."""
     # interpolated: the same with objects in the gaps; None for no scores as of nuScenes.
-    pairs = continued_pairs(tracks, tracks.pair_distances <= (
-        1.0 - _SIMILAR + _EPSILON) * ZERO_SIMILARITY_M)
+    pairs = matched_pairs(tracks, np.ones(len(tracks.pair_truths), np.bool_))
     classes = None if interpolated is None else {
-        EVALUATED_CLASSES[number]: threshold_scores(interpolated, number, blocks)
+        EVALUATED_CLASSES[number]: threshold_scores(interpolated, number)
         for number in np.unique(tracks.truth_classes).tolist()}
-    counts = track_counts(tracks, pairs, blocks)
     initialization_s, gap_s = durations(tracks, pairs, np.ones(len(tracks.truth_ids), np.bool_))
-    with np.errstate(all='ignore'):
-        numbers = {name: float(value) for name, [value] in counts.scores(
-            np.ones((1, blocks.n_blocks))).items()}
-    numbers |= {name: int(numbers[name]) for name in COUNTS}
-    numbers |= dict.fromkeys(_OF_TRACKS, math.nan)
-    if tracks.n_truth_ids:
-        numbers |= _by_trackeval(tracks)
-    else:
-        numbers |= dict.fromkeys(('hota', 'mota', 'idf1'), math.nan)
+    numbers = _by_trackeval(tracks)
+    if not tracks.n_truth_ids:
+        numbers |= dict.fromkeys(('hota', 'mota', 'idf1', *_OF_TRACKS), math.nan)
+        numbers['identity_switches'] = 0
     numbers |= {'objects': len(tracks.truth_ids), 'tracks': tracks.n_truth_ids,
                 'track_initialization_duration': initialization_s, 'longest_gap_duration': gap_s}
-    return TrackingScores(numbers, counts, classes)
+    return TrackingScores(numbers, classes)
 
 
 def _by_trackeval(tracks: TrackArrays) -> dict[str, float]:
-    """Return the numbers of trackeval, without those for which the recording is too large."""
+    """Return the numbers of trackeval; HOTA and IDF1 are NaN for more than MAX_IDS ids."""
     from trackeval.metrics import CLEAR, HOTA, Identity
-    numbers: dict[str, float] = {}
+    numbers: dict[str, float] = {'hota': math.nan, 'idf1': math.nan}
     truth_ends, stack_ends = (np.searchsorted(frames, np.arange(len(tracks.times_s) + 1))
                               for frames in (tracks.truth_frames, tracks.stack_frames))
-    if (np.diff(truth_ends) * np.diff(stack_ends)).max() > _MAX_FRAME:
-        return numbers
     data = {
         'gt_ids': np.split(tracks.truth_ids, truth_ends[1:-1]),
         'tracker_ids': np.split(tracks.stack_ids, stack_ends[1:-1]),
@@ -383,13 +220,13 @@ def _by_trackeval(tracks: TrackArrays) -> dict[str, float]:
     return numbers
 
 
-def class_means(classes: Mapping[str, ThresholdScores]) -> dict[str, float]:
+def class_means(classes: Mapping[str, dict[str, float]]) -> dict[str, float]:
     """
     Return the numbers of nuScenes for all classes but "unknown": means, and the sum of switches.
 
     :param classes: scores of each class; of none, the numbers are NaN.
     """
-    numbers = [found.numbers for name, found in classes.items() if name != CLASS_NAMES[UNKNOWN]]
+    numbers = [found for name, found in classes.items() if name != CLASS_NAMES[UNKNOWN]]
     if not numbers:
         return dict.fromkeys(('amota', 'amotp', *WORST), math.nan)
     means = {key: float(np.mean([of_class[key] for of_class in numbers]))

@@ -27,7 +27,6 @@ from state_sensor_ros.evaluation.matching import (
     MATCH_DISTANCES_M,
     ObjectSet,
 )
-from state_sensor_ros.evaluation.resampling import time_blocks
 
 # Made by make_golden.py beside it.
 GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['detection']
@@ -50,8 +49,7 @@ def scored(frames, ego_xyz=NOWHERE):
         stack, truth = object_set(stack), object_set(truth)
         recorder.add(EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz))
     record = recorder.finish()
-    return {each.name: each
-            for each in score_classes(record.classes, time_blocks(record.stamps_ns))}
+    return {each.name: each for each in score_classes(record.classes)}
 
 
 @pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])

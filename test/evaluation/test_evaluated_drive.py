@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from stack_bags import (
     changed,
-    EGO,
     N_CARS,
     positions_of,
     TRACKING,
@@ -26,7 +25,6 @@ from test_evaluate import TRACKING_KEYS
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.evaluation.evaluation_result import number_at
 from state_sensor_ros.texts import counted
 
 N_FRAMES = 80
@@ -96,61 +94,6 @@ def test_page_of_small_errors_shows_the_greatest(tmp_path, drive, stack):
     mean_m = 0.1 * (N_CARS - 1) / 2.0
     assert page.read_text().count(
         f'<p>0 missed, 0 false positives, {N_CARS} matched, mean error {mean_m:.2f} m</p>') == 10
-
-
-def test_confidence_intervals(tmp_path, evaluate, stack):
-    """Every other second all are missed: blocks of 0.8 s differ, and the interval shows it."""
-    def worse(message, log_ns):
-        if log_ns // 1_000_000_000 % 2:
-            message.objects = []
-    result = evaluate(changed(stack, tmp_path / 'bag', worse))
-    confidence = result['confidence']
-    assert (confidence['level'], confidence['resampled'], confidence['n']) == (0.95, 'blocks', 10)
-    low, high = confidence['intervals']['detection/classes/car/recall']
-    assert 0.2 < low < result['detection']['classes']['car']['recall'] < high < 0.8
-    low, high = confidence['intervals']['tracking/mota']
-    assert 0.1 < low < result['tracking']['mota'] < high < 0.9
-    low, high = confidence['intervals']['detection/map']
-    assert 0.1 < low <= result['detection']['map'] <= high < 0.9
-    # No false positive says little about how many there are in other drives.
-    assert result['detection']['classes']['car']['precision'] == 1.0
-    assert 'detection/classes/car/precision' not in confidence['intervals']
-    # The same in every run.
-    assert evaluate(tmp_path / 'bag')['confidence'] == confidence
-
-
-def test_each_number_has_an_interval(tmp_path, evaluate, stack):
-    """Noise and confidences of their own for each object, of another size in each second."""
-    random = np.random.default_rng(3)
-
-    def noisy(message, log_ns):
-        spread = 0.2 + 0.2 * (log_ns // 1_000_000_000 % 3)
-        if not hasattr(message, 'objects'):
-            message.pose.pose.position.x += random.normal(0.0, spread)
-            return
-        del message.objects[:2 * (log_ns // 1_000_000_000 % 2)]
-        for each in message.objects:
-            position = each.kinematics.pose_with_covariance.pose.position
-            position.x += random.normal(0.0, spread)
-            position.y += random.normal(0.0, spread)
-            each.existence_probability = random.uniform(0.2, 1.0)
-    bag = changed(stack, tmp_path / 'bag', noisy, (TRACKING, EGO))
-    for definition in ('plain', 'nuscenes'):
-        result = evaluate(bag, '--definition', definition)
-        intervals = result['confidence']['intervals']
-        tracking = ['hota', 'mota', 'idf1', 'motp'] + [
-            'amota', 'amotp', 'classes/car/amota'] * (definition == 'nuscenes')
-        wide = ['detection/map', 'detection/nds', 'detection/mate', 'detection/classes/car/ate',
-                'detection/classes/car/nuscenes/ate', 'ego/ate_rmse', 'ego/rpe_rmse',
-                'ego/ate/translation/mean', 'ego/rpe/1s/translation/mean',
-                'ego/longitudinal_error/bias', *(f'tracking/{name}' for name in tracking)]
-        for path in wide:
-            low, high = intervals[path]
-            assert low < number_at(result, path) < high < low + 1.2, path
-        for path, (low, high) in intervals.items():
-            assert low - 1e-9 <= number_at(result, path) <= high + 1e-9, path
-        # Two of them in 8 s are too few to resample.
-        assert 'ego/rpe/5s/translation/rmse' not in intervals
 
 
 @pytest.mark.usefixtures('without_pictures')

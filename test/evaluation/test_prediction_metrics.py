@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Predicted paths: where Argoverse and nuScenes differ, numbers of paths, overlap."""
+"""Predicted paths: where Argoverse and nuScenes differ, numbers of paths."""
 
 import math
 
@@ -15,7 +15,7 @@ import pytest
 
 from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, match, ObjectSet, PathOfObject
-from state_sensor_ros.evaluation.prediction_metrics import overlapping, path_scores, PathScorer
+from state_sensor_ros.evaluation.prediction_metrics import path_scores, PathScorer
 
 STEP_NS = 500_000_000
 N_STEPS = 17
@@ -71,11 +71,11 @@ def test_definitions_of_argoverse_and_nuscenes():
     scores = scored(paths)[3.0]
     assert scores[6] == scores[0] == pytest.approx({
         'min_ade': 1.0, 'min_fde': 0.0, 'miss_rate': 0.0, 'min_ade_argoverse': 2.5,
-        'miss_rate_nuscenes': 0.0, 'overlap_rate': 0.0, 'objects': 1})
+        'miss_rate_nuscenes': 0.0, 'objects': 1})
     # The most likely one alone: for nuScenes its detour is a miss.
     assert scores[1] == pytest.approx({
         'min_ade': 2.5, 'min_fde': 0.0, 'miss_rate': 0.0, 'min_ade_argoverse': 2.5,
-        'miss_rate_nuscenes': 1.0, 'overlap_rate': 0.0, 'objects': 1})
+        'miss_rate_nuscenes': 1.0, 'objects': 1})
 
 
 def test_number_of_paths():
@@ -84,16 +84,6 @@ def test_number_of_paths():
     scores = scored([*paths, path((STEPS, np.zeros(N_STEPS)), 0.0)])[5.0]
     assert [scores[k]['min_fde'] for k in (1, 6, 0)] == [7.0, 2.0, 0.0]
     assert [scores[k]['miss_rate'] for k in (1, 6, 0)] == [1.0, 0.0, 0.0]
-
-
-def test_overlap_with_another_actor():
-    """A standing car 9 m ahead: boxes of 4 m overlap from 5 m on, after 5 steps."""
-    standing = (9.5, 0.0, 0.0, 4.0, 2.0)
-    scores = scored([path((STEPS, np.zeros(N_STEPS)))], standing)
-    assert [scores[horizon][1]['overlap_rate'] for horizon in (3.0, 5.0, 8.0)] == [1.0] * 3
-    scores = scored([path((0.5 * STEPS, np.zeros(N_STEPS)))], standing)
-    assert [scores[horizon][1]['overlap_rate'] for horizon in (3.0, 5.0, 8.0)] == [0.0, 0.0, 1.0]
-    assert scored([path((STEPS, np.full(N_STEPS, 2.1)))], standing)[8.0][1]['overlap_rate'] == 0.0
 
 
 def test_horizon_that_no_path_reaches():
@@ -119,36 +109,8 @@ def test_truth_at_2_and_1_hz_is_interpolated(period):
     """Points of the paths lie between frames of the truth that are 0.5 or 1 s apart."""
     poses = path((0.4 * np.arange(N_STEPS), np.ones(N_STEPS)))
     fine = PathOfObject(200_000_000, poses.poses, 1.0)
-    standing = (4.1 + 4.0, 1.0, 0.0, 4.0, 2.0)
-    scores = scored([fine], standing, period=period, horizons_s=(1.7, 3.0))
+    scores = scored([fine], period=period, horizons_s=(1.7, 3.0))
     for horizon in (1.7, 3.0):
         assert scores[horizon][0] == pytest.approx({
             'min_ade': 1.0, 'min_fde': 1.0, 'miss_rate': 0.0, 'min_ade_argoverse': 1.0,
-            'miss_rate_nuscenes': 0.0, 'overlap_rate': float(horizon > 2.0), 'objects': 1})
-
-
-@pytest.mark.parametrize(('other', 'expected'), [
-    ((3.9, 0.0, 0.0, 4.0, 2.0), True), ((4.1, 0.0, 0.0, 4.0, 2.0), False),
-    ((0.0, 1.9, 0.0, 4.0, 2.0), True), ((0.0, 2.1, 0.0, 4.0, 2.0), False),
-    # Only the axes of the turned box separate the two.
-    ((2.6, 1.6, math.pi / 4, 2.0, 2.0), True), ((2.8, 1.8, math.pi / 4, 2.0, 2.0), False),
-    ((0.0, 0.0, 1.0, 0.5, 0.5), True), ((1.0, 0.0, 0.0, math.nan, 2.0), False)])
-def test_boxes_overlap(other, expected):
-    first, second = states((0.0, 0.0, 0.0, 4.0, 2.0))[None], states(other)[None]
-    for boxes in ((first, second), (second, first)):
-        assert np.transpose(overlapping(*boxes)).tolist() == ([[0, 0, 0]] if expected else [])
-
-
-def test_boxes_overlap_as_polygons():
-    affinity, geometry = (pytest.importorskip(f'shapely.{name}')
-                          for name in ('affinity', 'geometry'))
-    random = np.random.default_rng(0)
-    rows = np.column_stack((random.uniform(-8.0, 8.0, (80, 2)), random.uniform(-4.0, 4.0, 80),
-                            random.uniform(0.5, 6.0, (80, 2)))).tolist()
-    polygons = [affinity.translate(affinity.rotate(
-        geometry.box(-length / 2, -width / 2, length / 2, width / 2), yaw, (0, 0),
-        use_radians=True), x, y) for x, y, yaw, length, width in rows]
-    boxes = states(*rows).reshape(2, 40, 9)
-    assert np.transpose(overlapping(boxes, boxes)).tolist() == [
-        [time, i, j] for time, each in enumerate((polygons[:40], polygons[40:]))
-        for i, one in enumerate(each) for j, other in enumerate(each) if one.intersects(other)]
+            'miss_rate_nuscenes': 0.0, 'objects': 1})
