@@ -12,7 +12,7 @@ from pathlib import Path
 import textwrap
 
 from state_sensor_ros.parameters import as_yaml, Parameter
-from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.simulators import schema_of
 
 OUT = Path(__file__).resolve().parents[1] / 'config' / 'state_sensor.yaml'
 _WIDTH = 99

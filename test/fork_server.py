@@ -177,7 +177,7 @@ def _load_node():
             if isinstance(message, type):
                 check_for_type_support(message)
     # The search for added simulators reads the metadata of all installed distributions.
-    from state_sensor_ros.simulators.simulator_list import schema_of
+    from state_sensor_ros.simulators import schema_of
     schema_of(with_added=True)
     # What the first log line of a node does: it resolves the paths of all modules. Not of a
     # function, which names its module.

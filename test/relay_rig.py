@@ -18,8 +18,8 @@ from budgets import AWAIT_S
 from ports import free_ports
 from stopwatch import until
 
+from state_sensor_ros.simulators import schema_of
 from state_sensor_ros.simulators.carla.relay import CarlaRelay
-from state_sensor_ros.simulators.simulator_list import schema_of
 from state_sensor_ros.source import SourceState
 
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
-from state_sensor_ros.simulators.simulator_list import checked_settings, schema_of
+from state_sensor_ros.simulators import checked_settings, schema_of
 from state_sensor_ros.topics.topic_list import output_encoders, TOPICS
 
 CONFIG = ROOT / 'config'

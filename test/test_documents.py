@@ -18,7 +18,7 @@ from paths import ROOT
 
 from state_sensor_ros.commands.cli import command_parser, COMMANDS
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.simulators.simulator_list import checked_settings
+from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.topics.topic_list import TOPICS
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (

@@ -16,7 +16,7 @@ from wrong_values import SCHEMA, WRONG
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import as_yaml
 from state_sensor_ros.settings import DEFAULTS, parse_settings
-from state_sensor_ros.simulators.simulator_list import checked_settings
+from state_sensor_ros.simulators import checked_settings
 
 
 def test_settings_refuse_wrong_values_with_name_and_reason():

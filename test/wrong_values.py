@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """Values that a parameter must refuse, and others that it takes, by its declaration."""
 
-from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.simulators import schema_of
 
 SCHEMA = schema_of()
 _OF_OTHER_TYPES = {bool: (1, 'true'), int: ('many', 1.5, True), float: ('fast', True),

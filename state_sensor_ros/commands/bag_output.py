@@ -21,8 +21,8 @@ from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import with_map
-from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.state_frame import carried
 from state_sensor_ros.topics.transforms import encode_static_frames

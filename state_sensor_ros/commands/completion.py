@@ -23,7 +23,7 @@ from state_sensor_ros.files.tables.table import BY_NAME
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import OUTPUTS
-from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.simulators import schema_of
 
 # Limits of the search for actors and tags.
 _MAX_FRAMES, _MAX_S = 200, 0.5

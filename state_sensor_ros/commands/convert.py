@@ -46,7 +46,7 @@ from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecordin
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
-from state_sensor_ros.simulators.simulator_list import simulators
+from state_sensor_ros.simulators import simulators
 from state_sensor_ros.source import DROPPED
 from state_sensor_ros.texts import counted
 

@@ -44,7 +44,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.library.safety_texts import safety_record, safety_rows
-from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.simulators import schema_of
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
 _EPILOG = """examples:

@@ -22,7 +22,7 @@ from state_sensor_ros.errors import failed_stream, TransportError, TruncatedErro
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.source import Faults, Source
 
 # Failures of one reason, without a new frame between them, that end a command.

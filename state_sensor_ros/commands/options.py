@@ -25,7 +25,7 @@ from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.ros.parameter_file import names_in, parameters_of, read_parameter_file
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.simulators.simulator_list import (
+from state_sensor_ros.simulators import (
     checked_settings,
     schema_of,
     simulator_names,
@@ -187,7 +187,7 @@ class _SimulatorNames:
     """The names of the installed simulators, which are searched for at the first use."""
 
     def __contains__(self, name: object) -> bool:
-        return name in (*simulator_names(), 'tcp')
+        return name in simulator_names()
 
     def __iter__(self) -> Any:  # noqa: ANN401
         return iter(simulator_names())
@@ -270,7 +270,7 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value
         values = with_config_file({**values, 'source': args.source})
     else:
         values.pop('source', None)
-    return checked_settings(values, with_added=bool(args.values))
+    return checked_settings(values, with_added=bool(args.values), is_live=is_live)
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:

@@ -18,7 +18,7 @@ from state_sensor_ros.commands.options import completed_by
 from state_sensor_ros.commands.terminal import print_output
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import as_yaml, nearest, Parameter
-from state_sensor_ros.simulators.simulator_list import schema_of
+from state_sensor_ros.simulators import schema_of
 
 _WIDTH = 100
 _EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after

@@ -34,8 +34,7 @@ from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.settings import DEFAULTS
-from state_sensor_ros.simulators.simulator import Replay
-from state_sensor_ros.simulators.simulator_list import default_simulator
+from state_sensor_ros.simulators.monodrive.replay import open_replay, ReplayClient
 from state_sensor_ros.source import ignore
 from state_sensor_ros.texts import one_line
 
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
     def read(recording: RecordingReader) -> AbstractContextManager[Iterator[Any]]:
         return reading(recording, 'read', is_quiet=args.quiet)
 
-    replay = default_simulator().open_replay(args, read, _warn)
+    replay = open_replay(args, read, _warn)
     replaying: list[Future[None]] = []
     with ThreadPoolExecutor(1, 'replay') as thread:
         try:
@@ -118,7 +117,7 @@ def _warn(text: str) -> None:
     bar_type().write(f'warning: {one_line(text)}', file=sys.stderr)
 
 
-def _watch(replaying: Future[None], replay: Replay, *, is_quiet: bool) -> None:
+def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
     actions = {' ': replay.pause_or_resume, 'b': replay.turn_round}
     with keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,

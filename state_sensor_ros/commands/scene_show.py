@@ -38,8 +38,8 @@ from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import read_map
-from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.viewing import frame_log, viewer
 from state_sensor_ros.viewing.frame_log import FrameLog

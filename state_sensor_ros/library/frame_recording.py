@@ -65,7 +65,7 @@ from state_sensor_ros.library.safety import check_horizon, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.perception.frame_perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
-from state_sensor_ros.simulators.simulator_list import checked_settings, unread_parameters
+from state_sensor_ros.simulators import checked_settings, unread_parameters
 from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import counted, one_line
 
@@ -599,7 +599,8 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
         raise ConfigError(unused, 'a parameter that reading a recording does not use',
                           'parameters of its simulator')
     # Most recordings need the default simulator only.
-    settings = checked_settings({**units, **parameters}, with_added=True) if parameters \
+    settings = checked_settings(
+        {**units, **parameters}, with_added=True, is_live=False) if parameters \
         else parse_settings(units)
     options = ReadOptions(settings, topic)
     name, chosen = os.fspath(path), RecordingSelection(

@@ -17,7 +17,7 @@ from state_sensor_ros.errors import ConfigError, StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
-from state_sensor_ros.simulators.simulator_list import (
+from state_sensor_ros.simulators import (
     checked_settings,
     find_simulator,
     unused_parameters,

@@ -63,7 +63,7 @@ from state_sensor_ros.ros.rclpy_inside import await_delivery
 from state_sensor_ros.ros.report import Level, NodeLog, percentile, shown, Status
 from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.simulator_list import find_simulator
+from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.source import Health, Report, SourceState
 from state_sensor_ros.topics.topic_encoder import LastCommand
 

@@ -37,7 +37,7 @@ from state_sensor_ros.ros.parameter_file import (
     parameters_of,
     read_parameter_file,
 )
-from state_sensor_ros.simulators.simulator_list import schema_of, simulator_names
+from state_sensor_ros.simulators import schema_of, simulator_names
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.version import __version__
 

@@ -39,8 +39,8 @@ from state_sensor_ros.ros.node_parameters import NodeParameters
 from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
 from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
 from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import Input
-from state_sensor_ros.simulators.simulator_list import find_simulator
 from state_sensor_ros.source import latest, SourceState, SteerableSource
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.topics.encoder import Encoder

@@ -27,14 +27,10 @@ from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import nearest, Value
+from state_sensor_ros.plug_ins import PlugInWarning
 from state_sensor_ros.ros.rclpy_inside import given_parameters
 from state_sensor_ros.settings import DEFAULTS, ParameterTable, PERCEPTION, Settings
-from state_sensor_ros.simulators.simulator_list import (
-    checked_settings,
-    schema_of,
-    SimulatorWarning,
-    with_config_file,
-)
+from state_sensor_ros.simulators import checked_settings, schema_of, with_config_file
 from state_sensor_ros.topics.topic import Qos
 from state_sensor_ros.topics.topic_list import perception_used
 
@@ -62,7 +58,7 @@ class NodeParameters:
         self._is_frozen = False
         source = self._given('source')
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter('always', SimulatorWarning)
+            warnings.simplefilter('always', PlugInWarning)
             schema = schema_of(source if isinstance(source, str) else DEFAULTS.source,
                                with_added=True)
         self.warnings = [str(each.message) for each in caught]

@@ -24,11 +24,7 @@ from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.settings import FILE, Settings
-from state_sensor_ros.simulators.simulator import SimulatorTopics
-from state_sensor_ros.simulators.simulator_list import (
-    find_simulator,
-    simulators,
-)
+from state_sensor_ros.simulators import find_simulator, simulators, SimulatorTopics
 from state_sensor_ros.source import Report
 from state_sensor_ros.topics.map_topics import topics_of_map
 

@@ -55,7 +55,7 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.settings import DEFAULTS
-from state_sensor_ros.simulators.simulator import SensorImage
+from state_sensor_ros.simulators import SensorImage
 from state_sensor_ros.viewing import ego_log
 from state_sensor_ros.viewing.columns import (
     FRAME,

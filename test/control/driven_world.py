@@ -36,6 +36,7 @@ import state_sensor_ros.control.ego_driver as ego_driver_module
 import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
 import state_sensor_ros.ros.commanding as commanding_module
+from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.simulators.carla.schema import Control, Measurements
 import state_sensor_ros.simulators.carla.stream as carla_commands_module
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
@@ -43,7 +44,6 @@ from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
 import state_sensor_ros.simulators.child_process as child_process_module
 import state_sensor_ros.simulators.monodrive.control as monodrive_control_module
-from state_sensor_ros.simulators.simulator_list import checked_settings
 import state_sensor_ros.simulators.sumo.source as sumo_source_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_process_module
 from state_sensor_ros.source import Health, SourceState

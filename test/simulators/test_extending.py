@@ -20,7 +20,7 @@ from toy_server import ToyServer
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.files import Format
-from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.topics.topic_encoder import TopicEncoder
 
 TEXT = (ROOT / 'doc' / 'design' / 'extending.md').read_text(encoding='utf-8')

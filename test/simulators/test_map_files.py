@@ -20,8 +20,8 @@ from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import ConfigError, StateError
 from state_sensor_ros.frame import MapLine
 from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.simulators import SimulatorTopics
 from state_sensor_ros.simulators.opening import read_map, with_map
-from state_sensor_ros.simulators.simulator import SimulatorTopics
 
 GRID = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 HILL = ROOT / 'test' / 'data' / 'sumo' / 'hill.net.xml'

@@ -27,7 +27,7 @@ from state_sensor_ros.files.frame_builder import ActorLane, FrameBuilder
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.parameters import parameter
-from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.source import LOST
 
 

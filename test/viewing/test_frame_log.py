@@ -22,7 +22,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT, MapLine
 from state_sensor_ros.rotations import global_from_body, quaternion_product
-from state_sensor_ros.simulators.simulator import SensorImage
+from state_sensor_ros.simulators import SensorImage
 
 BOXES = ('/world/vehicles', '/world/objects', '/world/pedestrians', '/world/traffic_signs',
          '/world/assumed_boxes')

@@ -33,9 +33,9 @@ from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import SensorImage, SensorReader
 from state_sensor_ros.simulators.carla.frames import CLASSES, data_of, PLAYER, PLAYER_TAGS
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.simulator import SensorImage, SensorReader
 from state_sensor_ros.source import Report
 from state_sensor_ros.topics.transforms import StaticTransform
 

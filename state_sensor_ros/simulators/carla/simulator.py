@@ -10,15 +10,14 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import SensorReader, Simulator, SimulatorTopics
 from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.simulator import SensorReader, Simulator, SimulatorTopics
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ class CarlaSimulator(Simulator):
 
     name = 'carla'
     parameters = CarlaParameters
-    aliases = MappingProxyType({name: name for name in (
-        'relay_port', 'relay_bind', 'camera_tf', 'camera_poses')})
     default_port = 2001
     uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
     takes_commands = True

@@ -10,14 +10,12 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from state_sensor_ros.control.ego_commands import EgoCommands
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.simulators.carla9 import parameters
-from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.source import Report, Source
 
 _LOG = f'{__package__}.log'
@@ -30,7 +28,6 @@ class Carla9Simulator(Simulator):
     parameters = parameters.Carla9Parameters
     uses = frozenset({'rate'})
     takes_commands = True
-    aliases = MappingProxyType({'host': 'host', 'port': 'port'})
 
     def address(self, settings: Settings) -> str:
         """Return host and port of the server."""

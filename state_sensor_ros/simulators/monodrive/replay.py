@@ -27,10 +27,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 import threading
 import time
+from typing import TypeAlias
 
 import msgspec
 
@@ -60,7 +62,6 @@ from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
 from state_sensor_ros.simulators.monodrive.source import SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
-from state_sensor_ros.simulators.simulator import Reading
 from state_sensor_ros.source import LOST, MAX_GAP_S
 
 # As for a reply: the simulator may be drawing.
@@ -112,6 +113,10 @@ def _refuse_lost(recording: RecordingReader) -> None:
             raise TrajectoryFormatError(
                 f'{recording.name}: {fault.place}: frame {fault.index}: {fault.error.where}',
                 fault.error.found, fault.error.expected)
+
+
+# Shows the progress of a recording while its frames are read.
+Reading: TypeAlias = Callable[[RecordingReader], AbstractContextManager[Iterator[Frame]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Simulator, SOURCE_PARAMETERS
 from state_sensor_ros.simulators.monodrive.control import MonodriveCommands
-from state_sensor_ros.simulators.monodrive.replay import open_replay
 from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
-from state_sensor_ros.simulators.simulator import Reading, Replay, Simulator, SOURCE_PARAMETERS
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
-    import argparse
 
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.source import Source
@@ -34,7 +32,6 @@ class MonodriveSimulator(Simulator):
     """The State sensor on a TCP port, and Replay Mode trajectories."""
 
     name = 'monodrive'
-    old_names = ('tcp',)
     default_port = 8700
     uses = SOURCE_PARAMETERS - {'rate'}
     has_wall_time = takes_commands = True
@@ -63,8 +60,3 @@ class MonodriveSimulator(Simulator):
         """Make what sends commands on the control port."""
         assert isinstance(source, ConfiguredSource)
         return MonodriveCommands(source.client)
-
-    def open_replay(self, options: argparse.Namespace, reading: Reading,
-                    warn: Callable[[str], None]) -> Replay:
-        """Prepare a replay over the control port."""
-        return open_replay(options, reading, warn)

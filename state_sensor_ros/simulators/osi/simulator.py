@@ -13,9 +13,9 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.simulators.osi.source import OsiSource
-from state_sensor_ros.simulators.simulator import Simulator
 from state_sensor_ros.source import Report, Source
 
 
@@ -24,7 +24,6 @@ class OsiSimulator(Simulator):
 
     name = 'osi'
     parameters = OsiParameters
-    aliases = MappingProxyType({'host': 'bind', 'port': 'port'})
     map_files = MappingProxyType({
         '.osm': 'state_sensor_ros.topics.stacks.lanelet2:read_lanelets',
         '.xodr': 'state_sensor_ros.simulators.open_drive:read_lanes'})

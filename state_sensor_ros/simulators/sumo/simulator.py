@@ -19,7 +19,7 @@ from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.share import share_file
-from state_sensor_ros.simulators.simulator import Simulator
+from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.source import Report, Source
 
@@ -38,7 +38,6 @@ class SumoSimulator(Simulator):
     parameters = SumoParameters
     uses = frozenset({'rate'})
     takes_commands = True
-    aliases = MappingProxyType({'host': 'host', 'port': 'port'})
 
     def address(self, settings: Settings) -> str:
         """Return the scenario, or host and port of a running SUMO."""

@@ -29,6 +29,7 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.simulators.carla.dataset import FileReader
 from state_sensor_ros.simulators.carla.images import (
     Camera,
@@ -42,7 +43,6 @@ from state_sensor_ros.simulators.carla.images import (
     image_views,
 )
 from state_sensor_ros.simulators.carla.topics import carla_encoders, image_topic, info_topic
-from state_sensor_ros.simulators.simulator_list import checked_settings
 from state_sensor_ros.source import Faults
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, Subscriptions

@@ -26,8 +26,8 @@ from relay_rig import echo_server, relayed
 from stopwatch import until
 
 from state_sensor_ros.errors import TransportError
+from state_sensor_ros.simulators import schema_of
 from state_sensor_ros.simulators.carla.relay import CarlaRelay
-from state_sensor_ros.simulators.simulator_list import schema_of
 
 RATE_HZ = 200.0
 IMAGE_BYTES = 64 * 48 * 4

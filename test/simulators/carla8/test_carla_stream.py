@@ -25,8 +25,8 @@ from source_errors import error_of
 
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.simulators.carla.stream import CarlaSource, MeasurementFramer
-from state_sensor_ros.simulators.simulator_list import checked_settings
 
 FRAMES = [[b'one measurement'], [b'm', b'image 1', b'image 22'], [b'x' * 300],
           [b'\0' * 4, b'\0' * 70_000, b'\0'], []]

@@ -40,7 +40,7 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import child_process
+from state_sensor_ros.simulators import checked_settings, child_process
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
     StepActors,
@@ -50,7 +50,6 @@ from state_sensor_ros.simulators.carla9.frames import (
 )
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
-from state_sensor_ros.simulators.simulator_list import checked_settings
 
 # Not found by its failure: without the library, a driver that is started here does not end.
 pytestmark = [pytest.mark.skipif(find_spec('carla') is None, reason='needs carla'),
