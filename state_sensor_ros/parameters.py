@@ -16,10 +16,9 @@ has one, and each simulator may have one for what only it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from functools import partial
 import math
 import re
 from typing import Any, cast, get_args, get_type_hints, TypeAlias, TypeVar
@@ -214,32 +213,6 @@ def parameters_in(owner: type, prefix: str = '') -> dict[str, Parameter]:
         f'{prefix}{item.name}', hints[item.name], cast(Value, item.default),
         item.metadata['rule'], owner, item.name)
         for item in fields(owner) if 'rule' in item.metadata}
-
-
-def watched(own: Own, names: Mapping[str, str], note: Callable[[str], object]) -> Own:
-    """
-    Return parameters that note when their values are read.
-
-    :param own: values, an instance of a class of parameters.
-    :param names: what is noted, by attribute.
-    :param note: called with it at each reading.
-    """
-    kind: Any = type(own)
-
-    class Watched(kind):  # type: ignore[misc]
-        __slots__ = ()
-
-        def __getattribute__(self, name: str) -> Any:  # noqa: ANN401
-            if name in names:
-                note(names[name])
-            # Equal to a plain instance of equal values.
-            return kind if name == '__class__' else kind.__getattribute__(self, name)
-
-        def __reduce__(self) -> tuple[Any, ...]:
-            return partial(kind, **{item.name: getattr(self, item.name)
-                                    for item in fields(kind)}), ()
-
-    return cast(Own, Watched(**{item.name: getattr(own, item.name) for item in fields(kind)}))
 
 
 def refuse_unused(own: object, prefix: str, names: Sequence[str], condition: str) -> None:

@@ -16,7 +16,7 @@ What only one simulator needs is declared by that simulator: :meth:`Settings.of`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -37,7 +37,6 @@ from state_sensor_ros.parameters import (
     RECORDED,
     Rule,
     Value,
-    watched,
 )
 from state_sensor_ros.texts import counted
 
@@ -337,24 +336,6 @@ class ParameterTable:
         declared = self.find(name)
         owner = settings if declared.owner is Settings else settings.of(declared.owner)
         return cast(Value, getattr(owner, declared.attribute))
-
-    def watched(self, settings: Settings, names: Iterable[str],
-                note: Callable[[str], object]) -> Settings:
-        """
-        Return settings that note which of some parameters are read.
-
-        :param settings: all parameters.
-        :param names: names of parameters, or aliases.
-        :param note: called with a name when its value is read.
-        """
-        owners: dict[type, dict[str, str]] = {}
-        for name in names:
-            declared = self.find(name)
-            owners.setdefault(declared.owner, {})[declared.attribute] = name
-        core = owners.pop(Settings, {})
-        own = [part for part in settings.own if type(part) not in owners]
-        own += [watched(settings.of(owner), found, note) for owner, found in owners.items()]
-        return watched(replace(settings, own=tuple(own)), core, note)
 
     def parse(self, values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:
         """

@@ -37,7 +37,6 @@ GENERATIONS = ('v1', 'v2')
 _PARAMETERS = ('source', 'host', 'port', 'desired_tags', 'undesired_tags', 'ego_tag', 'outputs')
 # Parameters of the node in a file that are no settings.
 _OF_ROS = ('qos_overrides.', 'actor_qos.', 'use_sim_time')
-_MAX_RESAMPLING_HZ = 1000.0
 
 
 def _number(kind: Callable[[str], float], low: float, high: float = math.inf, *,
@@ -163,10 +162,6 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     completed_by(group.add_argument(
         '--columns', type=listed, action='extend', metavar='NAME,...',
         help='table: columns (default: all)'), 'columns')
-    group.add_argument('--resample', type=_number(float, 0.0, _MAX_RESAMPLING_HZ, is_open=True),
-                       metavar='HZ', help='OSI: interpolate the frames at this rate (default: no)')
-    group.add_argument('--gaps', choices=('split', 'fill'), default='split',
-                       help='OSI: new id after a gap (split), or interpolate up to 1 s (fill)')
     group.add_argument('--default-class', choices=DEFAULT_CLASSES, default='', metavar='CLASS',
                        help='OSI: class of actors without one (default: car, other)')
     completed_by(group.add_argument(

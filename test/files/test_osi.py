@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Traces of ASAM OSI, as Google's protobuf and MCAP's reader have them, and omega-prime."""
 
-from itertools import pairwise
 import json
 import struct
 
@@ -111,7 +110,6 @@ def test_osi_objects_that_return_are_others(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     name = frames[0]['frame']['objects'][-1]['name']
     assert any(f'2 objects back after a gap, given a new id: {name} (0.15 s after ' in line
-               and line.endswith('; --gaps fill interpolates gaps of up to 1 s')
                for line in lines)
     assert any('1 restart of the simulator' in line for line in lines)
     _, _, messages = read_trace(tmp_path / 'out.osi.mcap')
@@ -124,51 +122,6 @@ def test_osi_objects_that_return_are_others(tmp_path, capsys):
             present.setdefault(each.id.value, []).append(index)
     for indices in present.values():
         assert indices == list(range(indices[0], indices[-1] + 1))
-
-
-def objects_by_name(path):
-    """Return the ids of each message, and the way of each object along x."""
-    ids, ways = [], {}
-    for *_, message in read_trace(path)[2]:
-        ids.append({each.id.value for each in message.moving_object})
-        for each in message.moving_object:
-            ways.setdefault(each.id.value, []).append(each.base.position.x)
-    return ids, ways
-
-
-def test_osi_gaps_are_filled(tmp_path, capsys):
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '40', '--vehicles', '3']) == 0
-    frames = json.loads((tmp_path / 'drive.json').read_text())
-    gone = frames[0]['frame']['vehicles'][1]['state']['name']
-    for frame in frames[4:7]:
-        del frame['frame']['vehicles'][1]
-    for frame in frames[6:9]:
-        frame['frame']['vehicles'].pop(0)
-    # For longer than a second.
-    for frame in frames[10:31]:
-        del frame['frame']['vehicles'][2]
-    (tmp_path / 'gap.json').write_text(json.dumps(frames))
-    capsys.readouterr()
-    whole, filled = tmp_path / 'whole.osi.mcap', tmp_path / 'filled.osi.mcap'
-    assert main(['convert', str(tmp_path / 'drive.json'), str(whole), '--quiet']) == 0
-    capsys.readouterr()
-    assert main(['convert', str(tmp_path / 'gap.json'), str(filled), '--gaps', 'fill',
-                 '--default-class', 'other']) == 0
-    *lines, lost = capsys.readouterr().err.splitlines()
-    assert 'lane states' in lost
-    assert [line.partition('.mcap: ')[2] for line in lines] == [
-        (f'2 gaps of objects, interpolated: {gone} (3 frames after '
-         f'{frames[3]["game_time"]:.6g} s), '
-         f'{frames[0]["frame"]["vehicles"][0]["state"]["name"]} (3 frames after '
-         f'{frames[5]["game_time"]:.6g} s); --gaps split gives new ids instead'),
-        next(line.partition('.mcap: ')[2] for line in lines if '1 object back after' in line)]
-    ids, ways = objects_by_name(filled)
-    expected, exact = objects_by_name(whole)
-    assert ids[:10] == expected[:10]
-    assert len(ids[10]) == len(ids[30]) == len(ids[0]) - 1
-    assert len(ids[31]) == len(ids[0])
-    for id_ in ids[0]:
-        assert ways[id_][:10] == pytest.approx(exact[id_][:10], abs=0.05)
 
 
 def test_osi_classes_of_objects_without_one(tmp_path, capsys):
@@ -231,41 +184,9 @@ def test_osi_lights_of_carla_have_no_class(tmp_path):
 
 def test_osi_slow_recording_is_named(tmp_path, capsys):
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '6', '--rate', '5']) == 0
-    for words, is_named in (([], True), (['--resample', '10'], False)):
-        capsys.readouterr()
-        assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
-                     '--force', *words]) == 0
-        line = 'steps of more than 0.1 s, although 10 Hz is recommended: 0.2 s before '
-        assert (line in capsys.readouterr().err) == is_named
+    capsys.readouterr()
+    assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap')]) == 0
+    assert 'steps of more than 0.1 s, although 10 Hz is recommended: 0.2 s before ' \
+        in capsys.readouterr().err
 
 
-def test_osi_trace_at_a_rate(tmp_path):
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '11']) == 0
-    assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
-                 '--resample', '50']) == 0
-    _, _, messages = read_trace(tmp_path / 'out.osi.mcap')
-    assert len(messages) in (25, 26)
-    steps = [after - before for (before, *_), (after, *_) in pairwise(messages)]
-    assert all(abs(step - 20_000_000) <= 1 for step in steps)
-    xs = [{each.id.value: each.base.position.x for each in message.moving_object}
-          for *_, message in messages]
-    for before, now, after in zip(xs, xs[1:], xs[2:], strict=False):
-        for id_ in now:
-            assert min(before[id_], after[id_]) - 0.01 <= now[id_] <= \
-                max(before[id_], after[id_]) + 0.01
-
-
-@pytest.mark.parametrize(('rate', 'error'), [
-    ('1e-305', ''), ('5e-324', ''), ('1001', '1001 Hz is above 1000'), ('1e308', 'is above 1000')])
-def test_osi_trace_at_the_limits_of_rates(tmp_path, capsys, rate, error):
-    """A period longer than the recording leaves one frame; one below a nanosecond never ends."""
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '3', '-q']) == 0
-    words = ['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap'),
-             '--resample', rate]
-    if error:
-        with pytest.raises(SystemExit):
-            main(words)
-        assert error in capsys.readouterr().err
-    else:
-        assert main(words) == 0
-        assert len(read_trace(tmp_path / 'out.osi.mcap')[2]) == 1

@@ -19,10 +19,9 @@ Vectors change along lines, angles the shorter way. Across more than 1 s nothing
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +29,11 @@ import numpy.typing as npt
 from state_sensor_ros.bodies import Floats
 from state_sensor_ros.classes import class_of, CLASSES, UNKNOWN
 from state_sensor_ros.files.tables.table_rows import FLOAT_NAMES, FrameRows
-from state_sensor_ros.frame import KIND_VEHICLE, Kinds, Rows
+from state_sensor_ros.frame import KIND_VEHICLE, Kinds
 from state_sensor_ros.naming import ActorList
 from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
-from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.texts import counted, listed
 
 # Tag of all stationary objects of a trace.
@@ -73,18 +72,12 @@ _TEXTS = {
                  '--default-class gives another'),
     'others': ('objects whose tags name no class, written as TYPE_OTHER',
                '--default-class gives another'),
-    'returned': ('objects back after a gap, given a new id',
-                 '--gaps fill interpolates gaps of up to 1 s'),
+    'returned': ('objects back after a gap, given a new id', ''),
     'renumbered': ('objects whose id a returned object has, given a new id', ''),
-    'filled': ('gaps of objects, interpolated', '--gaps split gives new ids instead'),
-    'slow': ('steps of more than 0.1 s, although 10 Hz is recommended',
-             '--resample interpolates')}
+    'slow': ('steps of more than 0.1 s, although 10 Hz is recommended', '')}
 _MAX_NAMED = 3
 # Columns of OsiFrame.values with angles.
 ANGLES = slice(6, 9)
-_MAX_GAP_NS = 1_000_000_000
-# Longer than any recording.
-_LONGEST_PERIOD_NS = 2.0 ** 63
 
 
 def is_vehicle(moving_type: int) -> bool:
@@ -267,125 +260,3 @@ def _set_velocities(floats: Floats) -> None:
     moved = transported(floats[:, _VELOCITY + _TURNING], arms, is_finite=False)[:, :3]
     moved[unknown] = floats[unknown, _SPEED, None] * forward
     floats[:, _VELOCITY] = moved
-
-
-class Resampler:
-    """Interpolate frames at a constant rate."""
-
-    # rate_hz: rate, Hz; None for the frames as they are.
-
-    def __init__(self, rate_hz: float | None) -> None:
-        self._period_ns = None if rate_hz is None \
-            else min(1e9 / rate_hz, _LONGEST_PERIOD_NS)
-        self._last: OsiFrame | None = None
-        self._begin_ns = self._n_made = 0
-
-    def add(self, frame: OsiFrame) -> Iterator[OsiFrame]:
-        if self._period_ns is None:
-            yield frame
-            return
-        last = self._last
-        if last is None or frame.is_restart or frame.stamp_ns - last.stamp_ns > _MAX_GAP_NS:
-            yield from self.finish()
-            self._begin_ns, self._n_made = frame.stamp_ns, 0
-        else:
-            while (stamp_ns := self._next_ns()) < frame.stamp_ns:
-                self._n_made += 1
-                yield _between(last, frame, stamp_ns)
-        self._last = frame
-
-    def finish(self) -> Iterator[OsiFrame]:
-        """Return the last frame, if its time is a multiple of the period."""
-        last, self._last = self._last, None
-        if last is not None and self._period_ns is not None \
-                and math.isclose(self._next_ns(), last.stamp_ns, abs_tol=1e3):
-            yield last
-
-    def _next_ns(self) -> int:
-        assert self._period_ns is not None
-        return self._begin_ns + round(self._n_made * self._period_ns)
-
-
-class GapFiller:
-    """Add objects to frames in which they are absent, in gaps of up to 1 s."""
-
-    def __init__(self, notes: OsiNotes) -> None:
-        self._notes = notes
-        # Frames of the last second, and the last one of each object.
-        self._frames: deque[OsiFrame] = deque()
-        self._seen: dict[int, OsiFrame] = {}
-
-    def add(self, frame: OsiFrame) -> Iterator[OsiFrame]:
-        if frame.is_restart:
-            yield from self.finish()
-        last = self._frames[-1] if self._frames else None
-        for id_ in frame.ids.tolist():
-            seen = self._seen.get(id_)
-            if seen is not None and last is not None and seen.stamp_ns < last.stamp_ns \
-                    and frame.stamp_ns - seen.stamp_ns <= _MAX_GAP_NS:
-                self._fill(id_, seen, frame)
-            self._seen[id_] = frame
-        self._frames.append(frame)
-        while frame.stamp_ns - self._frames[0].stamp_ns > _MAX_GAP_NS:
-            first = self._frames.popleft()
-            for id_ in first.ids.tolist():
-                if id_ in self._seen and self._seen[id_].stamp_ns <= first.stamp_ns:
-                    del self._seen[id_]
-            yield first
-
-    def finish(self) -> Iterator[OsiFrame]:
-        frames, self._frames = self._frames, deque()
-        self._seen.clear()
-        yield from frames
-
-    def _fill(self, id_: int, before: OsiFrame, after: OsiFrame) -> None:
-        """Add an object to the frames between two."""
-        n_filled = 0
-        for i, frame in enumerate(self._frames):
-            if frame.stamp_ns > before.stamp_ns:
-                self._frames[i] = _with(frame, _row(before, id_), _row(after, id_), before, after)
-                n_filled += 1
-        begin_s = before.stamp_ns / 1e9
-        self._notes.add('filled', f'{self._notes.name_of(id_)} '
-                        f'({counted(n_filled, "frame")} after {begin_s:.6g} s)')
-
-
-def _row(frame: OsiFrame, id_: int) -> int:
-    return int(np.flatnonzero(frame.ids == id_)[0])
-
-
-def _with(frame: OsiFrame, row: int, other: int, before: OsiFrame, after: OsiFrame) -> OsiFrame:
-    """Return a frame with one object more, of one row before and another after it."""
-    values = _mixed(before.values[row:row + 1], after.values[other:other + 1],
-                    _share(before, after, frame.stamp_ns))
-    is_host = frame.host is None and before.host == row
-    return replace(frame, ids=np.append(frame.ids, before.ids[row]),
-                   types=np.append(frame.types, before.types[row]),
-                   values=np.concatenate((frame.values, values)),
-                   host=len(frame.ids) if is_host else frame.host)
-
-
-def _share(before: OsiFrame, after: OsiFrame, stamp_ns: int) -> float:
-    return (stamp_ns - before.stamp_ns) / (after.stamp_ns - before.stamp_ns)
-
-
-def _mixed(before: Floats, after: Floats, share: float) -> Floats:
-    """Interpolate between values."""
-    # before: (K, 18) float64, ``values`` of an OsiFrame.
-    # after: (K, 18) float64, likewise.
-    change = after - before
-    # The shorter way round.
-    change[:, ANGLES] = wrapped(change[:, ANGLES])
-    values: Floats = before + share * change
-    values[:, ANGLES] = wrapped(values[:, ANGLES])
-    return values
-
-
-def _between(before: OsiFrame, after: OsiFrame, stamp_ns: int) -> OsiFrame:
-    _, rows, others = np.intersect1d(before.ids, after.ids, return_indices=True)
-    order = np.argsort(rows)
-    rows, others = rows[order], others[order]
-    values = _mixed(before.values[rows], after.values[others], _share(before, after, stamp_ns))
-    hosts: Rows = np.flatnonzero(rows == (-1 if before.host is None else before.host))
-    return OsiFrame(stamp_ns, before.ids[rows], before.types[rows], values,
-                    int(hosts[0]) if len(hosts) else None, False)

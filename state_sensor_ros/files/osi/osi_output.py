@@ -11,8 +11,8 @@ A trace of ASAM OSI that is being written from frames: a GroundTruth for each.
 
 The reference point of an object is the center of its box. A trace has strictly increasing times, a
 host in each message, and no object with a gap: repeated frames are dropped, the times of a new
-run of the simulator follow those of the last one, and an object that returns gets a new id, or is
-interpolated in its gap. Other objects have the ids of their actors.
+run of the simulator follow those of the last one, and an object that returns gets a new id. Other
+objects have the ids of their actors.
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ from state_sensor_ros.classes import DEFAULT_CLASSES
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.osi.osi_objects import (
-    GapFiller,
     NAME_REFERENCE,
     objects_of,
     OSI_TYPES,
     OsiFrame,
     OsiNotes,
-    Resampler,
 )
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
@@ -65,25 +63,21 @@ _SLOW_NS = 101_000_000
 class OsiOutput(WholeFile, FrameWriter):
     """A trace in a file."""
 
-    # options: options of the recording; ``resample`` rate of interpolated frames, Hz; ``gaps``
-    # whether an object that is absent for up to 1 s is interpolated (``fill``) or has a new id
-    # when it returns; ``default_class`` class of actors without a class tag, ``''`` for ``car`` of
-    # vehicles and ``other`` of objects.
+    # options: options of the recording; ``default_class`` class of actors without a class tag,
+    # ``''`` for ``car`` of vehicles and ``other`` of objects.
 
     def __init__(self, path: str, options: WriteOptions) -> None:
         from osi3 import osi_groundtruth_pb2, osi_version_pb2
         self._new_message = osi_groundtruth_pb2.GroundTruth
         self._version = osi_version_pb2.DESCRIPTOR.GetOptions().Extensions[
             osi_version_pb2.current_interface_version]
-        values, default_class = options.values, options.values.get('default_class')
+        default_class = options.values.get('default_class')
         self.n_frames = self.n_messages = 0
         self._source = options.source or path
         self._notes = OsiNotes(has_default_class=bool(default_class))
         self._maker = RowMaker(
             options.settings,
             default_class=DEFAULT_CLASSES.index(default_class) if default_class else None)
-        self._filler = GapFiller(self._notes) if values.get('gaps') == 'fill' else None
-        self._resampler = Resampler(values.get('resample'))
         self._shift_ns = self._last_ns = -1
         self._host: int | None = None
         # For each actor: its id in the trace, the number of its last message, and its time, ns.
@@ -118,10 +112,6 @@ class OsiOutput(WholeFile, FrameWriter):
         if self.is_open:
             for rows in self._maker.finish():
                 self._add(rows)
-            for objects in () if self._filler is None else self._filler.finish():
-                self._resample(objects)
-            for objects in self._resampler.finish():
-                self._write_message(objects)
             if self.n_frames and not self.n_messages:
                 raise TrajectoryFormatError(self._source, 'no objects', 'at least one')
             if self._mcap is not None:
@@ -134,14 +124,8 @@ class OsiOutput(WholeFile, FrameWriter):
 
     def _add(self, rows: FrameRows) -> None:
         objects = objects_of(rows, self._notes)
-        if objects is None:
-            return
-        for filled in (objects,) if self._filler is None else self._filler.add(objects):
-            self._resample(filled)
-
-    def _resample(self, objects: OsiFrame) -> None:
-        for resampled in self._resampler.add(objects):
-            self._write_message(resampled)
+        if objects is not None:
+            self._write_message(objects)
 
     def _write_message(self, objects: OsiFrame) -> None:
         stamp_ns = objects.stamp_ns + max(self._shift_ns, 0)
