@@ -21,10 +21,10 @@ import statistics
 import struct
 import time
 
+from demo_graph import Graph, looking
 from diagnostic_msgs.msg import DiagnosticArray
 
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.ros.graph import Graph, looking
 from state_sensor_ros.topics.topic import Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
@@ -80,7 +80,7 @@ def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -
     :param check: called every LOOK_PERIOD_S; an exception ends the recording without a bag.
     :raises TimeoutError: when no frame arrives.
     """
-    with looking(lambda: False) as graph:
+    with looking() as graph:
         recorder = Recorder(graph, bag, node)
         try:
             return recorder.run(duration_s, check)
