@@ -9,6 +9,7 @@
 """A peer on loopback with scripted replies, valid or not."""
 
 from contextlib import contextmanager, suppress
+from itertools import count
 import json
 import select
 import signal
@@ -29,6 +30,14 @@ def frame(game_time=0.0, name='EgoVehicle_0', tags=('vehicle', 'ego')):
     return json.dumps({'frame': [{'name': name, 'orientation': [0, 0, 0, 1],
                                   'position': [100.0, 0, 0], 'tags': list(tags)}],
                        'game_time': game_time, 'time': 1600000000}).encode()
+
+
+def packed(payload, sample_count=1):
+    """Return a packet, with the payload's own time in its header where it has one."""
+    game_time = 0.0
+    with suppress(ValueError, AttributeError):
+        game_time = json.loads(payload).get('game_time', 0.0)
+    return struct.pack('>IIfI', 16 + len(payload), 1600000000, game_time, sample_count) + payload
 
 
 def reply(request, message='complete', magic=NEW_MAGIC, extra=8, **members):
@@ -149,7 +158,7 @@ class ScriptedSimulator:
 
     def emit(self, payload, sample_count=1):
         """Send a packet to all readers."""
-        packet = struct.pack('>IIfI', 16 + len(payload), 1600000000, 0.0, sample_count) + payload
+        packet = packed(payload, sample_count)
         self._take(self._listeners[1], self._welcome_reader)
         with self._changed:
             readers = list(self._readers)
@@ -228,8 +237,7 @@ def interrupting(number, peer, condition):
 @contextmanager
 def serving(payloads, *, stays=False):
     """Send some frames to each reader and hang up, or stay silent; gives the sensor port."""
-    packets = b''.join(struct.pack('>IIfI', 16 + len(payload), 1600000000, 0.0, i) + payload
-                       for i, payload in enumerate(payloads))
+    packets = b''.join(map(packed, payloads, count()))
 
     clients = []
 

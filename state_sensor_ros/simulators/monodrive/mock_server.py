@@ -23,10 +23,11 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     synthetic_source,
     TrajectorySource,
 )
-from state_sensor_ros.errors import no_frames
+from state_sensor_ros.errors import no_frames, TruncatedError
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
+from state_sensor_ros.simulators.monodrive.trajectory import strict_or_none, TrajectoryRecording
 from state_sensor_ros.texts import one_line
 
 # Frames per second of synthetic traffic unless a rate is given.
@@ -44,18 +45,25 @@ def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
 def read_recording(path: str, generation: str, options: ReadOptions) -> list[EmulatedFrame]:
     """Return the frames of a recording; those of a trajectory are sent as they are."""
     recording, lost = open_whole(path, options), dict[str, None]()
+    cut, texts = None, list[bytes]()
     try:
-        frames = [EmulatedFrame(json_text.strict(text)) for text, *_ in texts_of(
-            recording, recording.frames(), lost, generation)]
+        if isinstance(recording, TrajectoryRecording):
+            texts += (json_text.strict(each.text) for each in recording.elements(strict_or_none))
+        else:
+            texts += (text for text, *_ in texts_of(
+                recording, recording.frames(), lost, generation))
+            cut = recording.cut
+    except TruncatedError as error:
+        cut = error
     finally:
         recording.close()
-    if not frames:
-        raise no_frames(path)
-    warnings = [recording.cut.warning] if recording.cut is not None else []
+    if not texts:
+        raise cut or no_frames(path)
+    warnings = [cut.warning] if cut is not None else []
     if lost:
         warnings.append(f'{path}: {generation} does not carry: {", ".join(lost)}')
     sys.stderr.write(''.join(f'{one_line(f"warning: {line}")}\n' for line in warnings))
-    return frames
+    return [EmulatedFrame(text) for text in texts]
 
 
 def _playback(args: argparse.Namespace) -> FrameSource:

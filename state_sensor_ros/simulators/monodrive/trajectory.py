@@ -379,7 +379,7 @@ class TrajectoryRecording(FrameFile):
             decoder.details = self.details
             return decoder.parse(text)
 
-        for element in self._elements(parse, mark):
+        for element in self.elements(parse, mark):
             self.faults.place = str(element.begin)
             self.payload, self.n_bytes = element.text, self.n_bytes + len(element.text)
             try:
@@ -387,8 +387,9 @@ class TrajectoryRecording(FrameFile):
             except DecodeError as error:
                 self.faults.add(LOST, error)
 
-    def _elements(self, parse: Callable[[bytes], Value | None],
-                  mark: Place | None) -> Iterator[Element[Value]]:
+    def elements(self, parse: Callable[[bytes], Value | None],
+                 mark: Place | None = None) -> Iterator[Element[Value]]:
+        """Yield the elements of the array, those after a mark; as :func:`read_elements`."""
         if self.total is not None:
             self._file.seek(0)
         content, compressed = self._content()
@@ -484,7 +485,7 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
     n_frames = end = 0
     have_lines = True
     try:
-        for element in read_elements(source, name, _strict_or_none):
+        for element in read_elements(source, name, strict_or_none):
             n_frames += 1
             end = element.end.offset
             have_lines = have_lines and b'\n' not in element.text
@@ -515,5 +516,6 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
     return n_frames, lost
 
 
-def _strict_or_none(text: bytes) -> bool | None:
+def strict_or_none(text: bytes) -> bool | None:
+    """Return True for strict JSON."""
     return json_text.is_strict(text) or None
