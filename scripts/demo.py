@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 import os
 from pathlib import Path
 import re
@@ -22,66 +23,57 @@ import signal
 import subprocess
 import sys
 import time
-from types import FrameType
 
-from demo_recorder import record, Row
-from demo_report import show, show_deviation, show_round_trip
+from demo_recorder import Recorder, Row
 from domains import claim, is_empty, MAX_DOMAIN
-import rclpy
-from rclpy.signals import SignalHandlerOptions
+import numpy as np
 
+from state_sensor_ros import open_recording
 from state_sensor_ros.connections.connection import free_port
 from state_sensor_ros.errors import StateSensorError
 
 ROOT = Path(__file__).resolve().parents[1]
 NODE = '/state_sensor'
-SCOUT_S = 1.0
 # Topics that must have messages; those of all actors are counted together, under *.
-EXPECTED = ('/tf', '/diagnostics', f'{NODE}/frame', f'{NODE}/actors', f'{NODE}/map',
-            f'{NODE}/markers', f'{NODE}/control_states', f'{NODE}/ego/odometry',
-            f'{NODE}/ego/control_state', f'{NODE}/actors/*/odometry',
-            f'{NODE}/actors/*/control_state')
-# What SUMO has besides, and the parameters of the driver for it.
-EXPECTED_OF_SUMO = tuple(f'{NODE}/{name}' for name in ('roads', 'traffic_lights'))
-EXPECTED_OF_CARLA = EXPECTED_OF_SUMO[1:]
-# What there is besides if the ego is driven, and what drives it along which line.
-EXPECTED_IF_DRIVEN = (f'{NODE}/command_status',)
+EXPECTED = ('/tf', '/diagnostics', *(f'{NODE}/{name}' for name in (
+    'frame', 'actors', 'map', 'markers', 'control_states', 'ego/odometry', 'ego/control_state',
+    'actors/*/odometry', 'actors/*/control_state')))
+LINES = ROOT / 'resource' / 'lines'
 # All tags of the mock server: with a control port the driver requests them.
 TAGS = '[vehicle, cone, traffic_sign]'
-MOCK = ROOT / 'test' / 'mocks' / 'run.py'
-EXAMPLE, LINES = ROOT / 'examples' / 'follow_line.py', ROOT / 'resource' / 'lines'
-# Neither says where the rear axle is: base_link is the ego's origin.
-ORIGIN = ('-p', 'base_link_xyz:=[0.0, 0.0, 0.0]')
-CARLA = ('-p', 'source:=carla9', *ORIGIN)
-SUMO = ('-p', 'source:=sumo', '-p', 'sumo.ego:=ego', *ORIGIN)
-# The maps of the pictures; the mock server of CARLA 0.9 has its own.
-NETWORK, ROAD = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz', LINES / 'monodrive.xodr'
-TITLES = {'monodrive': 'Mock simulator of monoDrive', 'carla': 'Mock server of CARLA 0.9',
-          'sumo': 'SUMO'}
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 5.0
-MAX_ROUND_TRIP_M = 1e-3
+START_TIMEOUT_S, STOP_TIMEOUT_S = 30.0, 5.0
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One simulator: what is started, and what the driver and the pictures need."""
+
+    title: str
+    command: tuple[str, ...]  # of the mock server, empty if the driver starts the simulator
+    parameters: tuple[str, ...]  # of the driver, NAME:=VALUE
+    map_file: Path | None  # of the pictures
+    line: str  # to follow
+    topics: tuple[str, ...] = ()  # expected besides
+
+
+# Neither CARLA nor SUMO says where the rear axle is: base_link is the ego's origin.
+ORIGIN = 'base_link_xyz:=[0.0, 0.0, 0.0]'
+ROAD = LINES / 'monodrive.xodr'
+DEMOS = {
+    'monodrive': Demo('Mock simulator of monoDrive', ('state_sensor', 'simulate'),
+                      (f'map_file:={ROAD}',), ROAD, 'monodrive.json.gz'),
+    # The mock server has the road of monoDrive's.
+    'carla': Demo('Mock server of CARLA 0.9',
+                  (sys.executable, str(ROOT / 'test' / 'mocks' / 'run.py'), 'carla9'),
+                  ('source:=carla9', ORIGIN), None, 'monodrive.json.gz',
+                  (f'{NODE}/traffic_lights',)),
+    'sumo': Demo('SUMO', (), ('source:=sumo', 'sumo.ego:=ego', ORIGIN),
+                 ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz', 'sumo.json.gz',
+                 (f'{NODE}/traffic_lights', f'{NODE}/roads'))}
 
 
 class DemoError(Exception):
     """A program did not start, or a topic had no messages."""
-
-
-class Interruption:
-    """SIGINT or SIGTERM, recorded by the handler and raised at safe points by :meth:`follow`."""
-
-    def __init__(self) -> None:
-        self._is_signaled = False
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, self._note)
-
-    def follow(self) -> None:
-        """Raise KeyboardInterrupt after a signal."""
-        if self._is_signaled:
-            raise KeyboardInterrupt
-
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        self._is_signaled = True
 
 
 def main() -> int:
@@ -91,18 +83,18 @@ def main() -> int:
                         help='how long to record, s (default: 10)')
     parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
                         help='output folder; replaces earlier output (default: demo)')
-    parser.add_argument('--sumo', action='store_true',
-                        help='with SUMO in place of the mock simulator')
-    parser.add_argument('--carla', action='store_true',
+    parser.add_argument('--sumo', dest='simulator', action='store_const', const='sumo',
+                        default='monodrive', help='with SUMO in place of the mock simulator')
+    parser.add_argument('--carla', dest='simulator', action='store_const', const='carla',
                         help='with the mock server of CARLA 0.9 in place of that of monoDrive')
     parser.add_argument('--drive', action='store_true',
                         help='drive the ego along a recorded line')
     args = parser.parse_args()
     # Keeps the demonstration apart from other ROS nodes on the network.
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run(args.output, args.duration, Interruption(), with_sumo=args.sumo,
-            with_carla=args.carla, is_driven=args.drive)
+        run(DEMOS[args.simulator], args.output, args.duration, is_driven=args.drive)
     except KeyboardInterrupt:
         print('interrupted')
     except (DemoError, StateSensorError, OSError) as error:
@@ -119,110 +111,74 @@ def seconds(text: str) -> float:
     return value
 
 
-def run(folder: Path, duration_s: float, interruption: Interruption, *,
-        with_sumo: bool, with_carla: bool, is_driven: bool) -> None:
+def run(demo: Demo, folder: Path, duration_s: float, *, is_driven: bool) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
-    simulator = 'sumo' if with_sumo else 'carla' if with_carla else 'monodrive'
     with ExitStack() as stack:
-        where, programs = start_programs(stack, interruption, folder, with_sumo=with_sumo,
-                                         with_carla=with_carla, is_driven=is_driven)
+        where, programs = start_programs(stack, demo, folder, is_driven=is_driven)
         print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
-        recording = record(folder / 'bag', NODE, duration_s, lambda: check_all(*programs))
-    show(recording)
-    if (worst_m := show_round_trip(folder / 'bag')) > MAX_ROUND_TRIP_M:
-        raise DemoError(f'found positions that differ by {worst_m:g} m after a round trip')
+        recorder = Recorder(folder / 'bag', NODE)
+        recorder.record(duration_s, lambda: check_all(*programs))
+    recorder.show()
     if is_driven:
-        show_deviation(folder / 'bag', line_of(with_sumo=with_sumo))
-    drawn_map = NETWORK if with_sumo else None if with_carla else ROAD
+        show_deviation(folder / 'bag', LINES / demo.line)
     pictures = [folder / 'picture.png', folder / 'animation.html']
     with ExitStack() as stack:
-        renderers = [Program(stack, interruption, picture.with_suffix('.log'), 'state_sensor',
-                             'render', str(folder / 'bag'), str(picture), '--title',
-                             f'{TITLES[simulator]}, {duration_s:g} s',
-                             *(['--map', str(drawn_map)] if drawn_map else []))
-                     for picture in pictures]
-        for renderer in renderers:
+        for renderer in [Program(
+                stack, picture.with_suffix('.log'), 'state_sensor', 'render', str(folder / 'bag'),
+                str(picture), '--title', f'{demo.title}, {duration_s:g} s',
+                *(['--map', str(demo.map_file)] if demo.map_file else []))
+                for picture in pictures]:
             renderer.wait()
     bag, picture, animation, *logs = (shlex.quote(str(path)) for path in (
         folder / 'bag', *pictures, *(program.log for program in programs)))
     print(f'\nbag        {bag}\npicture    {picture}\nanimation  {animation}  (open it in a '
           f'browser)\nin 3D      state_sensor view {bag}  (extra `view`: doc/guide/viewer.md)\n'
           f'logs       {", ".join(logs)}')
-    expected = EXPECTED + EXPECTED_OF_SUMO * with_sumo + (
-        EXPECTED_OF_CARLA * with_carla) + EXPECTED_IF_DRIVEN * is_driven
-    silent = [name for name in expected if not recording.rows.get(name, Row()).n_messages]
+    rows = recorder.rows()
+    silent = [name for name in (*EXPECTED, *demo.topics, *([f'{NODE}/command_status'] * is_driven))
+              if not rows.get(name, Row()).n_messages]
     if silent:
         raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
 
 
-def start_programs(stack: ExitStack, interruption: Interruption, folder: Path, *,
-                   with_sumo: bool, with_carla: bool,
+def start_programs(stack: ExitStack, demo: Demo, folder: Path, *,
                    is_driven: bool) -> tuple[str, list[Program]]:
     """Start them in a domain of their own; return the place of the simulator, and them."""
+    os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack))
     programs: list[Program] = []
-
-    def start(log: str, *command: str) -> Program:
-        programs.append(Program(stack, interruption, folder / log, *command))
-        return programs[-1]
-
-    control_port = str(free_port('127.0.0.1'))
-    if not with_sumo:
-        # It has no part in ROS: it starts while the domain is searched.
-        simulator = start('simulator.log', *(
-            (sys.executable, str(MOCK), 'carla9') if with_carla else ('state_sensor', 'simulate')),
-            '--port', '0', *(('--control-port', control_port)
-                             if is_driven and not with_carla else ()))
-    os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack, interruption))
-    where, source = 'SUMO', SUMO
-    if not with_sumo:
-        port = simulator.wait_for(r'listening on 127\.0\.0\.1:(\d+)')
-        where, source = f'simulator on 127.0.0.1:{port}', ('-p', f'port:={port}')
-        if with_carla:
-            source += CARLA
-        else:
-            source += ('-p', f'map_file:={ROAD}')
-        if is_driven and not with_carla:
-            source += ('-p', f'control_port:={control_port}', '-p', f'desired_tags:={TAGS}')
+    where, parameters = demo.title, [*demo.parameters, 'debug_drawing:=true',
+                                     # The frame that the configurations of viewers follow.
+                                     'ego_frame:=base_link']
     if is_driven:
-        source += ('-p', 'control_input:=twist')
-    start('driver.log', 'state_sensor_node', '--ros-args', *source, '-p', 'debug_drawing:=true',
-          # The frame that the configurations of viewers follow.
-          '-p', 'ego_frame:=base_link')
+        parameters.append('control_input:=twist')
+    if demo.command:
+        options = ['--port', '0']
+        if is_driven and demo is DEMOS['monodrive']:
+            control_port = str(free_port('127.0.0.1'))
+            options += ['--control-port', control_port]
+            parameters += [f'control_port:={control_port}', f'desired_tags:={TAGS}']
+        programs.append(Program(stack, folder / 'simulator.log', *demo.command, *options))
+        port = programs[0].wait_for(r'listening on 127\.0\.0\.1:(\d+)')
+        where = f'simulator on 127.0.0.1:{port}'
+        parameters.append(f'port:={port}')
+    programs.append(Program(stack, folder / 'driver.log', 'state_sensor_node', '--ros-args',
+                            *(word for parameter in parameters for word in ('-p', parameter))))
     if is_driven:
-        start('line_follower.log', sys.executable, str(EXAMPLE),
-              str(line_of(with_sumo=with_sumo)))
+        programs.append(Program(stack, folder / 'line_follower.log', sys.executable,
+                                str(ROOT / 'examples' / 'follow_line.py'), str(LINES / demo.line)))
     return where, programs
 
 
-def line_of(*, with_sumo: bool) -> Path:
-    """Return the line to follow; the mock server of CARLA 0.9 has the road of monoDrive's."""
-    return LINES / ('sumo.json.gz' if with_sumo else 'monodrive.json.gz')
-
-
-def empty_domain(stack: ExitStack, interruption: Interruption) -> int:
+def empty_domain(stack: ExitStack) -> int:
     """Return a ROS domain without nodes, the given one if possible; ``stack`` reserves it."""
     first = int(os.environ.get('ROS_DOMAIN_ID') or os.getpid() % MAX_DOMAIN + 1)
     for domain in (first, *((first + i) % MAX_DOMAIN + 1 for i in range(MAX_DOMAIN))):
         holder = claim(domain)
-        if holder is None:
-            continue
-        stack.enter_context(holder)
-        if not is_empty(domain):
-            continue
-        # Nodes on other machines, and of middlewares other than DDS, are found by discovery only.
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=domain,
-                   signal_handler_options=SignalHandlerOptions.NO)
-        scout = rclpy.create_node('demo_scout', context=context)
-        deadline = time.monotonic() + SCOUT_S
-        while (alone := scout.get_node_names() == ['demo_scout']) and time.monotonic() < deadline:
-            interruption.follow()
-            time.sleep(0.05)
-        scout.destroy_node()
-        context.shutdown()
-        if alone:
-            return domain
+        if holder is not None:
+            stack.enter_context(holder)
+            if is_empty(domain):
+                return domain
     raise DemoError('found nodes in every ROS domain; expected an empty one')
 
 
@@ -235,6 +191,22 @@ def prepare(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def show_deviation(bag: Path, line: Path) -> None:
+    """Print how far the ego was from the line."""
+    with open_recording(line) as recording:
+        line_xy = recording.ego_track().position_xyz[:, :2]
+    with open_recording(bag) as recording:
+        driven_xy = recording.ego_track().position_xyz[:, :2]
+    begin, way = line_xy[:-1], np.diff(line_xy, axis=0)
+    from_begin = driven_xy[:, None] - begin
+    share = (from_begin * way).sum(axis=2) / np.maximum((way ** 2).sum(axis=1), 1e-12)
+    rest = from_begin - np.clip(share, 0.0, 1.0)[:, :, None] * way
+    away = np.hypot(rest[..., 0], rest[..., 1]).min(axis=1)
+    length = float(np.hypot(*np.diff(driven_xy, axis=0).T).sum())
+    print(f'line       {length:.0f} m driven, distance from the line mean {away.mean():.2f} m, '
+          f'maximum {away.max():.2f} m')
+
+
 class Program:
     """
     A program that runs until the stack is closed, with its output in ``log``.
@@ -242,10 +214,8 @@ class Program:
     :raises DemoError: if it cannot be started.
     """
 
-    def __init__(self, stack: ExitStack, interruption: Interruption, log: Path,
-                 *command: str) -> None:
+    def __init__(self, stack: ExitStack, log: Path, *command: str) -> None:
         self.log = log
-        self._interruption = interruption
         try:
             with log.open('wb') as output:
                 self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -258,9 +228,7 @@ class Program:
         Check that the program is running.
 
         :raises DemoError: if it has ended.
-        :raises KeyboardInterrupt: after a signal.
         """
-        self._interruption.follow()
         if self._process.poll() is not None:
             raise DemoError(f'{self._process.args[0]} ended with {self._process.returncode}: '
                             f'{self.log.read_text().strip()[-300:]}')
@@ -282,10 +250,7 @@ class Program:
 
         :raises DemoError: if it failed.
         """
-        while self._process.poll() is None:
-            self._interruption.follow()
-            time.sleep(0.05)
-        if self._process.returncode:
+        if self._process.wait():
             self.check()
 
     def _end(self) -> None:

@@ -6,14 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Recorder of the demonstration: every topic of a node, serialized, into a bag."""
+"""The recorder of the demonstration: every topic of the driver into a bag."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 import math
 from pathlib import Path
 import re
@@ -21,27 +20,27 @@ import statistics
 import struct
 import time
 
-from demo_graph import Graph, looking
-from diagnostic_msgs.msg import DiagnosticArray
+import rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.topics.topic import Topic
+from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0
+# The recording begins when no new topic was found for this time; traffic that goes on arriving is
+# not waited for any longer after the first frame.
+SETTLE_S, MOST_SETTLE_S = 1.0, 5.0
 LOOK_PERIOD_S = 0.2
 # The last frame has reached all topics within this time.
 END_S = 2.0
 # Topics of the frames begin with a stamp, with a header, or as arrays with their length.
-STAMP = struct.Struct('<4xiI')
-STAMP_OF_ARRAY = struct.Struct('<8xiI')
+STAMP, STAMP_OF_ARRAY = struct.Struct('<4xiI'), struct.Struct('<8xiI')
 ARRAYS = ('tf2_msgs/msg/TFMessage', 'visualization_msgs/msg/MarkerArray')
 # Of other times than those of the frames.
 WITHOUT_STAMP = ('/diagnostics', '/transition_event')
-# All topics are found when no new one was found for this time.
-SETTLE_S = 1.0
-# Traffic that goes on arriving is not waited for any longer after the first frame.
-MOST_SETTLE_S = 5.0
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
 
 
@@ -55,166 +54,114 @@ class Row:
     rates_hz: list[float] = field(default_factory=list)
 
 
-@dataclass
-class Recording:
-    """
-    Result: a row per topic, and the median and 99th percentile of each second, ms.
-
-    ``frame_hz`` frames per second of wall time; ``simulated_hz`` frames per second of simulated
-    time, which is that of the wall in a simulation in real time; both 0 without two frames.
-    """
-
-    rows: dict[str, Row]
-    latencies_ms: list[tuple[float, float]]
-    frame_hz: float = 0.0
-    simulated_hz: float = 0.0
-
-
-def record(bag: Path, node: str, duration_s: float, check: Callable[[], None]) -> Recording:
-    """
-    Record all topics of a node, the transforms and the diagnostics into a bag.
-
-    :param bag: folder of the bag.
-    :param node: full name of the node, which publishes ~/frame.
-    :param duration_s: duration of the recording, s.
-    :param check: called every LOOK_PERIOD_S; an exception ends the recording without a bag.
-    :raises TimeoutError: when no frame arrives.
-    """
-    with looking() as graph:
-        recorder = Recorder(graph, bag, node)
-        try:
-            return recorder.run(duration_s, check)
-        finally:
-            recorder.close()
-
-
-def stamp_of(type_name: str, data: bytes) -> int:
-    """
-    Return the stamp of a frame's message, ns.
-
-    :param type_name: type of the message.
-    :param data: the message, serialized; an array has at least one element.
-    """
-    layout = STAMP_OF_ARRAY if type_name in ARRAYS else STAMP
-    seconds, nanoseconds = layout.unpack_from(data)
-    return int(seconds) * 10 ** 9 + int(nanoseconds)
-
-
 class Recorder:
     """
     Records the topics of a node, serialized, into a bag.
 
-    The recording begins and ends with the same frame on every topic: it has the messages with a
-    stamp after the last one that was received on any topic before it began, until the last one
-    that was received on any topic before it ends.
+    The recording begins and ends with the same frame on every topic.
+
+    :param bag: folder of the bag.
+    :param name: full name of the node, which publishes ~/frame.
     """
 
-    def __init__(self, graph: Graph, bag: Path, node: str) -> None:
-        self._graph, self._name = graph, node
+    def __init__(self, bag: Path, name: str) -> None:
+        self._name = name
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self._node = rclpy.create_node('demo_recorder', context=self._context)
+        self._executor = rclpy.executors.SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
         self._sink = BagSink(bag)
         self._topics: dict[str, Topic] = {}
         self._times_ns: dict[str, list[int]] = {}
-        self._latencies_ms: list[tuple[float, float]] = []
-        self._frame_stamps_ns: list[int] = []
         self._latched: list[tuple[Topic, bytes]] = []
-        self._last_found_s = time.monotonic()
-        self._is_recording = False
+        self._found_s = time.monotonic()
         # The last stamp of each topic, and those that the recording is between, ns.
         self._stamps_ns: dict[str, int] = {}
         self._after_ns = self._until_ns = math.inf
-        graph.subscribe('/diagnostics', 'diagnostic_msgs/msg/DiagnosticArray', self._add_latency)
+        #: median and 99th percentile of each second, ms
+        self.latencies_ms: list[tuple[float, float]] = []
 
-    def run(self, duration_s: float, check: Callable[[], None]) -> Recording:
-        """Record for ``duration_s`` once frames arrive and all topics are found."""
-        deadline, first_frame_s = time.monotonic() + START_TIMEOUT_S, math.inf
-        while (now := time.monotonic()) < deadline:
-            self._subscribe_to_new()
-            check()
-            self._graph.spin(min(LOOK_PERIOD_S, deadline - now))
+    def record(self, duration_s: float, check: Callable[[], None]) -> None:
+        """
+        Record for a time once frames arrive and all topics are found.
+
+        :param check: called often; an exception ends the recording without a bag.
+        :raises TimeoutError: when no frame arrives.
+        """
+        try:
+            self._spin(START_TIMEOUT_S, check, lambda: bool(self._stamps_ns))
             if not self._stamps_ns:
-                first_frame_s = now
-            elif not self._is_recording and now > min(self._last_found_s + SETTLE_S,
-                                                      first_frame_s + MOST_SETTLE_S):
-                self._begin()
-                deadline = time.monotonic() + duration_s
-        if not self._is_recording:
-            raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
-        self._end(check)
-        self._sink.finish()
-        return Recording(self._rows(), self._latencies_ms, *self._frame_rates())
+                raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
+            self._spin(MOST_SETTLE_S, check,
+                       lambda: time.monotonic() > self._found_s + SETTLE_S)
+            self._after_ns = max(self._stamps_ns.values())
+            self._sink.publish(self._latched, time.time_ns())
+            for topic, _ in self._latched:
+                self._times_ns[topic.name] = [time.time_ns()]
+            self._spin(duration_s, check, lambda: False)
+            self._until_ns = max(self._stamps_ns.values())
+            # Those that had the frames of the last second; the actors of others have left.
+            topics = [name for name, stamp_ns in self._stamps_ns.items()
+                      if stamp_ns > self._until_ns - 1e9]
+            self._spin(END_S, check, lambda: all(
+                self._stamps_ns[name] >= self._until_ns for name in topics))
+            self._sink.finish()
+        finally:
+            self._sink.abort()
+            self._node.destroy_node()
+            self._context.shutdown()
 
-    def _begin(self) -> None:
-        """
-        Begin to write.
-
-        Subscribing takes a second: messages queued meanwhile would be recorded as a burst.
-        """
-        self._is_recording = True
-        self._after_ns = max(self._stamps_ns.values(), default=-math.inf)
-        for topic, data in self._latched:
-            self._take(topic, data)
-
-    def _end(self, check: Callable[[], None]) -> None:
-        """Receive the last frame on the topics that have not had it yet."""
-        self._until_ns = max(self._stamps_ns.values())
-        # Those that had the frames of the last second; the actors of others have left.
-        topics = [name for name, stamp_ns in self._stamps_ns.items()
-                  if stamp_ns > self._until_ns - 1e9]
-
-        def have_ended() -> bool:
+    def _spin(self, seconds: float, check: Callable[[], None],
+              is_done: Callable[[], bool]) -> None:
+        deadline, look_s = time.monotonic() + seconds, 0.0
+        while (now := time.monotonic()) < deadline and not is_done():
+            if now >= look_s:
+                self._subscribe_to_new()
+                look_s = now + LOOK_PERIOD_S
             check()
-            return all(self._stamps_ns[name] >= self._until_ns for name in topics)
-
-        self._graph.spin(END_S, have_ended)
-
-    def close(self) -> None:
-        """Remove an unfinished bag."""
-        self._sink.abort()
+            self._executor.spin_once(min(0.05, deadline - now))
 
     def _subscribe_to_new(self) -> None:
-        for name in self._graph.topics():
+        for name, [type_name, *_] in self._node.get_topic_names_and_types():
             if name in self._topics or not name.startswith((f'{self._name}/', *ALWAYS)):
                 continue
-            topic = self._graph.offer(name)
-            if topic is not None:
-                self._topics[name] = topic
-                self._last_found_s = time.monotonic()
+            publishers = self._node.get_publishers_info_by_topic(name)
+            if publishers:
+                durability = publishers[0].qos_profile.durability
+                is_latched = durability == DurabilityPolicy.TRANSIENT_LOCAL
+                topic = Topic(name, type_name, LATCHED if is_latched else ORDINARY)
+                self._topics[name], self._found_s = topic, time.monotonic()
                 self._sink.open([topic])
-                self._graph.subscribe(name, topic.type_name, partial(self._take, topic), raw=True)
+                self._node.create_subscription(
+                    message_class(type_name), name, partial(self._take, topic),
+                    QoSProfile(depth=100, durability=durability), raw=True)
 
     def _take(self, topic: Topic, data: bytes) -> None:
-        if not topic.qos.latched and not topic.name.endswith(WITHOUT_STAMP):
-            stamp_ns = stamp_of(topic.type_name, data)
-            self._stamps_ns[topic.name] = stamp_ns
+        if topic.name == '/diagnostics':
+            self._add_latency(data)
+        elif topic.qos.latched and self._after_ns == math.inf:
+            self._latched.append((topic, data))
+        elif not topic.qos.latched and not topic.name.endswith(WITHOUT_STAMP):
+            layout = STAMP_OF_ARRAY if topic.type_name in ARRAYS else STAMP
+            seconds, nanoseconds = layout.unpack_from(data)
+            stamp_ns = self._stamps_ns[topic.name] = seconds * 10 ** 9 + nanoseconds
             if not self._after_ns < stamp_ns <= self._until_ns:
                 return
-            if self._is_recording and topic.name == f'{self._name}/frame':
-                self._frame_stamps_ns.append(stamp_ns)
-        if not self._is_recording:
-            if topic.qos.latched:
-                self._latched.append((topic, data))
-            return
-        now_ns = time.time_ns()
-        self._sink.publish([(topic, data)], now_ns)
-        self._times_ns.setdefault(topic.name, []).append(now_ns)
+        if self._after_ns < math.inf:
+            self._sink.publish([(topic, data)], time.time_ns())
+            self._times_ns.setdefault(topic.name, []).append(time.time_ns())
 
-    def _add_latency(self, array: DiagnosticArray) -> None:
+    def _add_latency(self, data: bytes) -> None:
+        array = rclpy.serialization.deserialize_message(
+            data, message_class('diagnostic_msgs/msg/DiagnosticArray'))
         for status in array.status:
             values = {item.key: item.value for item in status.values}
             if all(values.get(key) for key in LATENCY_KEYS):
                 median_ms, p99_ms = (float(values[key]) for key in LATENCY_KEYS)
-                self._latencies_ms.append((median_ms, p99_ms))
+                self.latencies_ms.append((median_ms, p99_ms))
 
-    def _frame_rates(self) -> tuple[float, float]:
-        """Return the rates of frames by the clock on the wall and by that of the simulator."""
-        times_ns = self._times_ns.get(f'{self._name}/frame', [])
-        steps_ns = [after - before for before, after in pairwise(self._frame_stamps_ns)]
-        if not steps_ns or times_ns[-1] == times_ns[0]:
-            return 0.0, 0.0
-        return (len(steps_ns) * 1e9 / (times_ns[-1] - times_ns[0]),
-                1e9 / statistics.median(steps_ns))
-
-    def _rows(self) -> dict[str, Row]:
+    def rows(self) -> dict[str, Row]:
         """Return a row for each topic; those of all actors are one row per kind."""
         rows: dict[str, Row] = {}
         for name, topic in sorted(self._topics.items()):
@@ -227,3 +174,20 @@ class Recorder:
             if len(times_ns) > 1 and not topic.qos.latched:
                 row.rates_hz.append((len(times_ns) - 1) * 1e9 / (times_ns[-1] - times_ns[0]))
         return rows
+
+    def show(self) -> None:
+        """Print a table of the recorded topics, and the latency."""
+        table = [('topic', 'type', 'topics', 'messages', 'rate of each')]
+        for name, row in self.rows().items():
+            rate = f'{statistics.median(row.rates_hz):.1f} Hz' if row.rates_hz else '-'
+            table.append((name, row.type_name, str(row.n_topics), str(row.n_messages), rate))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        print()
+        for cells in table:
+            print('  '.join(cell.ljust(width) if i < 2 else cell.rjust(width)
+                            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))))
+        if self.latencies_ms:
+            # The driver's 99th percentile is over all frames so far.
+            print('\nlatency, last byte received to last topic published: median '
+                  f'{statistics.median(median for median, _ in self.latencies_ms):.2f} ms, '
+                  f'p99 {self.latencies_ms[-1][1]:.2f} ms')

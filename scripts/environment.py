@@ -127,11 +127,12 @@ def check_machine(environment: Environment) -> None:
                          '`PYTHON=python3.12 make setup`)'.format(version, sys.executable))
     if not environment.is_sourced:
         _check_wheels_fit(version)
-    for module in ('ensurepip', 'venv'):
-        if not _module_exists(module):
-            raise SetupError(
-                'python3: found no module {} in {}; virtual environments need it '
-                '(Debian, Ubuntu: apt install python3-venv)'.format(module, sys.executable))
+    try:
+        __import__('ensurepip')
+    except ImportError as error:
+        raise SetupError('python3: found no module ensurepip in {}; virtual environments need it '
+                         '(Debian, Ubuntu: apt install python3-venv)'.format(
+                             sys.executable)) from error
     for variable, usual in (('CC', ['cc', 'gcc', 'clang']), ('CXX', ['c++', 'g++', 'clang++'])):
         names = shlex.split(os.environ.get(variable, ''))[:1] or usual
         if not any(map(shutil.which, names)):
@@ -163,12 +164,3 @@ def _check_wheels_fit(version: str) -> None:
         raise SetupError(
             'C library: found {} {}; expected glibc 2.28 or newer, which the ROS 2 wheels on PyPI '
             'are built for {}'.format(library or 'none known', library_version, remedy))
-
-
-def _module_exists(name: str) -> bool:
-    # Not find_spec: some distributions install a package that cannot be imported.
-    try:
-        __import__(name)
-    except ImportError:
-        return False
-    return True

@@ -42,10 +42,6 @@ from environment import (
 from message_packages import interface_packages, stack_packages, write_project
 
 REQUIREMENTS = ROOT / 'requirements'
-# Imports of the commands. If Python may not write bytecode it would compile these at each start,
-# in 0.4 s; all of them take ten times as long.
-PRECOMPILED = ('apsw', 'backports', 'lz4', 'msgspec', 'numpy', 'rosbags', 'ruamel', 'tqdm',
-               'typing_extensions.py')
 # Extras whose requirements name all that is imported: trackeval asks for a newer NumPy than that
 # of run.txt, and for 0.3 GB of libraries for images, which its metrics do not import.
 COMPLETE = ('evaluate',)
@@ -173,12 +169,8 @@ class SetUp:
         if code:
             lines = [line.strip() for line in output.splitlines() if line.strip()]
             errors = [line for line in lines if re.search(r'\berror\b', line, re.IGNORECASE)]
-            found = (errors or lines or ['exit code {} of {}'.format(code, words[0])])[0]
-            free = shutil.disk_usage(str(ROOT)).free / 1e9
-            needs = 'PyPI to be reachable, and ' if step in ('install', 'pip') else ''
-            place = '' if is_shown else ' (log: {})'.format(log.relative_to(ROOT))
-            raise SetupError('{} failed: {}; expected {}about 1 GB of free space, of which there '
-                             'are {:.1f}{}'.format(step, found, needs, free, place))
+            raise SetupError('{} failed: {} (log: {})'.format(
+                step, (errors or lines or ['exit code {}'.format(code)])[0], log))
         return output
 
     def step(self, stamp: Path, key: str, text: str, call: Callable) -> None:
@@ -227,7 +219,6 @@ class SetUp:
             self.install(self.sourced_requirements(files) if environment.is_sourced else [
                 word for path in files for word in ('-r', path)] + [
                 '-c', REQUIREMENTS / 'constraints.txt'])
-            self.compile_modules()
         self.step(self.venv / 'packages.stamp',
                   digest([foundation, REQUIREMENTS / 'constraints.txt'] + files),
                   'installing {} into {}'.format(
@@ -275,14 +266,6 @@ class SetUp:
             self.run('pip', pip + ['-r', REQUIREMENTS / 'installer.txt'])
         self.run('install', [uv, 'pip', 'install', '--python', self.python, '--system-certs']
                  + arguments)
-
-    def compile_modules(self) -> None:
-        """Compile the modules that are imported at each start."""
-        site = self.venv / 'lib' / 'python{}.{}'.format(*sys.version_info) / 'site-packages'
-        present = [site / name for name in PRECOMPILED if (site / name).exists()]
-        if present:
-            self.run('compile', [self.python, '-m', 'compileall', '-q', '-j', '0',
-                                 '-x', re.escape(str(site)) + '/.*/tests?/'] + present)
 
     def sourced_requirements(self, files: list) -> list:
         """

@@ -115,9 +115,6 @@ def test_demo_drives_the_ego_along_a_line(domain, tmp_path):
     assert rows(text)['/state_sensor/command_status'][2] > 40
     assert rows(text)['/state_sensor/actors/*/odometry'][1] == 21
     assert str(tmp_path / 'line_follower.log') in text
-    # The rate depends on the machine; the line is followed on any.
-    assert re.search(r'^frames +\d+\.\d Hz, 20\.0 Hz wanted(: 0\.\d\d of real time|$)', text,
-                     re.MULTILINE)
     driven, mean, most = map(float, re.search(
         r'^line +(\d+) m driven, distance from the line mean (\d\.\d+) m, maximum (\d\.\d+) m$',
         text, re.MULTILINE).groups())
