@@ -94,18 +94,16 @@ class ActorType:
     size_xyz: tuple[float, float, float]  # length, width, height, m
     is_person: bool = False  # whether its id is one of those of persons
     is_assumed: bool = False  # whether no file declares the type
+    is_vehicle: bool = field(init=False)  # whether its actors are vehicles, not people
+    tags: tuple[str, ...] = field(init=False)  # of its actors, the class first
 
-    @property
-    def is_vehicle(self) -> bool:
-        """Whether its actors are vehicles, not people."""
-        return _TAGS.get(self.vclass) != PEDESTRIAN
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The tags of its actors, the class first."""
+    def __post_init__(self) -> None:
+        """Compute once what each of its actors has in each frame."""
         tag = _TAGS.get(self.vclass, '')
-        return (*(('vehicle',) if self.is_vehicle else ()), *((tag,) if tag else ()),
-                *(('articulated',) if self.size_xyz[0] > _LONGEST_BODY_M else ()))
+        object.__setattr__(self, 'is_vehicle', tag != PEDESTRIAN)
+        object.__setattr__(self, 'tags', (
+            *(('vehicle',) if self.is_vehicle else ()), *((tag,) if tag else ()),
+            *(('articulated',) if self.size_xyz[0] > _LONGEST_BODY_M else ())))
 
 
 @dataclass(slots=True)
