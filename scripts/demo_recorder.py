@@ -21,7 +21,9 @@ import struct
 import time
 
 import rclpy
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.files.bag_writer import BagSink
@@ -69,7 +71,7 @@ class Recorder:
         self._context = rclpy.Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
         self._node = rclpy.create_node('demo_recorder', context=self._context)
-        self._executor = rclpy.executors.SingleThreadedExecutor(context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self._sink = BagSink(bag)
         self._topics: dict[str, Topic] = {}
@@ -124,7 +126,9 @@ class Recorder:
 
     def _subscribe_to_new(self) -> None:
         for name, [type_name, *_] in self._node.get_topic_names_and_types():
-            if name in self._topics or not name.startswith((f'{self._name}/', *ALWAYS)):
+            # Names with an underscore are hidden, such as those of actions.
+            if name in self._topics or '/_' in name or not name.startswith(
+                    (f'{self._name}/', *ALWAYS)):
                 continue
             publishers = self._node.get_publishers_info_by_topic(name)
             if publishers:
@@ -153,7 +157,7 @@ class Recorder:
             self._times_ns.setdefault(topic.name, []).append(time.time_ns())
 
     def _add_latency(self, data: bytes) -> None:
-        array = rclpy.serialization.deserialize_message(
+        array = deserialize_message(
             data, message_class('diagnostic_msgs/msg/DiagnosticArray'))
         for status in array.status:
             values = {item.key: item.value for item in status.values}
