@@ -10,11 +10,10 @@
 The directive ``generated``: parts of the reference that are made from the code.
 
 ``frame_fields`` from frame.py, ``messages`` from msg/*.msg, ``parameters`` from settings.py and
-simulators/, ``commands`` from the parsers of the command line, ``public_modules`` from
-``__all__``. Each is a function that returns MyST text.
+simulators/, ``commands`` from the parsers of the command line. Each is a function that returns
+MyST text.
 """
 
-import ast
 from importlib.util import find_spec
 from pathlib import Path
 import re
@@ -151,27 +150,12 @@ def _command(name: str, help_: str) -> str:
     return f'## {name}\n\n{help_.capitalize()}.\n\n```text\n{text}```'
 
 
-def public_modules() -> str:
-    """Return a table of the modules for authors of simulators, with the names in ``__all__``."""
-    rows = []
-    for path in sorted((ROOT / 'state_sensor_ros' / 'simulators').glob('*.py')):
-        tree = ast.parse(path.read_text(encoding='utf-8'))
-        names = [ast.literal_eval(node.value) for node in tree.body
-                 if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == '__all__']
-        if names:
-            purpose = (ast.get_docstring(tree) or '').partition('\n\n')[0].replace('\n', ' ')
-            name = path.parent.name if path.stem == '__init__' else path.stem
-            rows.append((f'`{name}`', purpose,
-                         ', '.join(f'`{each}`' for each in sorted(names[0]))))
-    return table(('module', 'purpose', 'names'), *rows)
-
-
 class Generated(SphinxDirective):
     """Insert what the named function of this module returns."""
 
     required_arguments = 1
     sources: ClassVar = {each.__name__: each for each in (
-        frame_fields, messages, parameters, commands, public_modules)}
+        frame_fields, messages, parameters, commands)}
 
     def run(self) -> list[Node]:
         """Return the nodes of the text."""

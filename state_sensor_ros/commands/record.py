@@ -97,7 +97,8 @@ def run(args: argparse.Namespace) -> None:
                         f'; what fitted is in {kept}' if kept else '')) from error
         n_reconnects = stream.source.health.n_reconnects
     warn_of_unmatched(args.out, [
-        *stream.notes.values(), *lines, *writer.notes, *writer.losses.lines, *(
+        *(text for kind, text in stream.notes.items() if kind != 'clocks'), *lines,
+        *writer.notes, *writer.losses.lines, *(
             (f'the stream was interrupted {counted(n_reconnects, "time")}',)
             if n_reconnects else ())])
     if failures:

@@ -241,7 +241,7 @@ def test_format_is_read_as_selected(row, recording, capsys):
 
 @each_read
 def test_format_without_topics_refuses_one(row, recording, refusal):
-    if 'topic' in row.reads:
+    if row.storage or row.name.startswith('osi'):
         pytest.skip('a bag has topics')
     assert '--topic is for' in refusal('inspect', recording, '--topic', '/x/frame', code=2)
 
