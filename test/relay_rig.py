@@ -48,7 +48,7 @@ def relayed(world_port, pause_s=0.0, **changes):
     relay_port = free_ports(3)
     reports = []
     relay = CarlaRelay(schema_of().parse({
-        'source': 'carla', 'port': world_port + 1, 'relay_port': relay_port,
+        'source': 'carla', 'port': world_port + 1, 'carla.relay_port': relay_port,
         'reconnect_min': 0.01, 'reconnect_max': 0.05, **changes}),
         lambda kind, text: reports.append(text))
     node = Node(relay, pause_s)

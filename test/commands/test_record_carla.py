@@ -32,7 +32,7 @@ def server():
 
 
 def record(out, port, *options):
-    return main(['record', str(out), '--protocol', 'carla', '--port', str(port), *options])
+    return main(['record', str(out), '--source', 'carla', '--port', str(port), *options])
 
 
 def test_record_carla_is_a_bag(tmp_path, server):
@@ -83,7 +83,7 @@ def inspected(capsys, *options):
 
 def test_inspect_carla_live(server, capsys):
     for words in ((), ('-p', f'control_port:={server.world_port}')):
-        found = inspected(capsys, '--protocol', 'carla', '--port', str(server.port), '--frames',
+        found = inspected(capsys, '--source', 'carla', '--port', str(server.port), '--frames',
                           '12', *words)
         assert (found['frames'], found['form'], found['replayable']) == (12, 'stream', None)
         assert found['generations'] == {'carla': 12}
@@ -94,12 +94,3 @@ def test_inspect_live_of_the_state_sensor(capsys):
     with served(frames, rate='max') as server:
         found = inspected(capsys, '--port', str(server.port), '--frames', '5')
     assert found['frames'] == 5
-
-
-@pytest.mark.parametrize(('options', 'text'), [
-    ([], 'expected FILE, or --live for a running simulator'),
-    (['--live', 'drive.json'], '--live reads a simulator, FILE drive.json a recording')])
-def test_inspect_needs_a_recording_or_a_stream(capsys, options, text):
-    with pytest.raises(SystemExit, match='2'):
-        main(['inspect', *options])
-    assert text in capsys.readouterr().err

@@ -73,7 +73,8 @@ def test_carla_faults_of_a_relay_are_named(domain, listener):
     world_port, port = free_ports(3), free_ports(3)
 
     def node_with_relay():
-        return NodeProcess(domain, source='carla', port=world_port + 1, relay_port=port,
+        return NodeProcess(domain, source='carla', port=world_port + 1,
+                           **{'carla.relay_port': port},
                            reconnect_min=0.05, reconnect_max=0.1)
 
     def reports(words):

@@ -108,7 +108,8 @@ def test_carla_node_reads_beside_the_client_that_it_relays(domain, listener):
     ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     port = free_ports(3)
     with LateServer(free_ports(3), (0.0, 0.2)) as server, NodeProcess(
-            domain, source='carla', port=server.world_port + 1, relay_port=port) as node:
+            domain, source='carla', port=server.world_port + 1,
+            **{'carla.relay_port': port}) as node:
         listener.matched('/state_sensor/ego/odometry')
         listener.until(lambda: is_open(port + 2), what='the ports of the relay')
         for spot in (1, 2):
@@ -175,7 +176,8 @@ def test_carla_dataset_on_the_topics(domain, listener):
                                 f'{OWN}/SegmentationClassArray', latched=True)
     static = listener.subscribe('/tf_static', 'tf2_msgs/TFMessage', latched=True)
     with NodeProcess(domain, source='file', trajectory_file=str(SAMPLE), loop=True,
-                     camera_tf=True, camera_poses=[1.5, 0.0, 1.25, 0.0, 0.0, 0.0] * 3) as node:
+                     **{'carla.camera_tf': True, 'carla.camera_poses': [
+                         1.5, 0.0, 1.25, 0.0, 0.0, 0.0] * 3}) as node:
         listener.until(lambda: min(map(len, images.values())) > 6 and len(expert) > 12
                        and len(applied) > 12 and legend and static)
         assert node.end()[0] == 0

@@ -103,7 +103,7 @@ def test_carla_unreadable_file_in_a_recording_leaves_the_others(folder, text):
 
 def test_carla_bag_has_every_topic(tmp_path):
     convert(CARLA, tmp_path / 'bag', '-p', 'debug_drawing:=true', '-p', 'carla.camera_tf:=true',
-            '-p', f'camera_poses:={[1.5, 0, 1.25, 0, 0, 0] * 3}')
+            '-p', f'carla.camera_poses:={[1.5, 0, 1.25, 0, 0, 0] * 3}')
     with Reader(tmp_path / 'bag') as reader:
         counts = {name.removeprefix('/state_sensor'): info.msgcount
                   for name, info in reader.topics.items()}

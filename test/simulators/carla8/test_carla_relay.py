@@ -199,7 +199,7 @@ def test_relay_names_a_client_that_sends_nothing():
 def test_relay_names_an_address_that_is_not_of_this_machine(bind):
     port = free_ports(3)
     relay = CarlaRelay(schema_of().parse({
-        'source': 'carla', 'port': 2001, 'relay_port': port, 'relay_bind': bind}),
+        'source': 'carla', 'port': 2001, 'carla.relay_port': port, 'carla.relay_bind': bind}),
         lambda kind, text: None, reconnect=False)
     with pytest.raises(TransportError, match='; relay_bind must be an address of this machine'
                        ) as refusal:
@@ -236,7 +236,7 @@ def test_relay_waits_for_its_ports():
     with LateServer(free_ports(3)) as server:
         port = free_ports(3)
         taken = socket.create_server(('127.0.0.1', port))
-        with relayed(server.world_port, relay_port=port) as (node, _):
+        with relayed(server.world_port, **{'carla.relay_port': port}) as (node, _):
             assert node.relay.health.last_error == (
                 f'127.0.0.1:{port}: the port of the relay is in use')
             taken.close()
