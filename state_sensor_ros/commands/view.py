@@ -22,9 +22,16 @@ option     the frames go to                     the command ends
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import suppress
 import os
+from pathlib import Path
+import sys
+import time
+from typing import TYPE_CHECKING
 
-from state_sensor_ros.commands.live import open_frames
+from state_sensor_ros.commands.live import LiveRecording, open_frames
+from state_sensor_ros.commands.map_check import on_map
 from state_sensor_ros.commands.options import (
     add_bag_options,
     add_force,
@@ -35,8 +42,28 @@ from state_sensor_ros.commands.options import (
     port,
     selection_of,
 )
-from state_sensor_ros.files import output_format, VIEW
+from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.terminal import (
+    opening,
+    print_line,
+    print_output,
+    show_result,
+    size_of,
+    Summary,
+)
+from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
+from state_sensor_ros.files import output_format, STANDARD_INPUT, VIEW
+from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.library.frame_index import LaneChangeFinder
 from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import find_simulator
+from state_sensor_ros.simulators.opening import read_map
+from state_sensor_ros.texts import one_line
+
+if TYPE_CHECKING:
+    import rerun as rr
 
 _EPILOG = """Without IN, the viewer shows a live stream until --frames, --seconds or Ctrl-C.
 
@@ -45,6 +72,11 @@ examples:
   state_sensor view --web
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
 _DEFAULT_PORT = 9876
+# Number of frames of a recording that are sent together.
+_N_TOGETHER = 64
+# A viewer that was closed during a live stream is detected within this time.
+_LIVE_FLUSH_S, _FLUSH_LIMIT_S = 1.0, 60.0
+_PROBE = bytes(4096)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,11 +109,149 @@ def run(args: argparse.Namespace) -> None:
         output_format(args.save, command=VIEW)
     # The command reports the errors itself.
     os.environ.setdefault('RUST_LOG', 'off')
-    from state_sensor_ros.commands.scene_show import SceneShow
+    import rerun as rr
+    # Otherwise the library prints a warning instead of raising an error.
+    rr.set_strict_mode(True)
     settings, reader = open_frames(args, args.input)
     with Recording(reader, selection=selection_of(args)) as recording:
-        show = SceneShow(args, settings, recording, reader)
+        show = _Show(args, settings, recording, reader, rr.RecordingStream('state_sensor'))
         if args.save is None:
             show.in_viewer()
         else:
             show.to_file()
+
+
+class _ViewerClosedError(Exception):
+    """The viewer was closed while frames were sent to it."""
+
+
+class _Show:
+    """Sends the frames of a recording or a live stream to a viewer or to a file of the viewer."""
+
+    def __init__(self, args: argparse.Namespace, settings: Settings, recording: Recording,
+                 reader: RecordingReader, stream: rr.RecordingStream) -> None:
+        self._args, self._settings, self._stream = args, settings, stream
+        self._recording, self._reader = recording, reader
+        self._is_live = isinstance(reader, LiveRecording)
+        self._summary = Summary()
+        self._title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
+                               else Path(args.input).resolve().name)
+
+    def in_viewer(self) -> None:
+        """Show the frames in a viewer: one that is open, a new window, or a page."""
+        from state_sensor_ros.viewing import viewer
+        args = self._args
+        if args.no_spawn:
+            viewer.connect_to_open(self._stream, args.viewer_port or _DEFAULT_PORT)
+            self._send_to(lambda: False)
+            return
+        opened = viewer.Viewer(args.viewer_port, is_page=args.web)
+        try:
+            opened.connect(self._stream)
+            if args.web:
+                print_output(f'the page of the viewer: {opened.serve_page()}')
+            is_complete = self._send_to(lambda: opened.is_over)
+            if args.web and is_complete:
+                # The page gets the frames from this process.
+                with suppress(KeyboardInterrupt):
+                    opened.wait()
+        finally:
+            if args.web:
+                opened.stop()
+
+    def _send_to(self, is_closed: Callable[[], bool]) -> bool:
+        """Send the frames to a viewer; return whether it stayed open until the last one."""
+        last_s = time.monotonic()
+
+        def flush() -> None:
+            nonlocal last_s
+            if self._is_live and time.monotonic() < last_s + _LIVE_FLUSH_S:
+                return
+            last_s = time.monotonic()
+            try:
+                self._stream.flush(timeout_sec=_FLUSH_LIMIT_S)
+            except RuntimeError as error:
+                if is_closed() or 'severed' in str(error):
+                    raise _ViewerClosedError from error
+                raise TransportError('viewer', str(error), 'one that takes the frames') from error
+
+        try:
+            self._send(flush)
+            last_s = -_LIVE_FLUSH_S
+            flush()
+        except _ViewerClosedError:
+            print_line('the viewer was closed')
+            return False
+        show_result(self._title, [*self._summary.facts, 'in the viewer'],
+                    is_quiet=self._args.quiet)
+        return True
+
+    def to_file(self) -> None:
+        """Write the frames to a file, which appears when it is complete."""
+        args = self._args
+        with WholeFile(args.save, force=args.force) as file:
+            part = file.part
+            if part is None:
+                raise SinkError(args.save, 'a pipe or a device', 'the name of a file')
+            # The library takes text in UTF-8 only.
+            is_text = args.save.isprintable() or sys.platform == 'win32'
+            try:
+                self._stream.save(part if is_text else f'/dev/fd/{file.handle.fileno()}')
+                self._send(lambda: self._stream.flush(timeout_sec=_FLUSH_LIMIT_S))
+                self._stream.disconnect()
+            except RuntimeError as error:
+                raise _failed_write(args.save, part, error) from error
+        show_result(args.save, [*self._summary.facts, '; '.join([
+            *size_of(args.save), opening(args.save)])], is_quiet=args.quiet)
+
+    def _send(self, flush: Callable[[], None]) -> None:
+        """Send all frames; ``flush`` is called after each group of them."""
+        from state_sensor_ros.viewing import scene
+        recording, args, faults = self._recording, self._args, self._recording.faults
+        self._stream.send_recording_name(self._title)
+        map_lines = read_map(args.map) if args.map else ()
+        log = scene.FrameLog(
+            self._stream, ego_tag=self._settings.ego_tag, names=args.names,
+            n_together=1 if self._is_live else _N_TOGETHER, is_live=self._is_live,
+            flush=flush, map_lines=map_lines)
+        images_of = find_simulator(self._reader.simulator).sensor_reader(
+            self._settings, lambda kind, text: log.note(text),
+            None if self._is_live else self._reader)
+        finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
+        frames = read_frames(recording, 'view', is_quiet=args.quiet)
+        try:
+            for frame in on_map(frames, args.map, map_lines):
+                self._summary.add(frame)
+                log.add(frame, () if images_of is None else images_of(frame))
+                for fault in faults[n_faults:]:
+                    log.note(str(fault))
+                n_faults = len(faults)
+                finder.add(frame)
+                for change in finder.changes[n_changes:]:
+                    log.note(f'{change.name} changes to the {change.direction}, from lane '
+                             f'{change.from_lane} to {change.to_lane}', scene.INFO)
+                n_changes = len(finder.changes)
+        except KeyboardInterrupt:
+            # The ordinary end.
+            if not self._summary.n_frames:
+                raise
+        for fault in faults[n_faults:]:
+            log.note(str(fault))
+        if not self._is_live:
+            if not self._summary.n_frames:
+                raise no_frames(recording.name,
+                                is_part=not selection_of(args).has_all_frames,
+                                end_s=recording.read_s)
+            recording.check_actors()
+        log.send()
+
+
+def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
+    """Return the error for a file that the library could not write."""
+    try:
+        # The library does not pass on the reason of the operating system.
+        with part.open('ab', buffering=0) as file:
+            file.write(_PROBE)
+    except OSError as reason:
+        return SinkError(name, reason_of(reason))
+    return SinkError(name, str(error), 'a file that can be written')

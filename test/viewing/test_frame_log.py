@@ -35,7 +35,7 @@ def shown(tmp_path):
     """Return a function that shows frames and returns the entities."""
     import rerun as rr
 
-    from state_sensor_ros.viewing.frame_log import FrameLog
+    from state_sensor_ros.viewing.scene import FrameLog
 
     def show(frames, data=lambda frame: (), n_together=3, **options):
         rr.set_strict_mode(True)
@@ -71,8 +71,7 @@ def boxes_of(scene, number):
     return found
 
 
-@pytest.mark.parametrize('n_together', [
-    4, *(pytest.param(number, marks=pytest.mark.thorough) for number in (1, 64))])
+@pytest.mark.parametrize('n_together', [1, 4])
 def test_view_has_the_boxes_poses_and_times_of_the_recording(shown, n_together):
     with sensor.open_recording(SAMPLE) as recording:
         frames = [recording[i] for i in range(0, len(recording), 4)]
@@ -113,7 +112,7 @@ def test_view_draws_trails_from_frame_to_frame(shown):
     frames = ride(5)
     scene = shown(frames)
     rows = scene['/world/ego_trail'].rows
-    assert rows[0]['LineStrips3D:strips'] == []
+    assert 0 not in rows
     for i in range(1, 5):
         [strip] = rows[i]['LineStrips3D:strips']
         np.testing.assert_allclose(strip, [each.position_xyz[0] for each in frames[i - 1:i + 1]])
