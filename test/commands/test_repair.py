@@ -25,7 +25,7 @@ from paths import DATA
 from programs import start
 import pytest
 from rosbags.rosbag2 import Reader
-from scripted_simulator import frame, serving
+from scripted_simulator import frame, ScriptedSimulator
 
 import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.cli import main
@@ -505,18 +505,21 @@ def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
     'out.json', 'out.json.gz', 'out.csv', 'bag', 'out.osi', 'out.osi.mcap', 'out.csv.gz',
     'out.json.zst'], n_always=6))
 def test_repair_of_a_record_that_is_killed_loses_little(name, tmp_path):
-    """What came more than a second before the kill is there, although the stream has paused."""
-    payloads = [frame(i / 20) for i in range(60)]
-    with serving(payloads, stays=True) as port:
-        process = start('record', name, '--port', port, '-q', cwd=tmp_path)
+    """What came more than a second before the last frame is there."""
+    with ScriptedSimulator() as peer:
+        process = start('record', name, '--port', peer.port, '-q', cwd=tmp_path)
         part, end_s = tmp_path / f'.{name}.part', time.monotonic() + AWAIT_S
-        while n_repaired(part, tmp_path / f'again_{name}') < 56:
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        times = itertools.count()
+        while n_repaired(part, tmp_path / f'again_{name}') < 6:
             assert time.monotonic() < end_s
             assert process.poll() is None
-            time.sleep(0.2)
+            for _ in range(10):
+                peer.emit(frame(next(times) / 20))
+                time.sleep(0.02)
         process.kill()
         process.communicate()
-    assert n_repaired(part, tmp_path / f'whole_{name}') > 55
+    assert n_repaired(part, tmp_path / f'whole_{name}') > 5
 
 
 def n_repaired(part, out):

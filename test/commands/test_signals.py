@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """SIGINT, SIGTERM and SIGHUP: all of the work is done, or nothing is left of it."""
 
+from itertools import count
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from budgets import AWAIT_S
 from paths import SAMPLE
 from programs import start
 import pytest
-from scripted_simulator import frame, serving
+from scripted_simulator import frame, ScriptedSimulator
 
 from state_sensor_ros.ends import raising_at_signals
 
@@ -68,15 +69,18 @@ def test_interrupted_while_it_reads_leaves_nothing(tmp_path, words, number):
 
 def test_record_keeps_what_has_come(tmp_path):
     out = tmp_path / 'out.json'
-    with serving([frame(i / 20) for i in range(5)], stays=True) as port, \
-            start('record', 'out.json', '--port', port, cwd=tmp_path) as process:
-        end_s = time.monotonic() + AWAIT_S
+    with ScriptedSimulator() as peer, \
+            start('record', 'out.json', '--port', peer.port, cwd=tmp_path) as process:
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        end_s, times = time.monotonic() + AWAIT_S, count()
+        # What is collected is written once a second.
         while not any(path.stat().st_size > 100 for path in tmp_path.iterdir()):
             assert time.monotonic() < end_s
+            peer.emit(frame(next(times) / 20))
             threading.Event().wait(0.05)
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=AWAIT_S)
-    assert (process.returncode, errors) == (0, '')
+    assert (process.returncode, 'interrupted' in errors) == (0, False)
     assert output.startswith('out.json: ')
     assert len(json.loads(out.read_text())) >= 1
 
