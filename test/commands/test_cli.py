@@ -279,7 +279,7 @@ def test_help_is_a_page_with_examples_and_names_what_sets_parameters(capsys, com
 
 
 def test_choices_are_those_of_the_formats():
-    assert sorted(TRAJECTORY.generations) == sorted(options.GENERATIONS)
+    assert {*options.GENERATIONS} < {*TRAJECTORY.generations}
     assert {row.storage for row in formats()} - {''} == {'mcap', 'sqlite3'}
     assert DEFAULT_CLASSES[-2:] == ('car', 'other')
 

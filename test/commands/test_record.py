@@ -239,14 +239,6 @@ def test_command_ends_if_the_port_is_of_another_server(words, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_record_once_ends_with_the_stream(out):
-    frames = [json.loads(frame(i / 10)) for i in range(20)]
-    with served(frames, rate='max') as simulator:
-        assert record(simulator, out, '--once') == 0
-    assert times_of(out) \
-        == [element['game_time'] for element in frames]
-
-
 @pytest.mark.parametrize('words', [(), ('--frames', '9'), ('--force',)])
 def test_record_interrupted_before_anything_came(peer, out, words, capsys):
     if words == ('--force',):
