@@ -25,7 +25,6 @@ from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.frame import Boxes, Floats, Frame, INDICATORS_UNKNOWN, Lanes, MAX_ID, Rows
-from state_sensor_ros.payloads import Decoded, SingleFrameDecoder
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.simulators.osi.lights import indicators_of, lit_lights
 from state_sensor_ros.simulators.osi.messages import (
@@ -41,7 +40,7 @@ from state_sensor_ros.simulators.osi.objects import (
     LaneTable,
     ObjectNames,
 )
-from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, OTHER_ID
+from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, Faults, OTHER_ID
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject, StationaryObject
@@ -62,7 +61,7 @@ class _Actor(NamedTuple):
     is_ego: bool = False
 
 
-class OsiDecoder(SingleFrameDecoder):
+class OsiDecoder:
     """
     Decodes the messages of one trace or stream.
 
@@ -73,7 +72,9 @@ class OsiDecoder(SingleFrameDecoder):
         has them; empty for none.
     """
 
-    def __init__(self, kind: MessageKind | None, ego: str = '', first: bytes = b'') -> None:
+    def __init__(self, kind: MessageKind | None, faults: Faults, ego: str = '',
+                 first: bytes = b'') -> None:
+        self.faults, self.details = faults, True
         self._kind, self._ego = kind, ego
         self._host: int | None = None
         self._missing_host: int | None = None
@@ -85,17 +86,13 @@ class OsiDecoder(SingleFrameDecoder):
         if first and kind is not None:
             self._take_static(parse_truth(first, kind))
 
-    def decode(self, payload: bytes | bytearray | memoryview, *, game_time: float = math.nan,
-               time: int = 0, sample_count: int = 0) -> list[Decoded]:
-        data = bytes(payload)
+    def decode(self, data: bytes) -> Frame:
+        """Decode a message; its faults are added to :attr:`faults`."""
         kind = self._kind
         if kind is None:
             kind, is_certain = kind_of_messages((data,))
             self._kind = kind if is_certain else None
-        timed = parse_truth(data, kind or MessageKind.GROUND_TRUTH)
-        if math.isnan(timed.game_time):
-            timed = replace(timed, game_time=game_time)
-        return [self._decoded(timed)]
+        return self._decoded(parse_truth(data, kind or MessageKind.GROUND_TRUTH))
 
     def _take_static(self, timed: TimedGroundTruth) -> list[Fault]:
         """Take from a message what later ones need not repeat."""
@@ -122,7 +119,7 @@ class OsiDecoder(SingleFrameDecoder):
                     _Actor(known, still.id.value, (*_pose_of(still), *_AT_REST)))
         return faults
 
-    def _decoded(self, timed: TimedGroundTruth) -> Decoded:
+    def _decoded(self, timed: TimedGroundTruth) -> Frame:
         faults = self._take_static(timed)
         actors: list[_Actor] = []
         wheels, lanes = AxleWheels(), LaneStates(self._lanes)
@@ -147,11 +144,12 @@ class OsiDecoder(SingleFrameDecoder):
                           self._kept_ids(actors, n_moving, faults))
         lights = timed.truth.traffic_light
         indicators += [INDICATORS_UNKNOWN] * (len(frame) - n_moving)
-        return Decoded(replace(
+        self.faults.extend(faults)
+        return replace(
             frame, wheels=wheels.wheels() if self.details else None,
             traffic_lights=lit_lights(lights) if lights else None,
             indicators=np.array(indicators, np.int8)
-            if any(lit != INDICATORS_UNKNOWN for lit in indicators) else None), tuple(faults))
+            if any(lit != INDICATORS_UNKNOWN for lit in indicators) else None)
 
     def _is_ego(self, id_: int, name: str) -> bool:
         if self._host is not None:

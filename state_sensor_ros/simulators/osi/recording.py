@@ -30,7 +30,6 @@ from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
 from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import frames_of
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.messages import (
     kind_of_messages,
@@ -258,7 +257,7 @@ class OsiRecording(FrameFile):
     def _new_decoder(self) -> OsiDecoder:
         """Make a decoder with what only the first message may have."""
         try:
-            return OsiDecoder(self._file.kind, self._ego, self._first)
+            return OsiDecoder(self._file.kind, self.faults, self._ego, self._first)
         except DecodeError as error:
             raise TrajectoryFormatError(f'{self.name}: message 1', error.found,
                                         error.expected) from error
@@ -276,7 +275,7 @@ class OsiRecording(FrameFile):
             if self.unit != 'frame':
                 self.position = stored.position
             try:
-                yield from frames_of(decoder.decode(stored.data), self.faults)
+                yield decoder.decode(stored.data)
             except DecodeError as error:
                 self.faults.add(LOST, error)
 

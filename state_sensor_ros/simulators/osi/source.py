@@ -27,7 +27,6 @@ import time
 from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.payloads import frames_of
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.osi.decoder import OsiDecoder
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
@@ -58,7 +57,7 @@ class OsiSource(LiveSource):
         self._report = report
         self._port: DatagramPort | None = None
         self._parts = MessageParts(settings.max_frame_bytes)
-        self._decoder = OsiDecoder(None, settings.of(OsiParameters).ego)
+        self._decoder = OsiDecoder(None, self.faults, settings.of(OsiParameters).ego)
 
     def receive(self) -> Iterator[Frame]:
         """Open the port, and yield the frames."""
@@ -90,7 +89,7 @@ class OsiSource(LiveSource):
                 yield from self.decoded(partial(self._decode, message))
 
     def _decode(self, message: bytes) -> Iterator[Frame]:
-        yield from frames_of(self._decoder.decode(message), self.faults)
+        yield self._decoder.decode(message)
 
     def _count(self, parts: MessageParts) -> None:
         health = self.health

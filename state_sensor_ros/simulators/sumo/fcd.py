@@ -35,7 +35,6 @@ from state_sensor_ros.files.input import (
 )
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Bools, Floats, Frame
-from state_sensor_ros.payloads import Decoded, frames_of
 from state_sensor_ros.simulators.sumo.map import (
     NO_NETWORK,
     PEDESTRIAN,
@@ -118,7 +117,8 @@ class FcdRecording(FrameFile):
                         self._state = step.offset, decoder.steps.run.copy()
                     frame = decoder.decode(step)
                     if mark is None or number:
-                        yield from frames_of((frame,), self.faults)
+                        self.faults.extend(decoder.take_faults())
+                        yield frame
             except expat.ExpatError as error:
                 if not scanner.is_cut(error):
                     raise TrajectoryFormatError(
@@ -282,7 +282,7 @@ class StepDecoder:
         # Those of the whole run are reported in its first step.
         self._faults = list(faults)
 
-    def decode(self, step: _Step) -> Decoded:
+    def decode(self, step: _Step) -> Frame:
         try:
             time_s = _seconds(step.time)
         except ValueError as error:
@@ -298,8 +298,12 @@ class StepDecoder:
         frame: Frame = self.steps.frame(
             time_s, [row[0] for _, row in rows], [self._type(tag, *row[:2]) for tag, row in rows],
             [row[2] if tag == 'vehicle' else row[3] for tag, row in rows], columns)
-        faults, self._faults = tuple(self._faults), []
-        return Decoded(frame, faults)
+        return frame
+
+    def take_faults(self) -> list[Fault]:
+        """Return the faults since the last call."""
+        faults, self._faults = self._faults, []
+        return faults
 
     def _fault(self, kind: str, where: str, found: str, expected: str, *,
                is_each: bool = True) -> None:
