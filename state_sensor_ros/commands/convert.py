@@ -44,7 +44,7 @@ from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.frame_loop import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.simulators import simulators
 from state_sensor_ros.source import DROPPED
@@ -110,7 +110,7 @@ def _convert(recording: RecordingReader, output: Format, options: WriteOptions,
     if output.storage and options.settings.stamp_source == 'ros':
         raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
     with output.create(args.output, options) as writer:
-        selected = Recording(recording, is_timed=writer.is_timed, selection=selection)
+        selected = FrameLoop(recording, is_timed=writer.is_timed, selection=selection)
         with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
                             args, options) as frames:
             complaints = write_frames(selected, frames, writer, summary)
@@ -123,7 +123,7 @@ def _convert(recording: RecordingReader, output: Format, options: WriteOptions,
     return summary
 
 
-def write_frames(recording: Recording, frames: Iterable[Frame], writer: FrameWriter,
+def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWriter,
                  summary: Summary, flush: Callable[[], None] = lambda: None) -> list[str]:
     """
     Write frames, and return lines about them.
@@ -165,7 +165,7 @@ def write_frames(recording: Recording, frames: Iterable[Frame], writer: FrameWri
     return [*writer.remarks, *complaints]
 
 
-def _check_any(summary: Summary, selected: Recording, selection: RecordingSelection) -> None:
+def _check_any(summary: Summary, selected: FrameLoop, selection: RecordingSelection) -> None:
     if not summary.n_frames:
         raise no_frames(selected.name, is_part=not selection.has_all_frames,
                         end_s=selected.read_s)

@@ -19,7 +19,7 @@ from typing import TypeVar
 from state_sensor_ros.commands.terminal import print_line, progress_bar
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import CUT, FaultList, FrameFault, Recording
+from state_sensor_ros.library.frame_loop import CUT, FaultList, FrameFault, FrameLoop
 from state_sensor_ros.source import LOST, UNDECLARED
 
 Item = TypeVar('Item')
@@ -37,7 +37,7 @@ def reading(recording: RecordingReader, what: str, *,
     return closing(_with_progress(recording, recording.frames(), what, is_quiet=is_quiet))
 
 
-def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item], what: str, *,
+def _with_progress(recording: RecordingReader | FrameLoop, items: Iterable[Item], what: str, *,
                    is_quiet: bool) -> Generator[Item, None, None]:
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
@@ -53,7 +53,7 @@ def _with_progress(recording: RecordingReader | Recording, items: Iterable[Item]
         print_line(f'warning: {recording.cut.warning}')
 
 
-def read_frames(recording: Recording, what: str, *, is_quiet: bool = False,
+def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
                 warns: bool = True) -> Iterator[Frame]:
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.

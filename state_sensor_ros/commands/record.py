@@ -33,7 +33,7 @@ from state_sensor_ros.files import output_format, WriteOptions
 from state_sensor_ros.files.output import refuse_part, WholeFile
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.frame_loop import FrameLoop
 from state_sensor_ros.texts import counted
 
 # What is older than this survives a kill, where the format allows it. Each flush makes a
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
         options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
         with output.create(args.out, options) as writer:
-            recording = Recording(stream, is_timed=False, selection=selection_of(args))
+            recording = FrameLoop(stream, is_timed=False, selection=selection_of(args))
             try:
                 lines = write_frames(recording, _up_to(
                     read_frames(recording, 'record', is_quiet=args.quiet), summary, failures),

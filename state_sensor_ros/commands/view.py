@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 import os
 from pathlib import Path
 import sys
@@ -56,7 +56,7 @@ from state_sensor_ros.files import output_format, STANDARD_INPUT, VIEW
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.library.frame_index import LaneChangeFinder
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.frame_loop import FrameLoop
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import read_map
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     # Otherwise the library prints a warning instead of raising an error.
     rr.set_strict_mode(True)
     settings, reader = open_frames(args, args.input)
-    with Recording(reader, selection=selection_of(args)) as recording:
+    with closing(FrameLoop(reader, selection=selection_of(args))) as recording:
         show = _Show(args, settings, recording, reader, rr.RecordingStream('state_sensor'))
         if args.save is None:
             show.in_viewer()
@@ -128,7 +128,7 @@ class _ViewerClosedError(Exception):
 class _Show:
     """Sends the frames of a recording or a live stream to a viewer or to a file of the viewer."""
 
-    def __init__(self, args: argparse.Namespace, settings: Settings, recording: Recording,
+    def __init__(self, args: argparse.Namespace, settings: Settings, recording: FrameLoop,
                  reader: RecordingReader, stream: rr.RecordingStream) -> None:
         self._args, self._settings, self._stream = args, settings, stream
         self._recording, self._reader = recording, reader

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from state_sensor_ros.errors import ConfigError, StateError, TransportError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import CONNECTION, FaultList, FrameFault
+from state_sensor_ros.library.frame_loop import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
 from state_sensor_ros.simulators import (
     checked_settings,
