@@ -24,7 +24,6 @@ import re
 import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
-from state_sensor_ros.common_ends import common_ends, spliced
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.settings import Settings
 
@@ -63,14 +62,6 @@ class ActorList:
 
 
 EMPTY_ACTOR_LIST = ActorList((), (), b'', (), -1, 0)
-
-
-@lru_cache(maxsize=4)
-def common_actors(old: ActorList, new: ActorList) -> tuple[int, int]:
-    """Return the length of the common prefix and suffix of two lists of actors."""
-    # old: the list before a change; its ``actors`` are compared, not kinds or tags.
-    # Returns lengths, as from :func:`common_ends`; the results of four pairs are kept.
-    return common_ends(old.actors, new.actors)
 
 
 def legal_topic_name(raw: str) -> str:
@@ -183,11 +174,8 @@ class Registry:
                             for i, (name, id_) in enumerate(zip(frame.names, self._source_ids(
                                 frame), strict=True))])
         else:
-            # Only changed rows are looked up: one new actor among 1000 costs as much as one of 10.
-            head, tail = common_ends(last.names, frame.names)
-            actors = spliced(last.actors, head, tuple(
-                [self._known.get(name) or self._actor(name, False)
-                 for name in frame.names[head:frame.n_actors - tail]]), tail)
+            actors = tuple([self._known.get(name) or self._actor(name, False)
+                            for name in frame.names])
         self.actor_list = ActorList(actors, frame.names, kinds, frame.tags, egos.find(1),
                                     egos.count(1), self._new_version())
         return self.actor_list

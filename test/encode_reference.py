@@ -158,13 +158,14 @@ class Reference:
 
     def joint_states(self, i):
         wheels = self.frame.wheels
-        own = [k for k, owner in enumerate(wheels.actor) if owner == i]
+        own = [k for k, owner in enumerate(wheels.actor)
+               if owner == i and wheels.orientation_known[k]]
         spins = []
         for k in own:
             _, y, _, w = wheels.orientation_xyzw[k]
             # The same rotation with w >= 0 turns by half a turn at most.
             y, w = (-y, -w) if math.copysign(1.0, w) < 0.0 else (y, w)
-            spins.append(2.0 * math.atan2(y, w) if wheels.orientation_known[k] else math.nan)
+            spins.append(2.0 * math.atan2(y, w))
         topic_name = self.actor_list.actors[i].topic_name
         return new('sensor_msgs/msg/JointState', header=self.header(''),
                    name=[f'{self.settings.frame_prefix}{topic_name}/wheel_{wheels.wheel[k]}'
@@ -239,7 +240,8 @@ class Reference:
         if self.rows:
             found['/tf'] = self.tf()
         with_lanes = [i for i in self.rows if i in self.lane_of]
-        with_wheels = [i for i in self.rows if i in set(self.frame.wheels.actor.tolist())]
+        wheels = self.frame.wheels
+        with_wheels = [i for i in self.rows if wheels.orientation_known[wheels.actor == i].any()]
         for kind, rows, make in (
                 ('odometry', self.rows, self.odometry),
                 ('control_state', with_lanes, self.control_state),

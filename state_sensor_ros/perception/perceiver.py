@@ -121,7 +121,6 @@ _UPRIGHT: Final = 1e-6
 # Ids of actors count up from 1.
 _LEAST_FALSE_ID: Final = 2 ** 31
 _FALSE_PREFIX: Final = 'ghost_'
-FALSE_NAME_LENGTH: Final = len(_FALSE_PREFIX) + 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +132,6 @@ class Viewpoint:
 
 
 NO_EGO = Viewpoint(np.zeros(3), 0.0)
-
-
-def usual_number(mean: float) -> int:
-    """Return a number that hardly any frame exceeds."""
-    return math.ceil(mean + 4.0 * math.sqrt(mean))
 
 
 def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *,
@@ -190,17 +184,9 @@ class Perceived:
     objects: Objects
     true_twists: Floats  # (R, 6) their velocities without noise
     seen: Rows | None = None  # (S,) int64 which of the T are seen, None for all
-    # (T + P,) bool, which of the T and of the places of false positives after them have an object,
-    # None for all.
-    reported: Bools | None = None
     turns: Floats | None = None  # (S,) error of the yaw, rad, None for no error
     is_noisy: bool = False  # whether poses have noise
     false_positives: tuple[Actor, ...] = ()  # G names and ids that no actor of the frame has
-
-    @property
-    def n_false_places(self) -> int:
-        """Return the number P of places of false positives in the layout of a message."""
-        return 0 if self.reported is None else len(self.reported) - len(self.truth.rows)
 
     def seen_objects(self) -> Objects:
         """Return the objects that are seen, as they are perceived, without false positives."""
@@ -238,12 +224,6 @@ class Perceiver:
         classes = settings.object_classes
         self._has_false_positives = self._perception.ghosts > 0.0 and (
             not classes or CLASSES[CAR].name in classes)
-        # Grows, so that the layout of a message rarely changes.
-        self._n_false_places = usual_number(self._perception.ghosts) \
-            if self._has_false_positives else 0
-        # Whether objects may be missing, or false positives be there.
-        self._changes_who_is_there = self._has_false_positives or self._looks or bool(
-            self._perception.missing)
         self._object_range = settings.object_range
 
     def of(self, frame: Frame, actor_list: ActorList) -> Perceived:
@@ -284,17 +264,7 @@ class Perceiver:
             false_positives = _named(identities, actor_list)
             objects = objects.followed_by(false_objects)
             twists = np.concatenate((twists, false_objects.twists))
-        return Perceived(truth, objects, twists, seen, self._reported(
-            len(truth.rows), seen, len(false_positives)), turns, self._has_noise, false_positives)
-
-    def _reported(self, n_objects: int, seen: Rows | None, n_false: int) -> Bools | None:
-        self._n_false_places = max(self._n_false_places, n_false)
-        if not self._changes_who_is_there:
-            return None
-        reported = np.zeros(n_objects + self._n_false_places, np.bool_)
-        reported[slice(0, n_objects) if seen is None else seen] = True
-        reported[n_objects:n_objects + n_false] = True
-        return reported
+        return Perceived(truth, objects, twists, seen, turns, self._has_noise, false_positives)
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
         """Return the viewpoint of the ego, None without one."""

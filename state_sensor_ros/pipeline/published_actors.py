@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from state_sensor_ros.frame import Frame, KIND_VEHICLE, NS_PER_S, Rows
-from state_sensor_ros.naming import Actor, ActorList, common_actors, Registry
+from state_sensor_ros.naming import Actor, ActorList, Registry
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Topic
 
@@ -111,14 +111,14 @@ class ActorTopics:
 
         :param lane_rows: (L,) int64, rows of the actors with a lane state.
         """
-        head, tail = common_actors(before, actor_list)
-        new = actor_list.actors[head:len(actor_list.actors) - tail]
-        present = set(new)
-        for actor in before.actors[head:len(before.actors) - tail]:
+        old, present = set(before.actors), set(actor_list.actors)
+        for actor in before.actors:
             if actor not in present:
                 self.absent_since_ns.setdefault(actor.topic_name, stamp_ns)
         with_lanes = {actor_list.actors[i] for i in lane_rows.tolist()}
-        for i, actor in enumerate(new, head):
+        for i, actor in enumerate(actor_list.actors):
+            if actor in old:
+                continue
             self.absent_since_ns.pop(actor.topic_name, None)
             opened = self._opened.get(actor.topic_name)
             if opened is None:

@@ -31,8 +31,8 @@ from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import ignore, Report
+from state_sensor_ros.topics.actors import own_topic
 from state_sensor_ros.topics.base_link import BaseLink, move_to
-from state_sensor_ros.topics.per_actor import own_topic
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import (
@@ -194,16 +194,12 @@ class Encoder:
             now, numbers = self._begin(frame, actor_list, stamp_ns, upcoming)
             for layout in layouts:
                 key = common if layout.key_of is None else (common, layout.key_of(now))
-                if key != layout.key or stamp_ns > layout.encoder.expires_ns:
+                if key != layout.key:
                     layout.blocks, layout.key = layout.encoder.blocks(now), key
                 if layout.blocks and layout.numbers is not None:
                     now.blocks = layout.blocks
                     layout.numbers(now, numbers)
                 for block in layout.blocks:
-                    if block.make is not None:
-                        made = block.make(now, numbers)
-                        messages += [(topic, made) for topic, _, _ in block.parts]
-                        continue
                     for table, chosen, put, targets in block.patches:
                         put(targets, numbers[table] if chosen is None else numbers[table][chosen])
                     # A copy of the block and slices of it take less time than a copy of each

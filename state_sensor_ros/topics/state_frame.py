@@ -23,7 +23,6 @@ import numpy as np
 
 from state_sensor_ros.cdr.columns import ColumnReader
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.fields import Field, rows_of, TEXT
@@ -43,10 +42,16 @@ from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.texts import counted
-from state_sensor_ros.topics.per_actor import Column, PerActor
 from state_sensor_ros.topics.tables import Fields, header, lane, pose, twist, xyz
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import FrameToSend, MessageBlock, Numbers, TopicEncoder
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    MessageBlock,
+    Numbers,
+    PerActor,
+    split,
+    TopicEncoder,
+)
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
 LIGHTS_TYPE = 'state_sensor_ros/msg/TrafficLightStateArray'
@@ -70,8 +75,8 @@ RAW_WHEEL = Table('raw wheel', np.float64, 8)
 RAW_INPUTS = Table('raw inputs', np.float64, 4)
 
 # Fields of a WheelState that are not patched.
-_WHEEL = np.dtype([(field.name, field.dtype) for field in rows_of(Wheels)
-                   if field.dtype != 'f8' and field.name != 'actor'])
+_WHEEL = [field.name for field in rows_of(Wheels)
+          if field.dtype != 'f8' and field.name != 'actor']
 
 
 @lru_cache(maxsize=1)
@@ -108,9 +113,7 @@ class StateFrameEncoder(TopicEncoder):
             'sample_count': Slot(RAW_COUNT, 0)})
         # Index 1 for an actor with a lane state.
         self._actors = [self.element(_ACTOR, self._actor(has_lane)) for has_lane in (False, True)]
-        self._head = MessageInstance(self._head_template, {'generation': ''})
         self._elements = PerActor(self._element)
-        self._buffer = PatchBuffer(is_array=True)
 
     def is_on(self, settings: Settings) -> bool:
         """Return ``frame``."""
@@ -136,20 +139,16 @@ class StateFrameEncoder(TopicEncoder):
         boxes, wheels = frame.boxes, frame.wheels
         if boxes is None or wheels is None or frame.inputs is None:
             return []
-        if self._head.values['generation'] != frame.generation:
-            self._head = MessageInstance(self._head_template, {'generation': frame.generation})
-        has_lane = np.zeros(frame.n_actors, np.uint8)
+        n_actors, has_lane = frame.n_actors, np.zeros(frame.n_actors, np.uint8)
         has_lane[frame.lanes.actor] = 1
-        rows = np.arange(frame.n_actors + 1)
-        first_box, first_wheel = (np.searchsorted(part.actor, rows) for part in (boxes, wheels))
+        constants = zip(*[getattr(wheels, name).tolist() for name in _WHEEL], strict=True)
         elements = self._elements.of(
-            actor_list, Column(actor_list.kinds), Column(actor_list.tags),
-            Column(boxes.names, first_box),
-            Column(_constants(wheels), first_wheel * _WHEEL.itemsize),
-            Column(has_lane.tobytes()),
-            *[Column(_known(frame, field)) for field in self._texts.values()])
-        self._buffer.update([self._head, *elements])
-        return [MessageBlock(self._buffer, {}, self.topics)]
+            actor_list.actors, actor_list.kinds, actor_list.tags,
+            split(boxes.names, boxes.actor, n_actors),
+            split(tuple(constants), wheels.actor, n_actors), has_lane.tobytes(),
+            *[_known(frame, field) for field in self._texts.values()])
+        head = MessageInstance(self._head_template, {'generation': frame.generation})
+        return [MessageBlock([head, *elements], {}, self.topics, is_array=True)]
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Add all numbers as received; ``forward_speed``, if known, along the heading."""
@@ -173,13 +172,12 @@ class StateFrameEncoder(TopicEncoder):
                     **{table: _known(frame, field).reshape(-1, table.width)
                        for field, table in self._tables.values()}}
 
-    def _element(self, actor: Actor, appearance: tuple[Any, ...], _: object) -> MessageInstance:
+    def _element(self, actor: Actor, *appearance: Any) -> MessageInstance:  # noqa: ANN401
         kind, tags, box_names, wheels, has_lane, *texts = appearance
         return MessageInstance(self._actors[has_lane], {
             'name': actor.name, 'frame_id': actor.frame_id, 'id': actor.id, 'kind': kind,
             'tags': tags, 'boxes': [{'name': name} for name in box_names],
-            'wheels': [dict(zip(_WHEEL.names or (), wheel, strict=True))
-                       for wheel in np.frombuffer(wheels, _WHEEL).tolist()],
+            'wheels': [dict(zip(_WHEEL, wheel, strict=True)) for wheel in wheels],
             **dict(zip(self._texts, texts, strict=True))})
 
     def _actor(self, has_lane: bool) -> Fields:
@@ -193,7 +191,7 @@ class StateFrameEncoder(TopicEncoder):
                 'name': Given('name'), 'pose': pose(RAW_BOX), 'size': xyz(RAW_BOX, 7),
                 'scale': xyz(RAW_BOX, 10)}),
             'wheels': Each('wheels', {
-                **{name: Given(name) for name in _WHEEL.names or ()},
+                **{name: Given(name) for name in _WHEEL},
                 'pose': pose(RAW_WHEEL), 'speed': Slot(RAW_WHEEL, 7)}),
             'inputs': {name: Slot(RAW_INPUTS, i) for i, name in enumerate(_INPUTS)},
             **{name: [Slot(table, i) for i in range(field.width)] if field.width
@@ -205,14 +203,6 @@ def _known(frame: Frame, field: Field) -> Any:  # noqa: ANN401
     """Return a column of a frame; of a frame without it, one of unknown values."""
     column = getattr(frame, field.name)
     return field.unknowns(frame.n_actors) if column is None else column
-
-
-def _constants(wheels: Wheels) -> bytes:
-    """Return the fields of the wheels that are not patched, _WHEEL.itemsize bytes for each."""
-    table = np.empty(len(wheels.actor), _WHEEL)
-    for name in _WHEEL.names or ():
-        table[name] = getattr(wheels, name)
-    return table.tobytes()
 
 
 def _headings(rows: Floats) -> Floats:

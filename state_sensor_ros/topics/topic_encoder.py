@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-import math
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
 from state_sensor_ros.cdr.templates import MessageInstance, Table, Template
 from state_sensor_ros.frame import Bools, Floats, Frame, FutureFrame, Rows
-from state_sensor_ros.naming import ActorList
+from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
@@ -30,6 +30,7 @@ from state_sensor_ros.source import Report
 from state_sensor_ros.topics.tables import Fields
 from state_sensor_ros.topics.topic import NO_ACTORS, Subscriptions, Topic
 
+Item = TypeVar('Item')
 Messages = list[tuple[Topic, bytes]]
 # The numbers of tables, (rows, table.width) each.
 Numbers = dict[Table, npt.NDArray[Any]]
@@ -42,27 +43,25 @@ class MessageBlock:
     ``patches`` for each table in the buffer: the table, its rows or None for all, and the function
     that patches them with its first argument. They are looked up once for a layout: in each frame,
     that would take as long as the patches. ``rows`` those given. ``data`` the bytes; ``parts``
-    topic, begin and end of each message in them; ``make`` patches the message itself and returns
-    it, from the frame and the numbers by table; None to patch all rows and to send all bytes.
+    topic, begin and end of each message in them.
 
-    :param buffer: buffer of the messages.
+    :param instances: as for :class:`PatchBuffer`.
     :param rows: by table (R,) int64, the rows of the table in the order of the buffer; a table
         without an entry has all its rows in the buffer.
     :param topics: topic of each message.
     :param also: further topics, each with the index of the message that it shares.
     """
 
-    __slots__ = ('data', 'make', 'parts', 'patches', 'rows')
+    __slots__ = ('data', 'parts', 'patches', 'rows')
 
-    def __init__(self, buffer: PatchBuffer, rows: Mapping[Table, Rows], topics: Iterable[Topic],
-                 also: Iterable[tuple[Topic, int]] = ()) -> None:
-        self.make: Callable[[FrameToSend, Mapping[Table, npt.NDArray[Any]]], bytes] | None = None
-        self.rows = rows
-        self.patches = [(table, rows.get(table), *buffer.patcher(table))
-                        for table in buffer.tables]
-        begins, ends = buffer.message_bounds()
-        begin = int(begins[0])
-        self.data = buffer.section(begin, int(ends[-1]))
+    def __init__(self, instances: Sequence[MessageInstance], rows: Mapping[Table, Rows],
+                 topics: Iterable[Topic], also: Iterable[tuple[Topic, int]] = (), *,
+                 is_array: bool = False) -> None:
+        buffer = PatchBuffer(instances, is_array=is_array)
+        self.rows, (begins, ends), begin = rows, buffer.bounds, int(buffer.bounds[0][0])
+        self.patches = [(table, rows.get(table), put, targets)
+                        for table, put, targets in buffer.patches]
+        self.data = buffer.data[begin:]
         self.parts = list(zip(topics, (begins - begin).tolist(), (ends - begin).tolist(),
                               strict=True))
         self.parts += [(topic, *self.parts[i][1:]) for topic, i in also]
@@ -72,14 +71,11 @@ class ArrayMessage:
     """A message that ends with a sequence of elements, laid out one by one."""
 
     def __init__(self, head: Template) -> None:
-        self._head = MessageInstance(head, {})
-        self._buffer = PatchBuffer(is_array=True)
+        self.head = MessageInstance(head, {})
 
     def blocks(self, elements: Iterable[MessageInstance], rows: Mapping[Table, Rows],
                topics: Iterable[Topic]) -> list[MessageBlock]:
-        """Lay out the message, which makes the blocks of the last call invalid."""
-        self._buffer.update([self._head, *elements])
-        return [MessageBlock(self._buffer, rows, topics)]
+        return [MessageBlock([self.head, *elements], rows, topics, is_array=True)]
 
 
 def message_blocks(instances: list[MessageInstance], rows: Mapping[Table, Rows],
@@ -90,11 +86,38 @@ def message_blocks(instances: list[MessageInstance], rows: Mapping[Table, Rows],
     :param instances: a message for each topic.
     :param rows: as for :class:`MessageBlock`.
     :param topics: their topics.
-    :returns: one block.
+    :returns: one block, none without messages.
     """
-    buffer = PatchBuffer()
-    buffer.update(instances)
-    return [MessageBlock(buffer, rows, topics)]
+    return [MessageBlock(instances, rows, topics)] if instances else []
+
+
+class PerActor(Generic[Item]):
+    """
+    Items that are kept for each actor until it leaves or its appearance changes.
+
+    :param make: returns the item of an actor from it and its entry of each column.
+    """
+
+    def __init__(self, make: Callable[..., Item]) -> None:
+        self._make = make
+        self._known: dict[tuple[Any, ...], Item] = {}
+
+    def of(self, actors: Sequence[Actor], *columns: Sequence[Any]) -> list[Item]:
+        """Return the items of actors; ``columns``: hashable entries in the order of the actors."""
+        known, keys = self._known, list(zip(actors, *columns, strict=True))
+        self._known = {key: known[key] if key in known else self._make(*key) for key in keys}
+        return [self._known[key] for key in keys]
+
+
+def split(entries: Sequence[Any] | bytes, owners: Rows, n_actors: int) -> list[Any]:
+    """
+    Return the entries of each actor.
+
+    :param entries: of parts of actors, such as boxes.
+    :param owners: (P,) int64, row of the actor of each part, ascending.
+    """
+    first = np.searchsorted(owners, np.arange(n_actors + 1)).tolist()
+    return [entries[begin:end] for begin, end in pairwise(first)]
 
 
 def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
@@ -164,7 +187,6 @@ class TopicEncoder:
     :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
     :cvar uses_lanes: whether LANE_TABLES are used.
     :cvar uses_perception: names of the parameters ``perception.*`` that are used.
-    :cvar expires_ns: stamp of the last frame for which the layout of :meth:`blocks` is valid.
     :cvar key: ``key(now)`` returns what the layout depends on besides the actors, their poses and
         lanes; it is compared with that of the frame before.
     :cvar numbers: ``numbers(now, numbers)`` adds the numbers of the tables in ``now.blocks`` to
@@ -181,7 +203,6 @@ class TopicEncoder:
     uses_rows = False
     uses_lanes = False
     uses_perception: frozenset[str] = frozenset()
-    expires_ns = math.inf
     key: Callable[[FrameToSend], object] | None = None
     numbers: Callable[[FrameToSend, Numbers], None] | None = None
     messages: Callable[[FrameToSend], Messages] | None = None

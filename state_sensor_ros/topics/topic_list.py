@@ -22,32 +22,32 @@ from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
 _TOPICS = (
     'transforms:ClockEncoder',
     'transforms:TransformEncoder',
-    'odometry:OdometryEncoder',
-    'control_state:ControlStateEncoder',
-    'control_state:ControlStatesEncoder',
-    'joint_states:JointStateEncoder',
+    'actors:OdometryEncoder',
+    'actors:ControlStateEncoder',
+    'actors:ControlStatesEncoder',
+    'actors:JointStateEncoder',
     'markers:MarkerEncoder',
     'state_frame:StateFrameEncoder',
     'map_topics:RoadsEncoder',
     'traffic_lights:LightsEncoder',
     'map_topics:MapEncoder',
     'map_topics:OpenDriveEncoder',
-    'actor_array:ActorArrayEncoder',
+    'actors:ActorArrayEncoder',
 )
 
 # By value of the parameter ``outputs``: topics in stacks/, which are imported when they are used.
 _OUTPUTS = {
     'autoware': (
-        'autoware_objects:GroundTruthEncoder',
-        'autoware_objects:TrackingEncoder',
-        'autoware_objects:DetectionEncoder',
-        'autoware_objects:PredictionEncoder',
+        'objects:GroundTruthEncoder',
+        'objects:TrackingEncoder',
+        'objects:DetectionEncoder',
+        'objects:PredictionEncoder',
         'autoware_ego:AutowareEgoEncoder',
         'autoware_status:AutowareStatusEncoder',
         'autoware_signals:TrafficSignalsEncoder',
     ),
-    'derived_objects': ('derived_objects:DerivedObjectsEncoder',),
-    'vision': ('vision:LabelInfoEncoder', 'vision:DetectionsEncoder'),
+    'derived_objects': ('objects:DerivedObjectsEncoder',),
+    'vision': ('objects:LabelInfoEncoder', 'objects:DetectionsEncoder'),
 }
 
 

@@ -34,32 +34,19 @@ SIGNAL_POSES = Table('signal poses', np.float64, 7)
 SIGNAL_STATES = Table('signal states', np.uint8, 1)
 
 
-class LightMarkers:
+def lights_template(settings: Settings, definitions: Definitions, marker: str) -> Template:
+    """Return the template of the spheres of all lights; ``marker``: type of their message."""
+    return Template(definitions, marker, {
+        'header': header(settings.global_frame), 'ns': LIGHTS_NS, 'type': _SPHERE_LIST,
+        'pose': {'orientation': {'w': 1.0}}, 'scale': dict.fromkeys('xyz', _DIAMETER),
+        'color': {'a': 1.0}, 'points': GivenRows('points', ('x', 'y', 'z')),
+        'colors': GivenRows('colors', ('r', 'g', 'b', 'a'))})
 
-    def __init__(self, settings: Settings, definitions: Definitions, marker: str) -> None:
-        self.template = Template(definitions, marker, {
-            'header': header(settings.global_frame), 'ns': LIGHTS_NS, 'type': _SPHERE_LIST,
-            'pose': {'orientation': {'w': 1.0}}, 'scale': dict.fromkeys('xyz', _DIAMETER),
-            'color': {'a': 1.0}, 'points': GivenRows('points', ('x', 'y', 'z')),
-            'colors': GivenRows('colors', ('r', 'g', 'b', 'a'))})
-        self._key: object = None
-        self._instance: MessageInstance | None = None
 
-    def key(self, lights: TrafficLights) -> object:
-        """Return what the bytes of the marker depend on."""
-        return lights.states.tobytes(), lights.poses.tobytes()
-
-    def of(self, lights: TrafficLights | None) -> list[MessageInstance]:
-        """Return the marker, the same object while it does not change; none without lights."""
-        if lights is None:
-            return []
-        key = self.key(lights)
-        if self._instance is None or key != self._key:
-            self._key = key
-            self._instance = MessageInstance(self.template, {
-                'points': lights.poses[:, :3] + (0.0, 0.0, _ABOVE),
-                'colors': STATE_COLORS[lights.states]})
-        return [self._instance]
+def lights_marker(template: Template, lights: TrafficLights) -> MessageInstance:
+    """Return the spheres of some lights."""
+    return MessageInstance(template, {'points': lights.poses[:, :3] + (0.0, 0.0, _ABOVE),
+                                      'colors': STATE_COLORS[lights.states]})
 
 
 class LightsEncoder(TopicEncoder):

@@ -27,7 +27,7 @@ from state_sensor_ros.cdr.templates import (
     Template,
 )
 from state_sensor_ros.frame import Bools, Floats, Wheels
-from state_sensor_ros.naming import ActorList, wheel_frame
+from state_sensor_ros.naming import wheel_frame
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
     global_from_unit,
@@ -37,7 +37,6 @@ from state_sensor_ros.rotations import (
 )
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
-from state_sensor_ros.topics.per_actor import PerActor
 from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP, xyz, xyzw
 from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
 from state_sensor_ros.topics.topic_encoder import (
@@ -45,6 +44,7 @@ from state_sensor_ros.topics.topic_encoder import (
     message_blocks,
     MessageBlock,
     Numbers,
+    PerActor,
     rows_where,
     TopicEncoder,
 )
@@ -86,7 +86,6 @@ class TransformEncoder(TopicEncoder):
     uses_rows = True
 
     def set_up(self, settings: Settings) -> None:
-        self._prefix = settings.frame_prefix
         stamped = 'geometry_msgs/msg/TransformStamped'
         self._actor = self.element(stamped, {
             'header': header(settings.global_frame), 'child_frame_id': Given('child'),
@@ -100,9 +99,11 @@ class TransformEncoder(TopicEncoder):
             'transform': {'translation': xyz(EGO_IN_ODOM, 0), 'rotation': xyzw(EGO_IN_ODOM, 3)}})
         self._odom_pose = settings.odom_frame_pose if settings.odom_frame else None
         self._array = self.array({})
-        self._actors = PerActor(lambda actor, *_: MessageInstance(
+        self._actors = PerActor(lambda actor: MessageInstance(
             self._actor, {'child': actor.frame_id}))
-        self._wheels: PerActor[dict[int, MessageInstance]] = PerActor(lambda actor, *_: {})
+        self._wheels = PerActor(lambda actor, wheel: MessageInstance(self._wheel, {
+            'parent': actor.frame_id,
+            'child': wheel_frame(settings.frame_prefix, actor, wheel)}))
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``tf`` is not ``none``."""
@@ -131,12 +132,14 @@ class TransformEncoder(TopicEncoder):
         if self._odom_pose is not None and i_ego >= 0 and chosen[i_ego]:
             others = chosen & (np.arange(len(chosen)) != i_ego)
             ego = [MessageInstance(self._ego, {'child': actor_list.actors[i_ego].frame_id})]
-        instances = ego + list(compress(self._actors.of(actor_list), others.tobytes()))
+        instances = ego + list(compress(self._actors.of(actor_list.actors), others.tobytes()))
         rows = rows_where(others, POSE)
         wheels = now.frame.wheels
         if wheels is not None and now.settings.wheel_tf:
             are_placed = chosen[wheels.actor] & _are_placed(wheels)
-            instances += self._wheel_instances(actor_list, wheels, are_placed)
+            instances += self._wheels.of(
+                [actor_list.actors[i] for i in wheels.actor[are_placed].tolist()],
+                wheels.wheel[are_placed].tolist())
             rows |= rows_where(are_placed, WHEEL_POSE)
         return self._array.blocks(instances, rows, self.topics)
 
@@ -155,19 +158,6 @@ class TransformEncoder(TopicEncoder):
         with np.errstate(all='ignore'):
             poses[:, 3:] = normalized(wheels.known_orientation_xyzw())
         numbers[WHEEL_POSE] = poses
-
-    def _wheel_instances(self, actor_list: ActorList, wheels: Wheels,
-                         are_placed: Bools) -> list[MessageInstance]:
-        by_actor, instances = self._wheels.of(actor_list), []
-        for i, wheel in zip(wheels.actor[are_placed].tolist(), wheels.wheel[are_placed].tolist(),
-                            strict=True):
-            actor, of_actor = actor_list.actors[i], by_actor[i]
-            if wheel not in of_actor:
-                of_actor[wheel] = MessageInstance(self._wheel, {
-                    'parent': actor.frame_id,
-                    'child': wheel_frame(self._prefix, actor, wheel)})
-            instances.append(of_actor[wheel])
-        return instances
 
 
 def _within(frame_pose: Sequence[float], pose: Floats) -> Floats:

@@ -25,8 +25,7 @@ from state_sensor_ros.errors import SinkError
 from state_sensor_ros.files import bag_types
 from state_sensor_ros.files.bag_types import definition, type_hash
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.topics.actor_array import ActorArrayEncoder
-from state_sensor_ros.topics.odometry import ODOMETRY
+from state_sensor_ros.topics.actors import ActorArrayEncoder, ODOMETRY
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.transforms import TransformEncoder

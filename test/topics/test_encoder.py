@@ -135,7 +135,8 @@ def test_odometry_of_a_forward_speed_has_variances_of_the_unknown(twist_frame, l
     assert (found_linear.x, found_linear.y, found_linear.z) == pytest.approx(linear, abs=1e-12)
     assert message.twist.covariance[0] == variance
     assert set(message.twist.covariance[7::7]) == {1e6}
-    assert found['~/frame'].actors[0].twist.linear.x == 5.0
+    # In the axes of the global frame, whatever ``twist_frame`` is.
+    assert found['~/frame'].actors[0].twist.linear.y == pytest.approx(5.0, abs=1e-12)
 
 
 def test_repeated_frame_gives_the_frame_alone():
@@ -262,7 +263,6 @@ def test_nothing_is_kept_of_actors_that_have_left():
         chance.names = [f'stays_{k}' for k in range(5)] + [f'new_{i}_{k}' for k in range(5)]
         frame = chance.frame()
         actor_list = registry.update(frame)
-        # Deletions of markers are repeated for a second.
         encoder.encode(frame, actor_list, i * 10 ** 9, EVERYTHING)
         for k in range(5):
             registry.remove(f'new_{i}_{k}')

@@ -53,7 +53,7 @@ class ActorCountEncoder(TopicEncoder):
         numbers[N_ACTORS] = np.array(((len(now.usable),),), np.int32)
 """
 LINE = "    'actor_count:ActorCountEncoder',\n"
-LAST = "    'actor_array:ActorArrayEncoder',\n"
+LAST = "    'actors:ActorArrayEncoder',\n"
 
 namespace: dict = {}
 exec(MODULE, namespace)

@@ -48,7 +48,6 @@ from state_sensor_ros.simulators.carla.images import (
 )
 from state_sensor_ros.source import Report
 from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
-from state_sensor_ros.topics.per_actor import Column
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import LATCHED, Subscriptions, Topic
 from state_sensor_ros.topics.topic_encoder import (
@@ -289,16 +288,16 @@ class CarlaMarkerEncoder(MarkerEncoder):
         return super().key(now), None if data is None else (
             data.classes.tobytes(), data.speed_limits.tobytes())
 
-    def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Column, ...]:
+    def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
         """Return the class of each actor and the text of a sign, too."""
         data, n_actors = data_of(now.frame), len(now.usable)
         classes = bytes(n_actors) if data is None else data.classes.tobytes()
         limits = [math.nan] * n_actors if data is None else data.speed_limits.tolist()
-        return (*super().appearance(now, boxes), Column(classes), Column(tuple(
+        return (*super().appearance(now, boxes), classes, [
             number_text(limit) if class_ == SIGN else ''
-            for class_, limit in zip(classes, limits, strict=True))))
+            for class_, limit in zip(classes, limits, strict=True)])
 
-    def new_markers(self, actor: Actor, appearance: tuple[Any, ...]) -> list[NewMarker]:
+    def new_markers(self, actor: Actor, appearance: Sequence[Any]) -> list[NewMarker]:
         """Return the markers of a light or a sign, too."""
         *_, class_, text = appearance
         markers = super().new_markers(actor, appearance)

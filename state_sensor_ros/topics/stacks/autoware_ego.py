@@ -21,8 +21,8 @@ from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.actors import ODOMETRY
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
-from state_sensor_ros.topics.odometry import ODOMETRY
 from state_sensor_ros.topics.tables import (
     diagonal,
     Fields,

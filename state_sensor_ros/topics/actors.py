@@ -1,0 +1,327 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""Topics of single actors and of all: odometry, lane states, joints, and who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+
+import numpy as np
+
+from state_sensor_ros.cdr.templates import (
+    Each,
+    ENCAPSULATION,
+    Given,
+    MessageInstance,
+    Slot,
+    Table,
+)
+from state_sensor_ros.frame import Bools, Floats, Rows
+from state_sensor_ros.naming import Actor, wheel_frame
+from state_sensor_ros.rotations import body_from_unit, global_from_unit, motion_in_axes
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics import tables
+from state_sensor_ros.topics.base_link import is_on_wheels
+from state_sensor_ros.topics.tables import Fields, header, LANE_TABLES, POSE, STAMP
+from state_sensor_ros.topics.topic import LATCHED, NO_ACTORS, Topic
+from state_sensor_ros.topics.topic_encoder import (
+    FrameToSend,
+    MessageBlock,
+    Messages,
+    Numbers,
+    PerActor,
+    rows_where,
+    split,
+    TopicEncoder,
+)
+
+ODOMETRY = 'nav_msgs/msg/Odometry'
+# Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
+TWIST = Table('twist', np.float64, 6)
+# Of actors with a message, if a number of the frame is unknown.
+TWIST_VARIANCE = Table('twist variance', np.float64, 6)
+# Of wheels with a known orientation: spin angle (rad, -pi..pi), speed.
+JOINT = Table('joint', np.float64, 2)
+
+CONTROL_STATE = 'state_sensor_ros/msg/ControlStateStamped'
+STAMPED_LANE: Fields = {
+    'header': header(Given('frame')), 'name': Given('name'), 'control_state': tables.lane()}
+# The stamp is the first field of the header, which is the first field.
+_AFTER_STAMP = len(ENCAPSULATION) + 8
+
+
+def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
+    """Return the topic of a kind for a single actor."""
+    # type_name: type of its messages, ``package/msg/Name``.
+    return Topic(f'~/actors/{actor.topic_name}/{kind}', type_name, actor=actor.topic_name)
+
+
+class PerActorTopic:
+    """The messages of one kind of topic."""
+
+    # encoder: encoder with ``kind`` and ``type_name`` of the topics; its ``topics`` are that of
+    # the ego, or none.
+
+    def __init__(self, encoder: TopicEncoder, make: Callable[..., MessageInstance]) -> None:
+        self._encoder = encoder
+        self._instances = PerActor(make)
+        self._topics = PerActor(lambda actor: own_topic(actor, encoder.kind, encoder.type_name))
+
+    def blocks(self, now: FrameToSend, present: Bools, of_rows: Sequence[Table], owners: Rows,
+               *columns: Sequence[object]) -> list[MessageBlock]:
+        """Lay out the messages: one block, or none."""
+        # present: (N,) bool, actors that can have a message.
+        # owners: (R,) int64, row of the actor that each row of the tables belongs to.
+        actors, i_ego, ego_topics = now.actor_list.actors, now.actor_list.i_ego, \
+            self._encoder.topics
+        with_ego = i_ego >= 0 and bool(present[i_ego]) and any(
+            map(now.subscriptions.has, ego_topics))
+        read = now.subscriptions.actors_of(self._encoder.kind) \
+            if self._encoder.is_on_for_actors(now.settings) else NO_ACTORS
+        are_read = present & np.array([
+            actor.has_topics and (read is None or actor.topic_name in read) for actor in actors],
+            np.bool_)
+        chosen = are_read.copy()
+        if with_ego:
+            chosen[i_ego] = True
+        if not chosen.any():
+            return []
+        flags, also = chosen.tobytes(), []
+        topics = list(compress(self._topics.of(actors), flags))
+        if with_ego:
+            i_message = int(np.count_nonzero(chosen[:i_ego]))
+            if are_read[i_ego]:
+                also = [(ego_topics[0], i_message)]
+            else:
+                topics[i_message] = ego_topics[0]
+        return [MessageBlock(list(compress(self._instances.of(actors, *columns), flags)),
+                             rows_where(chosen[owners], *of_rows), topics, also)]
+
+
+class OdometryEncoder(TopicEncoder):
+    """One message for each actor whose topic has a reader; the ego's has a fixed name, too."""
+
+    topics = (Topic('~/ego/odometry', ODOMETRY),)
+    kind = 'odometry'
+    type_name = ODOMETRY
+    uses_rows = True
+
+    def set_up(self, settings: Settings) -> None:
+        # By whether a number of the frame is unknown.
+        self._actor_topics = [self._topic(settings, settings.twist_covariance_diagonal),
+                              self._topic(settings, tables.slots(TWIST_VARIANCE))]
+
+    def is_on_for_actors(self, settings: Settings) -> bool:
+        """Return ``odometry``."""
+        return settings.odometry
+
+    def needs(self, settings: Settings) -> bool:
+        """Return the wheels if the place of base_link follows from them."""
+        return is_on_wheels(settings)
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the messages of all actors in one block."""
+        topic = self._actor_topics[now.is_partial]
+        return topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Compute the twists of the actors that have a message."""
+        actors, forward_speed = now.rows[:len(now.usable)], now.frame.forward_speed
+        moving = now.blocks[0].rows.get(POSE)
+        if moving is not None:
+            actors = actors[moving]
+        in_body = now.settings.twist_frame == 'child'
+        if not now.is_partial:
+            numbers[TWIST] = _twists(actors, in_body, is_known=True)
+            return
+        variances = now.settings.twist_covariance_diagonal
+        if forward_speed is None:
+            twists = _twists(actors, in_body, is_known=False)
+        else:
+            forward = forward_speed if moving is None else forward_speed[moving]
+            twists = np.full((len(forward), TWIST.width), np.nan)
+            if in_body:
+                twists[:, 0] = forward
+            else:
+                twists[:, :3] = forward[:, None] * global_from_unit(actors[:, 3:7])[:, :, 0]
+                # Each component depends on the unknown lateral speed.
+                variances = (tables.UNKNOWN_VARIANCE,) * 6
+        numbers[TWIST], numbers[TWIST_VARIANCE] = tables.with_variances(twists, variances)
+
+    def _topic(self, settings: Settings, twist_variances: Sequence[float | Slot]) -> PerActorTopic:
+        template = self.message(ODOMETRY, {
+            'header': header(settings.global_frame), 'child_frame_id': Given('child'),
+            'pose': {'pose': tables.pose(POSE),
+                     'covariance': tables.diagonal(settings.pose_covariance_diagonal)},
+            'twist': {'twist': tables.twist(TWIST, 0),
+                      'covariance': tables.diagonal(twist_variances)}})
+        return PerActorTopic(self, lambda actor: MessageInstance(
+            template, {'child': actor.frame_id}))
+
+
+def _twists(actors: Floats, in_body: bool, *, is_known: bool) -> Floats:
+    """Return (K, 6) twists, NaN if unknown."""
+    if in_body and is_known and len(actors) == 1:
+        # The ego alone, as for displays: numpy's calls would take three times as long.
+        numbers = actors[0].tolist()
+        return np.array((body_from_unit(numbers[3:7], numbers[7:10])
+                         + body_from_unit(numbers[3:7], numbers[10:]),))
+    twists = actors[:, 7:]
+    return motion_in_axes(twists, global_from_unit(actors[:, 3:7])) if in_body else twists
+
+
+class ControlStateEncoder(TopicEncoder):
+    """The lane state of each vehicle whose topic has a reader."""
+
+    topics = (Topic('~/ego/control_state', CONTROL_STATE),)
+    kind = 'control_state'
+    type_name = CONTROL_STATE
+    uses_lanes = True
+
+    def set_up(self, settings: Settings) -> None:
+        template = self.message(CONTROL_STATE, STAMPED_LANE)
+        self._actor_topic = PerActorTopic(self, lambda actor: MessageInstance(
+            template, {'frame': actor.frame_id, 'name': actor.name}))
+
+    def is_on_for_actors(self, settings: Settings) -> bool:
+        """Return ``odometry``, which switches the topics of single actors."""
+        return settings.odometry
+
+    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
+        """Return ``has_lanes``."""
+        return has_lanes
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the messages of the vehicles in one block."""
+        return self._actor_topic.blocks(now, _actors_with_lanes(now), LANE_TABLES,
+                                        now.frame.lanes.actor)
+
+
+def _actors_with_lanes(now: FrameToSend) -> Bools:
+    """Return (N,) bool, actors with a lane state and a pose."""
+    present = np.zeros(len(now.usable), np.bool_)
+    present[now.frame.lanes.actor] = True
+    present &= now.usable
+    return present
+
+
+class ControlStatesEncoder(TopicEncoder):
+    """One array for each frame that has a lane state."""
+
+    topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
+    uses_lanes = True
+
+    def set_up(self, settings: Settings) -> None:
+        element = self.element(CONTROL_STATE, STAMPED_LANE)
+        self._array = self.array({'header': header(settings.global_frame)})
+        self._elements = PerActor(lambda actor: MessageInstance(
+            element, {'frame': actor.frame_id, 'name': actor.name}))
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array; there is none without lane states."""
+        present = _actors_with_lanes(now)
+        if not present.any():
+            return []
+        elements = compress(self._elements.of(now.actor_list.actors), present.tobytes())
+        return self._array.blocks(elements, rows_where(
+            present[now.frame.lanes.actor], *LANE_TABLES), self.topics)
+
+
+class JointStateEncoder(TopicEncoder):
+    """Spin angles (rad) and speeds (rad/s) of the wheels whose orientation is known."""
+
+    kind = 'joint_states'
+    type_name = 'sensor_msgs/msg/JointState'
+
+    def set_up(self, settings: Settings) -> None:
+        template = self.message(self.type_name, {
+            'header': header(''), 'name': Given('names'),
+            'position': Each('wheels', Slot(JOINT, 0)),
+            'velocity': Each('wheels', Slot(JOINT, 1))})
+        self._actor_topic = PerActorTopic(self, lambda actor, wheels: MessageInstance(template, {
+            'names': [wheel_frame(settings.frame_prefix, actor, wheel) for wheel in wheels],
+            'wheels': [{}] * len(wheels)}))
+
+    def is_on_for_actors(self, settings: Settings) -> bool:
+        """Return ``joint_states``."""
+        return settings.joint_states
+
+    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
+        """Return ``has_wheels``."""
+        return has_wheels
+
+    def needs(self, settings: Settings) -> bool:
+        return True
+
+    def key(self, now: FrameToSend) -> object:
+        """Return the wheels of each actor."""
+        wheels = now.frame.wheels
+        return None if wheels is None else (
+            wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.orientation_known.tobytes())
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the messages of all vehicles in one block."""
+        wheels = now.frame.wheels
+        if wheels is None:
+            return []
+        owners = wheels.actor[wheels.orientation_known]
+        present = np.zeros(len(now.usable), np.bool_)
+        present[owners] = True
+        return self._actor_topic.blocks(
+            now, now.usable & present, (JOINT,), owners,
+            split(wheels.wheel[wheels.orientation_known].tobytes(), owners, len(present)))
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        wheels = now.frame.wheels
+        assert wheels is not None
+        # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation); q equals -q.
+        orientation_xyzw = wheels.orientation_xyzw[wheels.orientation_known]
+        w = orientation_xyzw[:, 3]
+        spin = 2.0 * np.arctan2(orientation_xyzw[:, 1] * np.copysign(1.0, w), np.abs(w))
+        numbers[JOINT] = np.column_stack((spin, wheels.speed[wheels.orientation_known]))
+
+
+class ActorArrayEncoder(TopicEncoder):
+    """One ActorArray for each change of the actors: their names in ROS, ids, kinds and tags."""
+
+    topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
+    is_of_new_actors = True
+
+    def set_up(self, settings: Settings) -> None:
+        names = 'name', 'topic_name', 'frame_id', 'id'
+        element = self.element('state_sensor_ros/msg/Actor', {
+            name: Given(name) for name in (*names, 'kind', 'tags')})
+        self._array = self.array({'header': header(settings.global_frame)})
+        self._elements = PerActor(lambda actor, kind, tags: MessageInstance(element, {
+            **{name: getattr(actor, name) for name in names}, 'kind': kind, 'tags': tags}))
+        self.restart()
+
+    def restart(self) -> None:
+        """Send the actors of the next frame, whether they changed or not."""
+        # The version of the last actor list, and the bytes of the last message after its stamp.
+        self._version: int | None = None
+        self._sent = b''
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the array if more than its stamp differs from the last one."""
+        actor_list = now.actor_list
+        if actor_list.version == self._version:
+            return []
+        self._version = actor_list.version
+        [block] = self._array.blocks(self._elements.of(
+            actor_list.actors, actor_list.kinds, actor_list.tags), {}, self.topics)
+        [(table, _, put, targets)] = block.patches
+        assert table is STAMP
+        put(targets, tables.stamp_numbers(now.stamp_ns))
+        data = block.data.tobytes()
+        if data[_AFTER_STAMP:] == self._sent:
+            return []
+        self._sent = data[_AFTER_STAMP:]
+        return [(self.topics[0], data)]
