@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 import math
 from operator import itemgetter
@@ -25,22 +25,13 @@ from xml.sax.saxutils import unescape
 
 import numpy as np
 
+from state_sensor_ros import source
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.files import input as files
 from state_sensor_ros.files import ReadOptions
-from state_sensor_ros.files.input import (
-    closed_on_failure,
-    decompressed,
-    open_input,
-    opened_beside,
-)
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.frame import Bools, Floats, Frame
-from state_sensor_ros.simulators.sumo.map import (
-    NO_NETWORK,
-    PEDESTRIAN,
-    read_network,
-    RoadNetwork,
-)
+from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.simulators.sumo.map import NO_NETWORK, PEDESTRIAN, read_network
 from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.simulators.sumo.steps import (
     ActorType,
@@ -50,7 +41,6 @@ from state_sensor_ros.simulators.sumo.steps import (
     Steps,
     usual_size,
 )
-from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, MISSING, RIDER, UNDECLARED
 
 SUFFIXES = '.xml', '.xml.gz'
 _ROOT = 'fcd-export'
@@ -70,10 +60,15 @@ _REFUSED = (
 # Classes of SUMO's own types, for actors without a type of their own.
 _CLASSES_OF_DEFAULTS = {'DEFAULT_BIKETYPE': 'bicycle', 'DEFAULT_TAXITYPE': 'taxi',
                         'DEFAULT_RAILTYPE': 'rail', 'DEFAULT_PEDTYPE': PEDESTRIAN}
-# Texts that follow the attributes of an element, and stand for those that it lacks.
-_PADDING = ['', '0', 'nan']
-_TEXTS = 'id', 'type', 'lane', 'edge', 'vehicle'
-_DEFAULTS = {**dict.fromkeys(_TEXTS, -3), **dict.fromkeys(COLUMNS, -1), 'z': -2, 'slope': -2}
+# Texts that follow the attributes of an element, and stand for those that it lacks; its tag is the
+# last one.
+_PADDING = '', '0', 'nan'
+_DEFAULTS = {**dict.fromkeys(COLUMNS, -2), 'z': -3, 'slope': -3}
+# What a row of an element has before the numbers: tag, id, type, lane or edge, and vehicle.
+_N_TEXTS = 5
+_CUT = [expat.errors.codes[text] for text in (
+    expat.errors.XML_ERROR_NO_ELEMENTS, expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+    expat.errors.XML_ERROR_PARTIAL_CHAR)]
 
 
 class FcdRecording(FrameFile):
@@ -86,16 +81,24 @@ class FcdRecording(FrameFile):
 
     def __init__(self, path: Path, network: str = '', ego: str = '', types: str = '') -> None:
         super().__init__(str(path), 'FCD output', 'sumo')
-        self._file: BinaryIO = open_input(path)
-        with closed_on_failure(self._file):
-            head = _head_of(path)
-            self._encoding = head.encoding
-            beside = Neighbors(path, head.text)
-            named = network or beside.network()
-            self.network: RoadNetwork = read_network(named) if named else NO_NETWORK
-            self._types = beside.types(types)
-            self._faults = tuple(beside.faults)
-        self._ego = ego
+        head = _head_of(path)
+        for pattern, found in _REFUSED:
+            if re.search(pattern, head.text):
+                raise TrajectoryFormatError(self.name, found,
+                                            'meters, as SUMO writes without this option')
+        if head.root in _SCENARIOS:
+            raise TrajectoryFormatError(
+                self.name, 'a scenario of SUMO', 'FCD output; `state_sensor record OUT --source '
+                f'sumo -p sumo.config:={path}` runs the scenario')
+        if head.root != _ROOT:
+            raise TrajectoryFormatError(
+                self.name, f'the XML element <{head.root}>' if head.root
+                else 'no XML element at the beginning', 'FCD output of SUMO (`--fcd-output`)')
+        beside = Neighbors(path, head.text)
+        named = network or beside.network()
+        self.network = read_network(named) if named else NO_NETWORK
+        self._types, self._missing = beside.types(types), beside.missing
+        self._encoding, self._ego = head.encoding, ego
         self._state: tuple[int, Run] | None = None
 
     def mark(self) -> bytes | None:
@@ -105,22 +108,25 @@ class FcdRecording(FrameFile):
     def read(self, mark: bytes | None) -> Iterator[Frame]:
         """Yield the frames; those of whole steps if the file was cut."""
         offset, run = pickle.loads(mark) if mark else (0, Run())
+        # The step of the mark is read again for what is before the next one.
         decoder = StepDecoder(Steps(self.network, self._ego, run), self._types,
-                              () if mark else self._faults)
-        with ExitStack() as stack:
-            content, compressed = decompressed(stack.enter_context(open_input(self.name)))
+                              source.Faults() if mark else self.faults)
+        for error in () if mark else self._missing:
+            self.faults.add(source.MISSING, error)
+        with files.open_input(self.name) as file:
+            content, compressed = files.decompressed(file)
             content.seek(offset)
             scanner = _Scanner(content, offset, self._encoding)
             try:
-                for number, step in enumerate(scanner.steps()):
+                for step in scanner.steps():
                     if not self._encoding.startswith('utf-16'):
                         self._state = step.offset, decoder.steps.run.copy()
                     frame = decoder.decode(step)
-                    if mark is None or number:
-                        self.faults.extend(decoder.take_faults())
+                    if decoder.faults is self.faults:
                         yield frame
+                    decoder.faults = self.faults
             except expat.ExpatError as error:
-                if not scanner.is_cut(error):
+                if content.read(1) or error.code not in _CUT:
                     raise TrajectoryFormatError(
                         f'{self.name}: line {error.lineno}', expat.ErrorString(error.code),
                         'XML') from error
@@ -132,25 +138,10 @@ class FcdRecording(FrameFile):
                 lost='a step that is not complete' if scanner.is_in_step
                 else 'nothing but the end', container='<fcd-export>', advice='')
 
-    def close(self) -> None:
-        self._file.close()
-
 
 def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
     """Open FCD output with the network and the ego of the parameters."""
     own = options.settings.of(SumoParameters)
-    head = _head_of(Path(path))
-    for pattern, found in _REFUSED:
-        if re.search(pattern, head.text):
-            raise TrajectoryFormatError(path, found, 'meters, as SUMO writes without this option')
-    if head.root in _SCENARIOS:
-        raise TrajectoryFormatError(
-            path, 'a scenario of SUMO', 'FCD output; `state_sensor record OUT --source sumo '
-            f'-p sumo.config:={path}` runs the scenario')
-    if head.root != _ROOT:
-        raise TrajectoryFormatError(
-            path, f'the XML element <{head.root}>' if head.root
-            else 'no XML element at the beginning', 'FCD output of SUMO (`--fcd-output`)')
     return FcdRecording(Path(path), own.net, own.ego, own.types)
 
 
@@ -173,8 +164,7 @@ def _head_of(path: Path) -> _Head:
         head.root = head.root or tag
 
     def note_comment(text: str) -> None:
-        if not head.root:
-            head.text += text
+        head.text += '' if head.root else text
 
     def note_declaration(_: str, encoding: str | None, __: int) -> None:
         head.encoding = (encoding or '').lower()
@@ -183,7 +173,7 @@ def _head_of(path: Path) -> _Head:
     parser.StartElementHandler, parser.CommentHandler = note_root, note_comment
     parser.XmlDeclHandler = note_declaration
     with path.open('rb') as file, suppress(expat.ExpatError):
-        content, _ = decompressed(file)
+        content, _ = files.decompressed(file)
         while not head.root and (block := content.read(_BLOCK_BYTES)):
             parser.Parse(block, False)
     return head
@@ -195,8 +185,7 @@ class _Step:
 
     time: str
     offset: int  # of its first byte
-    tags: list[str] = field(default_factory=list)
-    # Values of _TEXTS and COLUMNS of each element.
+    # Tag, id, type, lane or edge, vehicle, and the numbers of each element.
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
 
@@ -219,6 +208,7 @@ class _Scanner:
         self._step, self._done = _Step('', 0), list[_Step]()
         # The last element's tag and names of attributes, and what takes its values.
         self._layout: tuple[str, list[str]] = '', []
+        self._padding: list[str] = []
         self._values = itemgetter(0, 1)
 
     def steps(self) -> Iterator[_Step]:
@@ -233,10 +223,6 @@ class _Scanner:
                 yield from self._done
                 self._done.clear()
 
-    def is_cut(self, error: expat.ExpatError) -> bool:
-        """Return whether an error is that of a text that ends early."""
-        return not self._content.read(1) and error.code in _CUT
-
     def _start(self, tag: str, attributes: list[str]) -> None:
         if tag == 'timestep':
             time = dict(zip(attributes[::2], attributes[1::2], strict=True)).get('time', '')
@@ -245,12 +231,13 @@ class _Scanner:
         elif tag in ('vehicle', 'person', 'container'):
             layout = tag, attributes[::2]
             if layout != self._layout:
-                self._layout = layout
+                self._layout, self._padding = layout, [*_PADDING, tag]
                 places = {name: 2 * i + 1 for i, name in enumerate(layout[1])}
-                self._values = itemgetter(*(places.get(name, _DEFAULTS[name])
-                                            for name in (*_TEXTS, *COLUMNS)))
-            self._step.tags.append(tag)
-            self._step.rows.append(self._values(attributes + _PADDING))
+                texts = 'id', 'type', 'lane' if tag == 'vehicle' else 'edge', 'vehicle'
+                self._values = itemgetter(
+                    -1, *(places.get(name, _DEFAULTS.get(name, -4))
+                          for name in (*texts, *COLUMNS)))
+            self._step.rows.append(self._values(attributes + self._padding))
 
     def _end(self, tag: str) -> None:
         if tag == 'timestep':
@@ -258,11 +245,6 @@ class _Scanner:
             self.is_in_step = False
         elif tag == _ROOT:
             self.is_over = True
-
-
-_CUT = [expat.errors.codes[text] for text in (
-    expat.errors.XML_ERROR_NO_ELEMENTS, expat.errors.XML_ERROR_UNCLOSED_TOKEN,
-    expat.errors.XML_ERROR_PARTIAL_CHAR)]
 
 
 class StepDecoder:
@@ -275,105 +257,78 @@ class StepDecoder:
     """
 
     def __init__(self, steps: Steps, types: Mapping[str, ActorType],
-                 faults: tuple[Fault, ...] = ()) -> None:
-        self.steps, self._declared = steps, types
+                 faults: source.Faults) -> None:
+        self.steps, self.faults, self._declared = steps, faults, types
         self._types: dict[tuple[str, str], ActorType] = {}
         self._reported: set[tuple[str, str]] = set()
-        # Those of the whole run are reported in its first step.
-        self._faults = list(faults)
 
     def decode(self, step: _Step) -> Frame:
         try:
             time_s = _seconds(step.time)
         except ValueError as error:
             raise DecodeError('timestep time', repr(step.time), 'a number of seconds') from error
-        rows = [row for row in zip(step.tags, step.rows, strict=True) if self._is_actor(*row)]
-        columns, is_kept = self._numbers(rows)
-        rows = [row for row, kept in zip(rows, is_kept, strict=True) if kept]
-        columns = columns[is_kept]
-        riders = self._riders(rows, columns)
-        if riders.any():
-            rows = [row for row, rides in zip(rows, riders, strict=True) if not rides]
-            columns = columns[~riders]
-        frame: Frame = self.steps.frame(
-            time_s, [row[0] for _, row in rows], [self._type(tag, *row[:2]) for tag, row in rows],
-            [row[2] if tag == 'vehicle' else row[3] for tag, row in rows], columns)
-        return frame
-
-    def take_faults(self) -> list[Fault]:
-        """Return the faults since the last call."""
-        faults, self._faults = self._faults, []
-        return faults
-
-    def _fault(self, kind: str, where: str, found: str, expected: str, *,
-               is_each: bool = True) -> None:
-        """Note a fault; one for each actor unless ``is_each``."""
-        if is_each or (kind, where) not in self._reported:
-            self._reported.add((kind, where))
-            self._faults.append(Fault(kind, DecodeError(where, found, expected)))
-
-    def _is_actor(self, tag: str, row: tuple[str, ...]) -> bool:
-        name, vehicle = row[0], row[4]
-        if tag == 'container':
-            self._fault(DROPPED, name, 'a container', _BESIDE, is_each=False)
-        elif vehicle:
-            self._fault(RIDER, name, f'a {tag} in vehicle {vehicle}', _BESIDE, is_each=False)
-        elif not name:
-            self._fault(DROPPED, tag, 'no id', 'an id')
-        return bool(name) and not vehicle and tag != 'container'
-
-    def _numbers(self, rows: list[tuple[str, tuple[str, ...]]]) -> tuple[Floats, Bools]:
-        """Return the numbers of actors (K, 9), and which of them can be used (K,)."""
-        texts = [row[len(_TEXTS):] for _, row in rows]
+        texts = [row[_N_TEXTS:] for row in step.rows]
         columns: Floats = np.zeros((len(texts), len(COLUMNS)))
         try:
             columns[:] = texts or columns
         except ValueError:
             columns[:] = [[_number(text) for text in row] for row in texts]
-        # An attribute that is not in the output is NaN, x and y must be there.
-        is_kept: Bools = np.ones(len(rows), bool)
-        is_kept[np.isinf(columns).any(axis=1) | np.isnan(columns[:, :2]).any(axis=1)] = False
-        for i in np.flatnonzero(~is_kept).tolist():
-            name, text = next((name, text) for name, text, number in zip(
-                COLUMNS, texts[i], columns[i].tolist(), strict=True)
-                if math.isinf(number) or (name in ('x', 'y') and math.isnan(number)))
-            tag, row = rows[i]
-            self._fault(DROPPED, f'{tag} {row[0]}',
-                        f'no {name}' if text is _PADDING[2] else f'{name} {text!r}', 'numbers')
-        seen = set()
-        for i, (tag, row) in enumerate(rows):
-            if (tag, row[0]) in seen:
-                self._fault(DUPLICATE, f'{tag} {row[0]}', f'a second {tag} of this id', 'one')
-                is_kept[i] = False
-            seen.add((tag, row[0]))
-        return columns, is_kept
+        kept = self._kept(step.rows, columns)
+        rows = [step.rows[i] for i in kept]
+        return self.steps.frame(time_s, [row[1] for row in rows],
+                                [self._type(*row[:3]) for row in rows],
+                                [row[3] for row in rows], columns[kept])
 
-    def _riders(self, rows: list[tuple[str, tuple[str, ...]]], columns: Floats) -> Bools:
-        """Return which actors are people at the place of a vehicle."""
-        is_person = np.array([tag == 'person' for tag, _ in rows], bool)
-        if is_person.any():
-            vehicles = {(x, y): row[0] for (tag, row), (x, y) in zip(
-                rows, columns[:, :2].tolist(), strict=True) if tag == 'vehicle'}
-            for i in np.flatnonzero(is_person).tolist():
-                vehicle = vehicles.get(tuple(columns[i, :2].tolist()), '')
-                is_person[i] = bool(vehicle)
-                if vehicle:
-                    self._fault(RIDER, rows[i][1][0], f'a person in vehicle {vehicle}', _BESIDE,
-                                is_each=False)
-        return is_person
+    def _kept(self, rows: list[tuple[str, ...]], columns: Floats) -> list[int]:
+        """Return the places of the actors that can be used, and name the others."""
+        # An attribute that is not in the output is NaN, x and y must be there.
+        is_wrong = np.logical_or(np.isinf(columns).any(axis=1),
+                                 np.isnan(columns[:, :2]).any(axis=1))
+        places = columns[:, :2].tolist()
+        vehicles = {(x, y): row[1] for row, (x, y) in zip(rows, places, strict=True)
+                    if row[0] == 'vehicle'} if any(row[0] == 'person' for row in rows) else {}
+        seen, kept = set(), []
+        for i, (tag, name, _, _, inside, *texts) in enumerate(rows):
+            if tag == 'container':
+                self._fault_once(source.DROPPED, name, 'a container', _BESIDE)
+            elif not name:
+                self._fault(source.DROPPED, tag, 'no id', 'an id')
+            elif inside or (tag == 'person' and (inside := vehicles.get((*places[i],), ''))):
+                self._fault_once(source.RIDER, name, f'a {tag} in vehicle {inside}', _BESIDE)
+            elif is_wrong[i]:
+                column, text = next((column, text) for column, text, number in zip(
+                    COLUMNS, texts, columns[i].tolist(), strict=True)
+                    if math.isinf(number) or (column in ('x', 'y') and math.isnan(number)))
+                self._fault(source.DROPPED, f'{tag} {name}', f'no {column}'
+                            if text is _PADDING[2] else f'{column} {text!r}', 'numbers')
+            elif (tag, name) in seen:
+                self._fault(source.DUPLICATE, f'{tag} {name}', f'a second {tag} of this id', 'one')
+            else:
+                seen.add((tag, name))
+                kept.append(i)
+        return kept
+
+    def _fault(self, kind: str, where: str, found: str, expected: str) -> None:
+        self.faults.add(kind, DecodeError(where, found, expected))
+
+    def _fault_once(self, kind: str, where: str, found: str, expected: str) -> None:
+        if (kind, where) not in self._reported:
+            self._reported.add((kind, where))
+            self._fault(kind, where, found, expected)
 
     def _type(self, tag: str, name: str, type_name: str) -> ActorType:
+        # Distributions and routers append a number or an id to the name of a type: car@3.
+        own = type_name.partition('@')[0]
         if (known := self._types.get((tag, type_name))) is None:
-            # Distributions and routers append a number or an id to the name of a type: car@3.
-            own, is_person = type_name.partition('@')[0], tag == 'person'
+            is_person = tag == 'person'
             vclass = _CLASSES_OF_DEFAULTS.get(own, PEDESTRIAN if is_person else PASSENGER)
             known = replace(self._declared[own], is_person=is_person) \
                 if own in self._declared else ActorType(
                     vclass, usual_size(vclass), is_person, not own.startswith('DEFAULT_'))
             self._types[tag, type_name] = known
-        if known.is_assumed and type_name:
-            self._fault(UNDECLARED + type_name.partition('@')[0], name,
-                        'no vType, so class and size are assumed', _DECLARED, is_each=False)
+        if known.is_assumed and own:
+            self._fault_once(source.UNDECLARED + own, name,
+                             'no vType, so class and size are assumed', _DECLARED)
         return known
 
 
@@ -399,70 +354,61 @@ class Neighbors:
     The files beside a recording: its network, and the types of its vehicles.
 
     :param header: the comment at the beginning of the recording, with SUMO's options.
-    :ivar faults: what a file is missing, or cannot be read though nothing names it.
+    :ivar missing: what a file is missing, or cannot be read though nothing names it.
     """
 
     def __init__(self, path: Path, header: str) -> None:
         self._path, self._header = path, header
-        self.faults: list[Fault] = []
+        self.missing: list[DecodeError] = []
 
     def network(self) -> str:
         """Return the path of the network, empty if there is none."""
         if named := self._named('net-file'):
             return str(named[0])
-        names = [file.name for file in self._files('.net')]
-        best = names[-1] if names else ''
-        if len(names) > 1 and not self._likeness(best):
+        found = self._files('.net')
+        if len(found) > 1 and not self._likeness(found[-1]):
             raise TrajectoryFormatError(
-                f'{self._path}: network', f'{len(names)} beside it: {", ".join(names)}',
+                f'{self._path}: network',
+                f'{len(found)} beside it: {", ".join(file.name for file in found)}',
                 f'one, or {self._path.name.partition(".")[0]}.net.xml, or -p sumo.net:=FILE')
-        if not best:
-            self.faults += [Fault(MISSING, DecodeError('lanes', f'no network {name}', _NETWORK))
-                            for name in self._values('net-file')]
-        return str(self._path.with_name(best)) if best else ''
+        if not found:
+            self.missing += [DecodeError('lanes', f'no network {name}', _NETWORK)
+                             for name in self._values('net-file')]
+        return str(found[-1]) if found else ''
 
     def types(self, given: str) -> dict[str, ActorType]:
-        """Return types by name, those of the file ``given`` first, then those of named files."""
+        """Return types by name: of the file ``given``, of named files, then of those beside."""
         types = _types_of(Path(given)) if given else {}
         if given and not types:
             raise TrajectoryFormatError(f'sumo.types: {given}', 'no <vType>', 'types of vehicles')
-        named = self._named('route-files', 'additional-files')
-        for file in named:
+        for file in self._named('route-files', 'additional-files'):
             types = _types_of(file) | types
-        return self._types_beside(types, named) | types
-
-    def _types_beside(self, known: Mapping[str, ActorType],
-                      named: list[Path]) -> dict[str, ActorType]:
-        # Two of a name that is known already are no contradiction.
-        types: dict[str, ActorType] = {}
-        origins: dict[str, Path] = {}
+        known, origins = frozenset(types), dict[str, Path]()
         for file in reversed(self._files('.rou', '.add', '.trips')):
-            if any(file.samefile(other) for other in named):
-                continue
             try:
                 found = _types_of(file)
             except TrajectoryFormatError as error:
-                self.faults.append(Fault(MISSING, DecodeError(
-                    file.name, error.found, f'{error.expected}; the file is not used')))
+                self.missing.append(DecodeError(
+                    file.name, error.found, f'{error.expected}; the file is not used'))
                 continue
             for name, declared in found.items():
-                other = origins.setdefault(name, file)
+                first = origins.setdefault(name, file)
                 if types.setdefault(name, declared) != declared and name not in known \
-                        and not self._likeness(other.name):
+                        and not self._likeness(first):
                     raise TrajectoryFormatError(
                         f'{self._path}: types of vehicles', f'two of {name!r}, in {file.name} and '
-                        f'{other.name}', f'one, or {self._path.name.partition(".")[0]}.rou.xml')
+                        f'{first.name}', f'one, or {self._path.name.partition(".")[0]}.rou.xml')
         return types
 
     def _files(self, *kinds: str) -> list[Path]:
         """Return the files of some kinds beside the recording, those of its own name last."""
-        files = [file for kind in kinds for suffix in SUFFIXES
+        found = [file for kind in kinds for suffix in SUFFIXES
                  for file in self._path.parent.glob(f'*{kind}{suffix}')]
-        return sorted(files, key=lambda file: (self._likeness(file.name), file.name))
+        return sorted(found, key=lambda file: (self._likeness(file), file.name))
 
-    def _likeness(self, name: str) -> int:
+    def _likeness(self, file: Path) -> int:
         """Return the length of a name, up to its suffixes, if that of the recording begins so."""
-        stem = re.sub(r'\.(net|rou|add|trips)\.xml(\.gz)?$', '', name)
+        stem = re.sub(r'\.(net|rou|add|trips)\.xml(\.gz)?$', '', file.name)
         return len(stem) if self._path.name.startswith(f'{stem}.') else 0
 
     def _named(self, *options: str) -> list[Path]:
@@ -483,10 +429,11 @@ class Neighbors:
 
     def _folders(self) -> Iterator[Path]:
         """Yield the folders to which paths in the header may be relative, SUMO's own first."""
+        own = self._path.absolute()
         for name in self._values('fcd-output') + self._values('person-fcd-output'):
             parts = Path(os.path.normpath(name)).parts
-            if not Path(name).is_absolute() and self._path.absolute().parts[-len(parts):] == parts:
-                yield self._path.absolute().parents[len(parts) - 1]
+            if not Path(name).is_absolute() and own.parts[-len(parts):] == parts:
+                yield own.parents[len(parts) - 1]
         yield self._path.parent
 
 
@@ -503,7 +450,7 @@ def _types_of(file: Path) -> dict[str, ActorType]:
     parser = expat.ParserCreate()
     parser.StartElementHandler = note
     try:
-        with opened_beside(file) as text:
+        with files.opened_beside(file) as text:
             parser.ParseFile(text)
     except TrajectoryFormatError:
         raise

@@ -15,8 +15,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.simulators.sumo import fcd
-from state_sensor_ros.simulators.sumo import map as sumo_map
 
 SHAPE = 'shape="0.00,-1.60 100.00,-1.60"'
 NET = ('<?xml version="1.0" encoding="UTF-8"?>\n<net version="1.20">\n'
@@ -161,19 +159,6 @@ def test_types_of_two_scenarios_are_not_mixed(capsys):
         Path(name).unlink()
     with sensor.open_recording('fcd.xml') as recording:
         assert recording[0].boxes.size_xyz[0, 0] == 5
-
-
-@pytest.mark.parametrize('name', ['a.rou.xml', 'a.net.xml'])
-def test_files_of_a_recording_have_its_limits(name, monkeypatch, capsys):
-    Path('fcd.xml').write_text(NAMING.replace('a.rou.xml', 'a.rou.xml.gz') + FCD)
-    text = NET if 'net' in name else '<routes><vType id="car" length="4"/></routes>'
-    Path(f'{name}.gz').write_bytes(gzip.compress(text.encode() + b' ' * 100_000))
-    assert main(['inspect', 'fcd.xml']) == 0
-    capsys.readouterr()
-    for module in (sumo_map, fcd):
-        monkeypatch.setattr(module, '_MAX_BYTES', 50_000)
-    assert main(['inspect', 'fcd.xml']) == 1
-    assert 'more than 50000 bytes' in capsys.readouterr().err
 
 
 def test_types_of_one_name_in_one_file_are_refused(capsys):
