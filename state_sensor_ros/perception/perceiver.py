@@ -18,12 +18,11 @@ of all three (BLAKE2b): they depend neither on the other actors nor on which of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from hashlib import blake2b
 import math
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,16 +61,6 @@ def normal_deviates(words: Words) -> Floats:
     return deviates.reshape(2 * len(words), words.shape[1])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Deviates:
-    """Numbers of the standard normal distribution for R actors."""
-
-    position: Floats  # position, velocity: (2, R) along the global x and y
-    velocity: Floats
-    size: Floats  # (3, R) of length, width and height
-    yaw: Floats  # (R,)
-
-
 def frame_number(game_time: float) -> int:
     """Return the number by which a frame is known, its game time in ns."""
     # game_time: s; NaN and infinity, also in ns, give 0.
@@ -92,13 +81,6 @@ def actor_words(seed: int, number: int, actor_list: ActorList, rows: Rows) -> Wo
         of_actor.update(actor_list.names[row].encode('utf-8', 'surrogatepass'))
         digests.append(of_actor.digest())
     return np.frombuffer(b''.join(digests), '<u8').astype(np.uint64).reshape(-1, _N_WORDS).T
-
-
-def deviates_of(words: Words) -> Deviates:
-    """Return the deviations of actors, in standard deviations."""
-    # words: (4, R) uint64, the words of the actors.
-    drawn = normal_deviates(words)
-    return Deviates(drawn[0::4], drawn[1::4], drawn[[2, 6, 3]], drawn[7])
 
 
 def chances_of(words: Words) -> Floats:
@@ -123,36 +105,29 @@ _LEAST_FALSE_ID: Final = 2 ** 31
 _FALSE_PREFIX: Final = 'ghost_'
 
 
-@dataclass(frozen=True, slots=True)
-class Viewpoint:
+class Viewpoint(NamedTuple):
     """``origin`` (3,) of the ego, m, and ``heading``, yaw of its x axis, rad; global frame."""
 
-    origin: Floats
-    heading: float
+    origin: Floats = np.zeros(3)
+    heading: float = 0.0
 
 
-NO_EGO = Viewpoint(np.zeros(3), 0.0)
-
-
-def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint, *,
-                       range_m: float, field_of_view: float,
-                       size: Floats) -> tuple[Objects, Words] | None:
+def false_positives_of(settings: Settings, number: int,
+                       viewpoint: Viewpoint) -> tuple[Objects, Words]:
     """
     Draw the false objects of a frame, uniformly in the field of view.
 
-    :param seed: parameter ``perception.seed``.
-    :param range_m: greatest distance, 0 for that of a sensor without limit.
-    :param field_of_view: deg, 0 for all around.
-    :param size: (3,) of a car, m.
-    :returns: G objects and (G,) uint64, a random identity of each; None if there are none.
+    :param number: that of the frame.
+    :returns: G objects and (G,) uint64, a random identity of each.
     """
-    random = np.random.Generator(np.random.Philox(key=seed, counter=(0, number, 0, 0)))
-    n_false = int(random.poisson(mean))
-    if not n_false:
-        return None
+    perception, size = settings.perception, default_sizes(settings)[CAR]
+    random = np.random.Generator(np.random.Philox(key=perception.seed,
+                                                  counter=(0, number, 0, 0)))
+    n_false = int(random.poisson(perception.ghosts))
     share, side, yaw, pace = random.random((4, n_false))
-    distances = (range_m or _RANGE_M) * np.sqrt(share)
-    directions = viewpoint.heading + math.radians(field_of_view or 360.0) * (side - 0.5)
+    distances = (perception.range or _RANGE_M) * np.sqrt(share)
+    directions = viewpoint.heading + math.radians(
+        perception.field_of_view or 360.0) * (side - 0.5)
     half_yaws = np.pi * yaw
     angles = np.array((directions, half_yaws, 2.0 * half_yaws))
     cosines, sines = np.cos(angles), np.sin(angles)
@@ -167,10 +142,8 @@ def false_positives_of(seed: int, number: int, mean: float, viewpoint: Viewpoint
     axes[:, 0, 0] = axes[:, 1, 1] = cosines[2]
     axes[:, 1, 0], axes[:, 0, 1], axes[:, 2, 2] = sines[2], -sines[2], 1.0
     twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
-    sizes = np.empty((n_false, 3))
-    sizes[:] = size
-    return Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes, sizes,
-                   twists, np.zeros((n_false, 6))), \
+    return Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes,
+                   np.tile(size, (n_false, 1)), twists, np.zeros((n_false, 6))), \
         random.integers(2 ** 64 - 1, size=n_false, dtype=np.uint64, endpoint=True)
 
 
@@ -207,47 +180,30 @@ class Perceiver:
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-        self._settings: Settings | None = settings
-        self._frame: Frame | None = None
-        self._perceived: Perceived | None = None
-
-    def _read(self, settings: Settings) -> None:
-        # At the first use: commands name parameters that nothing has read.
-        self._settings = None
-        self._perception = settings.perception
-        self._is_off = replace(self._perception, delay=0.0, seed=0) == Perception()
-        self._has_noise = any((self._perception.position_std, self._perception.yaw_std,
-                               self._perception.size_std, self._perception.velocity_std))
-        self._looks = any((self._perception.range, self._perception.field_of_view,
-                           self._perception.occlusion))
-        self._car_size = default_sizes(settings)[CAR]
-        classes = settings.object_classes
-        self._has_false_positives = self._perception.ghosts > 0.0 and (
-            not classes or CLASSES[CAR].name in classes)
-        self._object_range = settings.object_range
+        self._settings = settings
+        self._last: tuple[Frame, Perceived] | None = None
 
     def of(self, frame: Frame, actor_list: ActorList) -> Perceived:
-        if frame is not self._frame or self._perceived is None:
-            if self._settings is not None:
-                self._read(self._settings)
+        if self._last is None or frame is not self._last[0]:
             objects = self._objects.of(frame, actor_list)
-            self._frame = frame
-            if self._is_off:
-                self._perceived = Perceived(objects, objects, objects.twists)
-            else:
-                # Positions are finite, and may be large.
-                with np.errstate(all='ignore'):
-                    self._perceived = self._perceive(objects, frame, actor_list)
-        return self._perceived
+            # Positions are finite, and may be large.
+            with np.errstate(all='ignore'):
+                self._last = frame, self._perceive(objects, frame, actor_list)
+        return self._last[1]
 
     def _perceive(self, truth: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
-        perception, number = self._perception, frame_number(frame.game_time)
-        viewpoint, seen, turns = None, None, None
-        if self._looks or self._has_false_positives:
-            viewpoint = self._viewpoint(frame, actor_list)
-        if viewpoint is not None and self._looks:
+        settings, perception = self._settings, self._settings.perception
+        number, seen, turns, words = frame_number(frame.game_time), None, None, None
+        looks = bool(perception.range or perception.field_of_view or perception.occlusion)
+        is_noisy = any((perception.position_std, perception.yaw_std, perception.size_std,
+                        perception.velocity_std))
+        has_false_positives = perception.ghosts > 0.0 and (
+            not settings.object_classes or CLASSES[CAR].name in settings.object_classes)
+        viewpoint = self._viewpoint(frame, actor_list, looks) \
+            if looks or has_false_positives else None
+        if viewpoint is not None and looks:
             seen = self._in_view(truth, viewpoint)
-        if self._has_noise or perception.missing:
+        if is_noisy or perception.missing:
             words = actor_words(perception.seed, number, actor_list,
                                 truth.rows if seen is None else truth.rows[seen])
             if perception.missing:
@@ -255,18 +211,24 @@ class Perceiver:
                 seen, words = found if seen is None else seen[found], words[:, found]
         objects = truth if seen is None else truth.at(seen)
         twists = objects.twists
-        if self._has_noise:
-            objects, turns = _noisy(objects, deviates_of(words), perception)
+        if is_noisy:
+            assert words is not None
+            objects, turns = _noisy(objects, normal_deviates(words), perception)
         false_positives: tuple[Actor, ...] = ()
-        drawn = self._false_positives(number, viewpoint) if self._has_false_positives else None
-        if drawn is not None:
-            false_objects, identities = drawn
+        if has_false_positives:
+            false_objects, identities = false_positives_of(settings, number,
+                                                           viewpoint or Viewpoint())
+            if viewpoint is not None and settings.object_range:
+                ways = false_objects.poses[:, :3] - viewpoint.origin
+                are_near = np.einsum('ij,ij->i', ways, ways) <= settings.object_range ** 2
+                false_objects, identities = false_objects.at(are_near), identities[are_near]
             false_positives = _named(identities, actor_list)
+        if false_positives:
             objects = objects.followed_by(false_objects)
             twists = np.concatenate((twists, false_objects.twists))
-        return Perceived(truth, objects, twists, seen, turns, self._has_noise, false_positives)
+        return Perceived(truth, objects, twists, seen, turns, is_noisy, false_positives)
 
-    def _viewpoint(self, frame: Frame, actor_list: ActorList) -> Viewpoint | None:
+    def _viewpoint(self, frame: Frame, actor_list: ActorList, looks: bool) -> Viewpoint | None:
         """Return the viewpoint of the ego, None without one."""
         i_ego = actor_list.i_ego
         if i_ego >= 0 and frame.has_pose()[i_ego]:
@@ -274,7 +236,7 @@ class Perceiver:
             # Of the x axis, whatever the length of the quaternion.
             return Viewpoint(frame.position_xyz[i_ego], math.atan2(
                 2.0 * (x * y + z * w), x * x - y * y - z * z + w * w))
-        if self._looks and not self._is_reported:
+        if looks and not self._is_reported:
             self._is_reported = True
             self._report('perception', 'perception: found no ego with a pose, so range, '
                          'field_of_view and occlusion have no effect; expected an actor with '
@@ -283,7 +245,7 @@ class Perceiver:
 
     def _in_view(self, objects: Objects, viewpoint: Viewpoint) -> Rows:
         """Return the objects that are near enough, in the field of view and not hidden."""
-        perception = self._perception
+        perception = self._settings.perception
         ways = objects.poses[:, :3] - viewpoint.origin
         are_seen: Bools = np.ones(len(ways), np.bool_)
         if perception.range:
@@ -317,40 +279,27 @@ class Perceiver:
             centers.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
             centers.sizes[chosen, :2], wanted)[wanted]
 
-    def _false_positives(self, number: int,
-                         viewpoint: Viewpoint | None) -> tuple[Objects, Words] | None:
-        """Return the false positives of a frame and their identities, None without any."""
-        perception = self._perception
-        drawn = false_positives_of(
-            perception.seed, number, perception.ghosts, viewpoint or NO_EGO,
-            range_m=perception.range, field_of_view=perception.field_of_view, size=self._car_size)
-        if drawn is None or viewpoint is None or not self._object_range:
-            return drawn
-        false_positives, identities = drawn
-        ways = false_positives.poses[:, :3] - viewpoint.origin
-        are_near = np.einsum('ij,ij->i', ways, ways) <= self._object_range ** 2
-        return (false_positives.at(are_near), identities[are_near]) if are_near.any() else None
 
-
-def _noisy(truth: Objects, deviates: Deviates,
+def _noisy(truth: Objects, deviates: Floats,
            perception: Perception) -> tuple[Objects, Floats | None]:
     """Return objects that are off by noise, and by how much their yaw is."""
+    # deviates: (8, R) float64, normal_deviates() of the words of the objects.
     poses, axes, sizes, twists, turns = truth.poses, truth.axes, truth.sizes, truth.twists, None
     if perception.position_std or perception.yaw_std:
         poses = poses.copy()
-        poses[:, :2] += perception.position_std * deviates.position.T
+        poses[:, :2] += perception.position_std * deviates[0::4].T
     if perception.yaw_std:
-        turns = perception.yaw_std * deviates.yaw
+        turns = perception.yaw_std * deviates[7]
         turn(poses[:, 3:], turns)
         cosines, sines = np.cos(turns)[:, None], np.sin(turns)[:, None]
         axes, (true_x, true_y) = axes.copy(), (axes[:, 0], axes[:, 1])
         axes[:, 0] = cosines * true_x - sines * true_y
         axes[:, 1] = sines * true_x + cosines * true_y
     if perception.size_std:
-        sizes = np.maximum(sizes + perception.size_std * deviates.size.T, _LEAST_EDGE)
+        sizes = np.maximum(sizes + perception.size_std * deviates[[2, 6, 3]].T, _LEAST_EDGE)
     if perception.velocity_std:
         twists = twists.copy()
-        twists[:, :2] += perception.velocity_std * deviates.velocity.T
+        twists[:, :2] += perception.velocity_std * deviates[1::4].T
     return Objects(truth.rows, truth.classes, poses, axes, sizes, twists,
                    truth.accelerations), turns
 
@@ -365,18 +314,13 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
 
 def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
     """Return a name and an id for each false positive, which no actor of the frame has."""
-    false_positives, taken = [], _false_names(actor_list)
+    false_positives = []
     for identity in identities.tolist():
-        while (name := f'{_FALSE_PREFIX}{identity:016x}') in taken:
+        while (name := f'{_FALSE_PREFIX}{identity:016x}') in actor_list.names:
             identity = (identity + 1) % 2 ** 64
         false_positives.append(
             Actor(name, '', '', _LEAST_FALSE_ID + identity % _LEAST_FALSE_ID, False))
     return tuple(false_positives)
-
-
-@lru_cache(maxsize=1)
-def _false_names(actor_list: ActorList) -> frozenset[str]:
-    return frozenset([name for name in actor_list.names if name.startswith(_FALSE_PREFIX)])
 
 
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
