@@ -20,7 +20,7 @@ Actors above or below each other do not conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 import math
 
 import numpy as np
@@ -75,7 +75,7 @@ class PlanarBoxes:
         return _dot(self.velocities, self.headings)
 
 
-_MEMBERS = ('centers', 'headings', 'halves', 'velocities', 'turning', 'heights')
+_MEMBERS = tuple(each.name for each in fields(PlanarBoxes))
 
 
 def planar_boxes(frame: Frame, centers: Centers) -> PlanarBoxes:

@@ -21,9 +21,10 @@ vehicles have permuted axes (doc/protocol/units.md#boxes): sizes are turned into
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from state_sensor_ros.settings import Settings
 MAX_GAP_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Objects:
     """K objects of a frame, in the order of its actors; SI units, global frame."""
 
@@ -49,41 +50,27 @@ class Objects:
     twists: Floats  # (K, 6) velocity of the center (m/s) and angular velocity (rad/s)
     # (K, 6) their change (m/s2, rad/s2); both in the axes of the global frame, NaN if unknown.
     accelerations: Floats
-    _own_motion: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
     def at(self, rows: Rows | Bools | slice) -> Objects:
         """Return some of the objects; ``rows``: index of each, (K,) bool, or a slice."""
-        chosen = Objects(self.rows[rows], self.classes[rows], self.poses[rows], self.axes[rows],
-                         self.sizes[rows], self.twists[rows], self.accelerations[rows])
-        if self._own_motion is not None:
-            twists, accelerations = self._own_motion
-            object.__setattr__(chosen, '_own_motion', (twists[rows], accelerations[rows]))
-        return chosen
+        return Objects(*[getattr(self, name)[rows] for name in _MEMBERS])
 
     def followed_by(self, others: Objects) -> Objects:
-        joined = Objects(*[np.concatenate((getattr(self, name), getattr(others, name)))
-                           for name in _MEMBERS])
-        if self._own_motion is not None:
-            object.__setattr__(joined, '_own_motion', tuple(
-                map(np.concatenate, zip(self._own_motion, others.own_motion, strict=True))))
-        return joined
+        return Objects(*[np.concatenate((getattr(self, name), getattr(others, name)))
+                         for name in _MEMBERS])
 
     def is_known(self) -> bool:
         """Return whether all twists and accelerations are known."""
         return math.isfinite(self.twists.sum() + self.accelerations.sum())
 
-    @property
+    @cached_property
     def own_motion(self) -> tuple[Floats, Floats]:
         """Twists and accelerations in the axes of their objects, (K, 6) each; computed once."""
-        if self._own_motion is None:
-            object.__setattr__(self, '_own_motion', (
-                motion_in_axes(self.twists, self.axes),
-                motion_in_axes(self.accelerations, self.axes)))
-        assert self._own_motion is not None
-        return self._own_motion
+        return (motion_in_axes(self.twists, self.axes),
+                motion_in_axes(self.accelerations, self.axes))
 
 
-_MEMBERS = ('rows', 'classes', 'poses', 'axes', 'sizes', 'twists', 'accelerations')
+_MEMBERS = tuple(each.name for each in fields(Objects))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,17 +94,11 @@ def centers_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centers:
         matrices = global_from_unit(unit[:, 3:7])
         axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
         largest = frame.largest_boxes()
-        if len(largest) == n_actors:
-            # Each actor has a box.
-            have_boxes = np.ones(n_actors, np.bool_)
-            sizes: Floats = np.empty((n_actors, 3))
-            arms: Floats = np.empty((n_actors, 3))
-        else:
-            have_boxes = np.zeros(n_actors, np.bool_)
-            sizes = default_sizes[classes]
-            # Without a box the actor stands on its origin.
-            arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
-            poses[:, :3] += arms
+        have_boxes = np.zeros(n_actors, np.bool_)
+        sizes = default_sizes[classes]
+        # Without a box the actor stands on its origin.
+        arms = axes[:, :, 2] * (0.5 * sizes[:, 2:])
+        poses[:, :3] += arms
         if len(largest):
             assert frame.boxes is not None
             owners = as_slice(frame.boxes.actor[largest])
@@ -159,23 +140,14 @@ class ObjectMaker:
     # object_classes and object_range leave out; and the centers of all actors.
 
     def __init__(self, settings: Settings) -> None:
-        self._frame: Frame | None = None
-        self._objects: Objects | None = None
+        self._made: tuple[Frame, Objects] | None = None
         self._last: _Motion | None = None
         self.all_objects: tuple[Bools, Centers] | None = None
         self.reconfigure(settings)
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
-        self._settings: Settings | None = settings
-
-    def _read(self, settings: Settings) -> None:
-        # At the first use: commands name parameters that nothing has read.
-        self._settings = None
-        self._range = settings.object_range
-        self._default_sizes = default_sizes(settings)
-        names = settings.object_classes
-        self._chosen: Bools = np.array([not names or each.name in names for each in CLASSES])
+        self._settings = settings
 
     def restart(self) -> None:
         """Start a new run of the simulator: the next frame has no accelerations."""
@@ -184,16 +156,14 @@ class ObjectMaker:
     def of(self, frame: Frame, actor_list: ActorList) -> Objects:
         """Return the objects of a frame."""
         # frame: frame with boxes: the last one again, or one whose clock has advanced.
-        if frame is not self._frame or self._objects is None:
-            self._frame, self._objects = frame, self._make(frame, actor_list)
-        return self._objects
+        if self._made is None or frame is not self._made[0]:
+            self._made = frame, self._make(frame, actor_list)
+        return self._made[1]
 
     def _make(self, frame: Frame, actor_list: ActorList) -> Objects:
-        if self._settings is not None:
-            self._read(self._settings)
-        classes = _classes_of(actor_list)
+        settings, classes = self._settings, _classes_of(actor_list)
         with np.errstate(all='ignore'):
-            centers = centers_of(frame, self._default_sizes, classes)
+            centers = centers_of(frame, default_sizes(settings), classes)
             twists = center_twists(frame, centers)
             last, self._last = self._last, _Motion(frame.game_time, actor_list, twists)
             have_poses, i_ego = frame.has_pose(), actor_list.i_ego
@@ -201,9 +171,13 @@ class ObjectMaker:
             if i_ego >= 0:
                 are_objects[i_ego] = False
             self.all_objects = are_objects, centers
-            are_chosen = are_objects & self._chosen[classes]
-            if i_ego >= 0 and self._range and have_poses[i_ego]:
-                are_chosen &= self._are_near(frame, centers, i_ego)
+            names = settings.object_classes
+            are_chosen = are_objects & np.array(
+                [not names or each.name in names for each in CLASSES])[classes]
+            if i_ego >= 0 and settings.object_range and have_poses[i_ego]:
+                distances = centers.poses[:, :3] - frame.position_xyz[i_ego]
+                are_chosen &= np.einsum('ij,ij->i', distances, distances) \
+                    <= settings.object_range ** 2
             rows = are_chosen.nonzero()[0]
             accelerations = _accelerations(self._last, last)
             if frame.accelerations is not None:
@@ -212,11 +186,6 @@ class ObjectMaker:
         own = as_slice(rows)
         return Objects(rows, classes[own], centers.poses[own], centers.axes[own],
                        centers.sizes[own], twists[own], accelerations[own])
-
-    def _are_near(self, frame: Frame, centers: Centers, i_ego: int) -> Bools:
-        distances = centers.poses[:, :3] - frame.position_xyz[i_ego]
-        near: Bools = np.einsum('ij,ij->i', distances, distances) <= self._range ** 2
-        return near
 
 
 def default_sizes(settings: Settings) -> Floats:
@@ -228,8 +197,7 @@ def default_sizes(settings: Settings) -> Floats:
     return sizes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Motion:
+class _Motion(NamedTuple):
     """Velocities of the N actors of a frame."""
 
     game_time: float

@@ -41,7 +41,6 @@ _LENGTHS: npt.NDArray[np.int64] = np.array([
     for each in CLASSES])
 # Times of a recording that differ by less are equal, s: its float32 are no finer.
 _SAME_TIME_S = 1e-5
-_TRIM = 4096
 # A smaller yaw rate, rad/s, counts as 0: within the horizon it moves no object by a micrometer.
 _STRAIGHT = 1e-10
 
@@ -117,15 +116,7 @@ def constant_lengths(classes: Kinds, twists: Floats) -> Rows:
     :param twists: (K, 6) float64, NaN if unknown.
     :returns: (K,) int64.
     """
-    lengths: Rows = np.where(np.isnan(twists[:, :3]).any(axis=1), 1, whole_lengths(classes))
-    return lengths
-
-
-def whole_lengths(classes: Kinds) -> Rows:
-    """Return the number of poses of paths that end with their horizon."""
-    # classes: (K,) uint8, index in CLASSES.
-    # Returns (K,) int64.
-    lengths: Rows = _LENGTHS[classes]
+    lengths: Rows = np.where(np.isnan(twists[:, :3]).any(axis=1), 1, _LENGTHS[classes])
     return lengths
 
 
@@ -164,8 +155,6 @@ class TruePaths:
     def __init__(self) -> None:
         self._frames: list[FutureFrame] = []
         self._times: list[float] = []
-        # Index of the present frame.
-        self._i_now = 0
         # Rows of the present actors by list of names, -1 for none.
         self._rows: dict[int, tuple[tuple[str, ...], Rows]] = {}
         self._names: tuple[str, ...] = ()
@@ -196,26 +185,19 @@ class TruePaths:
                          np.repeat(shares, n_objects)).reshape(n_times, n_objects, 7)
         poses[0], are_known[0] = objects.poses, True
         lengths = np.minimum.reduce((
-            np.logical_and.accumulate(are_known, axis=0).sum(axis=0),
-            whole_lengths(objects.classes)))
+            np.logical_and.accumulate(are_known, axis=0).sum(axis=0), _LENGTHS[objects.classes]))
         return Paths(poses.transpose(1, 0, 2), lengths)
 
     def _advance(self, now: FutureFrame) -> None:
         """Move the window so that it begins with ``now``."""
-        for i in range(self._i_now, min(self._i_now + 3, len(self._frames))):
-            if self._frames[i] is now:
-                self._i_now = i
-                break
+        i_now = next((i for i, frame in enumerate(self._frames[:3]) if frame is now), None)
+        if i_now is None:
+            self._frames, self._times = [now], [now.game_time]
         else:
-            self._frames, self._times, self._i_now = [now], [now.game_time], 0
-        if self._i_now > _TRIM:
-            del self._frames[:self._i_now], self._times[:self._i_now]
-            self._i_now = 0
+            del self._frames[:i_now], self._times[:i_now]
         end_s = now.game_time + HORIZON_S + _SAME_TIME_S
-        while self._times[-1] < end_s:
-            following = self._frames[-1].following
-            if following is None:
-                return
+        while self._times[-1] < end_s and (
+                following := self._frames[-1].following) is not None:
             self._frames.append(following)
             self._times.append(following.game_time)
 
@@ -223,7 +205,7 @@ class TruePaths:
         """Return the frames before and after each time, and the share of the time between."""
         before, after, shares = [], [], []
         for time_s in (now_s + TIMES_S).tolist():
-            i = bisect_right(self._times, time_s, self._i_now) - 1
+            i = bisect_right(self._times, time_s) - 1
             j = i + 1
             if j == len(self._times):
                 if time_s > self._times[i] + _SAME_TIME_S:
