@@ -48,6 +48,10 @@ def stamp_numbers(stamp_ns: int) -> npt.NDArray[np.int32]:
     return np.frombuffer(_STAMP.pack(*divmod(stamp_ns, NS_PER_S)), np.int32)
 
 
+# The stamp of the frame.
+STAMP_FIELD: Fields = {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}
+
+
 def header(frame_id: Prototype) -> Fields:
     """
     Return a header with the stamp of the frame.
@@ -55,7 +59,7 @@ def header(frame_id: Prototype) -> Fields:
     :param frame_id: name of a frame, or a Given for it.
     :returns: prototype of a std_msgs/Header.
     """
-    return {'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}, 'frame_id': frame_id}
+    return {'stamp': STAMP_FIELD, 'frame_id': frame_id}
 
 
 def given_header(frame_id: Prototype) -> Fields:

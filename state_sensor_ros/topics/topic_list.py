@@ -43,7 +43,7 @@ _OUTPUTS = {
         'objects:DetectionEncoder',
         'objects:PredictionEncoder',
         'autoware_ego:AutowareEgoEncoder',
-        'autoware_status:AutowareStatusEncoder',
+        'autoware_ego:AutowareStatusEncoder',
         'autoware_signals:TrafficSignalsEncoder',
     ),
     'derived_objects': ('objects:DerivedObjectsEncoder',),

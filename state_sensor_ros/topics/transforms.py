@@ -22,7 +22,6 @@ from state_sensor_ros.cdr.templates import (
     Given,
     MESSAGE_PHASE,
     MessageInstance,
-    Slot,
     Table,
     Template,
 )
@@ -37,7 +36,7 @@ from state_sensor_ros.rotations import (
 )
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.base_link import is_on_wheels
-from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP, xyz, xyzw
+from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP_FIELD, xyz, xyzw
 from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
@@ -62,7 +61,7 @@ class ClockEncoder(TopicEncoder):
 
     def set_up(self, settings: Settings) -> None:
         self._message = MessageInstance(self.message(ClockEncoder.topics[0].type_name, {
-            'clock': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)}}), {})
+            'clock': STAMP_FIELD}), {})
 
     @classmethod
     def topics_of(cls, settings: Settings) -> tuple[Topic, ...]:

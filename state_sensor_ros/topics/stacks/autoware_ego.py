@@ -6,33 +6,35 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The ego at its base_link: pose, twist, acceleration, speeds and steering for Autoware."""
+"""The ego for Autoware: motion of base_link, speeds, steering, gear, control mode, indicators."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import math
 from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table, Template
-from state_sensor_ros.frame import Floats, Frame, FRONT_LEFT, FRONT_RIGHT
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
+from state_sensor_ros.frame import (
+    Floats,
+    Frame,
+    FRONT_LEFT,
+    FRONT_RIGHT,
+    INDICATORS_BOTH,
+    INDICATORS_LEFT,
+    INDICATORS_OFF,
+    INDICATORS_RIGHT,
+    INDICATORS_UNKNOWN,
+)
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics import tables
 from state_sensor_ros.topics.actors import ODOMETRY
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
-from state_sensor_ros.topics.tables import (
-    diagonal,
-    Fields,
-    header,
-    pose,
-    slots,
-    STAMP,
-    twist,
-    with_variances,
-)
+from state_sensor_ros.topics.tables import diagonal, Fields, header, slots, STAMP_FIELD, twist
 from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
@@ -58,13 +60,15 @@ def _topic(name: str, type_name: str) -> Topic:
     return Topic(name, type_name, Qos(depth=1), is_exclusive=True)
 
 
+def _status(name: str, kind: str) -> Topic:
+    return _topic(f'/vehicle/status/{name}', f'autoware_vehicle_msgs/msg/{kind}Report')
+
+
 KINEMATIC_STATE_TOPIC: Final = _topic('/localization/kinematic_state', ODOMETRY)
 ACCELERATION_TOPIC: Final = _topic(
     '/localization/acceleration', 'geometry_msgs/msg/AccelWithCovarianceStamped')
-VELOCITY_TOPIC: Final = _topic(
-    '/vehicle/status/velocity_status', 'autoware_vehicle_msgs/msg/VelocityReport')
-STEERING_TOPIC: Final = _topic(
-    '/vehicle/status/steering_status', 'autoware_vehicle_msgs/msg/SteeringReport')
+VELOCITY_TOPIC: Final = _status('velocity_status', 'Velocity')
+STEERING_TOPIC: Final = _status('steering_status', 'Steering')
 
 _STEERING_ANGLE = 3
 _FRONT = FRONT_LEFT, FRONT_RIGHT
@@ -81,7 +85,8 @@ class AutowareEgoEncoder(TopicEncoder):
 
     def set_up(self, settings: Settings) -> None:
         self._base_link = BaseLink(settings, self._report)
-        self._templates = _templates(settings, self._definitions)
+        self._messages = {topic: MessageInstance(self.message(topic.type_name, fields), {})
+                          for topic, fields in _prototypes(settings).items()}
         self._last: tuple[float, Floats] | None = None
 
     def needs(self, settings: Settings) -> bool:
@@ -110,10 +115,7 @@ class AutowareEgoEncoder(TopicEncoder):
             if not math.isfinite(number_of(now.frame, i_ego))}
         topics = [topic for topic in self.topics
                   if now.subscriptions.has(topic) and topic not in unknown]
-        if not topics:
-            return []
-        return message_blocks([MessageInstance(self._templates[topic], {}) for topic in topics],
-                              {}, topics)
+        return message_blocks([self._messages[topic] for topic in topics], {}, topics)
 
     def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
         """Compute the state of base_link."""
@@ -133,14 +135,13 @@ class AutowareEgoEncoder(TopicEncoder):
         accelerations = motion_in_axes(changes[None], axes[None])
         if forward_speed is not None:
             velocities[0, 1:3] = accelerations[0, 1:3] = math.nan
-        variances = settings.twist_covariance_diagonal
-        numbers[EGO_SPEEDS] = velocities[:, (0, 1, 5)]
-        numbers[EGO_TWIST], numbers[EGO_TWIST_VARIANCE] = with_variances(
-            velocities, variances)
-        numbers[EGO_ACCELERATION], numbers[EGO_ACCELERATION_VARIANCE] = with_variances(
-            accelerations, variances)
-        numbers |= {EGO_POSE: row[None, :7],
+        numbers |= {EGO_POSE: row[None, :7], EGO_SPEEDS: velocities[:, (0, 1, 5)],
                     TIRE_ANGLE: np.array([[_tire_angle(frame, i_ego)]])}
+        for table, of_variances, motion in (
+                (EGO_TWIST, EGO_TWIST_VARIANCE, velocities),
+                (EGO_ACCELERATION, EGO_ACCELERATION_VARIANCE, accelerations)):
+            numbers[table], numbers[of_variances] = tables.with_variances(
+                motion, settings.twist_covariance_diagonal)
 
     def _accelerations(self, game_time: float, twist_now: Floats) -> Floats:
         """Return (6,) change of the twist since the last frame, global axes; NaN without one."""
@@ -176,25 +177,71 @@ def _tire_angle(frame: Frame, i_ego: int) -> float:
     return sum(angles) / len(angles) if angles else math.nan
 
 
-def _templates(settings: Settings, definitions: Definitions) -> dict[Topic, Template]:
+def _prototypes(settings: Settings) -> dict[Topic, Fields]:
     frame_id = settings.ego_frame or BASE_LINK
     own = header(frame_id)
-    prototypes: dict[Topic, Fields] = {
+    return {
         KINEMATIC_STATE_TOPIC: {
             'header': header(settings.global_frame), 'child_frame_id': frame_id,
-            'pose': {'pose': pose(EGO_POSE),
+            'pose': {'pose': tables.pose(EGO_POSE),
                      'covariance': diagonal(settings.pose_covariance_diagonal)},
             'twist': {'twist': twist(EGO_TWIST, 0),
                       'covariance': diagonal(slots(EGO_TWIST_VARIANCE))}},
         ACCELERATION_TOPIC: {
             'header': own, 'accel': {'accel': twist(EGO_ACCELERATION, 0),
-                                     'covariance': diagonal(
-                                         slots(EGO_ACCELERATION_VARIANCE))}},
+                                     'covariance': diagonal(slots(EGO_ACCELERATION_VARIANCE))}},
         VELOCITY_TOPIC: {
             'header': own, **{name: Slot(EGO_SPEEDS, i) for i, name in enumerate(
                 ('longitudinal_velocity', 'lateral_velocity', 'heading_rate'))}},
-        STEERING_TOPIC: {
-            'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)},
-            'steering_tire_angle': Slot(TIRE_ANGLE, 0)}}
-    return {topic: Template(definitions, topic.type_name, prototype, is_message=True)
-            for topic, prototype in prototypes.items()}
+        STEERING_TOPIC: {'stamp': STAMP_FIELD, 'steering_tire_angle': Slot(TIRE_ANGLE, 0)}}
+
+
+# The field of each report, which the messages of autoware_vehicle_msgs name differently.
+_FIELDS = {_status('gear_status', 'Gear'): 'report',
+           _status('control_mode', 'ControlMode'): 'mode',
+           _status('turn_indicators_status', 'TurnIndicators'): 'report',
+           _status('hazard_lights_status', 'HazardLights'): 'report'}
+# Constants of the messages; 0 is unknown in each.
+_UNKNOWN, _DRIVE, _REVERSE, _PARK = 0, 2, 20, 22
+_AUTONOMOUS, _MANUAL = 1, 4
+_TURNS = {INDICATORS_OFF: 1, INDICATORS_BOTH: 1, INDICATORS_LEFT: 2, INDICATORS_RIGHT: 3}
+_HAZARDS = {INDICATORS_OFF: 1, INDICATORS_LEFT: 1, INDICATORS_RIGHT: 1, INDICATORS_BOTH: 2}
+
+
+class AutowareStatusEncoder(TopicEncoder):
+    """
+    One report for each of gear, control mode, turn indicators and hazard lights.
+
+    Gear and mode are those of the last command that was sent: the sources have neither.
+    """
+
+    topics = tuple(_FIELDS)
+
+    def set_up(self, settings: Settings) -> None:
+        self._templates = [self.message(topic.type_name, {
+            'stamp': STAMP_FIELD, field: Given('report')}) for topic, field in _FIELDS.items()]
+
+    def key(self, now: FrameToSend) -> tuple[int, ...] | None:
+        """Return the reports, None in a frame without an ego."""
+        i_ego = now.actor_list.i_ego
+        if i_ego < 0:
+            return None
+        command, lit = now.last_command(), now.frame.indicators
+        indicators = INDICATORS_UNKNOWN if lit is None else int(lit[i_ego])
+        gear, mode = _UNKNOWN, _MANUAL
+        if command is not None:
+            gear = _PARK if command.is_parked else _REVERSE if command.is_reverse else _DRIVE
+            mode = _AUTONOMOUS
+        return gear, mode, _TURNS.get(indicators, _UNKNOWN), _HAZARDS.get(indicators, _UNKNOWN)
+
+    def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
+        """Lay out the reports; there is none without an ego."""
+        reports = self.key(now)
+        if reports is None:
+            return []
+        chosen = [(topic, MessageInstance(template, {'report': report}))
+                  for topic, template, report in zip(
+                      self.topics, self._templates, reports, strict=True)
+                  if now.subscriptions.has(topic)]
+        return message_blocks([message for _, message in chosen], {},
+                              [topic for topic, _ in chosen])

@@ -18,7 +18,7 @@ import numpy as np
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import (
     Floats,
@@ -33,7 +33,7 @@ from state_sensor_ros.settings import Autoware, Settings
 from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted, one_line, shortened
 from state_sensor_ros.topics.stacks.lanelet2 import LaneletMap, read_lanelet_map
-from state_sensor_ros.topics.tables import STAMP
+from state_sensor_ros.topics.tables import STAMP_FIELD
 from state_sensor_ros.topics.topic import Qos, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
@@ -179,7 +179,7 @@ class TrafficSignalsEncoder(TopicEncoder):
         if own.lanelet2_map:
             self._sources.append(MappedGroups(own.lanelet2_map, own.traffic_light_distance))
         self._message = self.message(SIGNALS_TOPIC.type_name, {
-            'stamp': {'sec': Slot(STAMP, 0), 'nanosec': Slot(STAMP, 1)},
+            'stamp': STAMP_FIELD,
             'traffic_light_groups': Each('groups', {
                 'traffic_light_group_id': Given('id'), 'elements': Each('elements', _ELEMENT)})})
         self.restart()
