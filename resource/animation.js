@@ -11,14 +11,10 @@
   const unpack = (Type, text) => new Type(
     Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
   const times = unpack(Float64Array, scene.time_s);
-  const rowStart = unpack(Int32Array, scene.row_start);
-  const actorOf = unpack(Int32Array, scene.actor);
-  const positions = unpack(Float32Array, scene.position_xy);
-  const yaws = unpack(Float32Array, scene.yaw);
-  const speeds = unpack(Float32Array, scene.speed);
-  const laneOf = unpack(Int32Array, scene.lane);
-  const displayOf = unpack(Int32Array, scene.display);
-  const footprints = unpack(Float32Array, scene.footprint_xy);
+  const [rowStart, actorOf, laneOf, displayOf] = ['row_start', 'actor', 'lane', 'display'].map(
+    (name) => unpack(Int32Array, scene[name]));
+  const [positions, yaws, speeds, footprints] = ['position_xy', 'yaw', 'speed', 'footprint_xy']
+    .map((name) => unpack(Float32Array, scene[name]));
   const duration = times.length ? times[times.length - 1] : 0;
 
   // The colors end with those of unknown speed, objects and the ego.
@@ -33,20 +29,12 @@
   const MARGIN_LEFT = data.strip.layout.margin.l;
   const MARGINS = MARGIN_LEFT + data.strip.layout.margin.r;
 
-  const element = (id) => document.getElementById(id);
-  const [map, strip, cursor, tip, key, play, slider, clock, pace, names, follow] = [
+  const [map, strip, cursor, tip, key, play, slider, clock, pace, names, follow, followLabel] = [
     'map', 'strip', 'cursor', 'tip', 'key', 'play', 'time', 'clock', 'pace', 'names', 'follow',
-  ].map(element);
+    'follow-label'].map((id) => document.getElementById(id));
 
   // The last instant that is not after `time`.
-  const instantAt = (time) => {
-    let [low, high] = [0, times.length - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (times[middle] <= time) low = middle; else high = middle - 1;
-    }
-    return low;
-  };
+  const instantAt = (time) => Math.max(times.findLastIndex((each) => each <= time), 0);
 
   const nextRow = new Int32Array(scene.names.length).fill(-1);
 
@@ -64,8 +52,7 @@
         speeds[row]];
       if (next >= 0) {
         const [dx, dy] = [positions[2 * next] - x, positions[2 * next + 1] - y];
-        const reach = data.jump.m + data.jump.factor * (speed || 0) * period;
-        if (Math.hypot(dx, dy) <= reach || Number.isNaN(speed)) {
+        if (Math.hypot(dx, dy) <= data.max_speed * period + 0.2) {
           const turn = yaws[next] - yaw;
           x += share * dx;
           y += share * dy;
@@ -103,85 +90,48 @@
     return `<b>${scene.names[actor]}</b><br>${state}${where}${size}`;
   };
 
-  const overlap = (a, b) => a.left < b.right && b.left < a.right && a.bottom < b.top
-    && b.bottom < a.top;
-  const clipped = (box, view) => ({
-    left: Math.max(box.left, view.left), bottom: Math.max(box.bottom, view.bottom),
-    right: Math.min(box.right, view.right), top: Math.min(box.top, view.top) });
-  const scaled = ({ left, bottom, right, top }, factor) => ({
-    left: left * factor, bottom: bottom * factor, right: right * factor, top: top * factor });
+  // Boxes are left, bottom, right, top.
+  const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+  const hits = (boxes, box, own) => boxes.some((other) => other !== own && overlap(box, other));
+  const around = (x, y, radius) => [x - radius, y - radius, x + radius, y + radius];
+  const joined = (a, b) => [Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[2], b[2]),
+    Math.max(a[3], b[3])];
 
-  // Boxes in pixels by the cells of a grid, so that few are compared with each other.
-  const CELL_PX = 64;
-  const newGrid = () => {
-    const cells = new Map();
-    const someCell = (box, visit) => {
-      const [last, highest] = [Math.floor(box.right / CELL_PX), Math.floor(box.top / CELL_PX)];
-      for (let i = Math.floor(box.left / CELL_PX); i <= last; i += 1) {
-        for (let j = Math.floor(box.bottom / CELL_PX); j <= highest; j += 1) {
-          if (visit(`${i} ${j}`)) return true;
-        }
-      }
-      return false;
-    };
-    return {
-      add: (box) => someCell(box, (key) => {
-        if (!cells.has(key)) cells.set(key, []);
-        cells.get(key).push(box);
-        return false;
-      }),
-      hits: (box, own) => someCell(box, (key) => (cells.get(key) || []).some(
-        (other) => other !== own && overlap(box, other))),
-    };
-  };
-
-  // Where a name can be, in pixels from the left bottom corner: beside `box`, or a line further.
+  // Where a name can be beside a box, in pixels: to the right (1) or left, above (1) or below, and
+  // how many lines further. plotly attaches the name to the anchor.
   const NAME_HEIGHT = 13;
-  const NAME_FONT = data.name_font;
   const PLACES = [
-    [0, 1, 0], [0, -1, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1], [0, 1, 2], [0, -1, 2],
-  ].map(
-    ([right, up, lines]) => ({
-      position: up ? `${up > 0 ? 'top' : 'bottom'} center`
-        : `middle ${right > 0 ? 'right' : 'left'}`,
-      // The place in the map to which plotly attaches the name.
-      anchor: ({ left, bottom, right: end, top }) => [
-        right ? (right > 0 ? end : left) : (left + end) / 2,
-        up ? (up > 0 ? top : bottom) + up * lines * NAME_HEIGHT : (bottom + top) / 2],
-      around: ([x, y], width) => {
-        const left = right ? (right > 0 ? x : x - width) : x - width / 2;
-        const bottom = up ? (up > 0 ? y : y - NAME_HEIGHT) : y - NAME_HEIGHT / 2;
-        return { left, bottom, right: left + width, top: bottom + NAME_HEIGHT };
-      },
-    }));
+    [0, 1, 0], [0, -1, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1], [0, 1, 2], [0, -1, 2]];
+  const placed = ([left, bottom, right, top], [side, up, lines], width) => {
+    const x = [left, (left + right) / 2, right][side + 1];
+    const y = [bottom, (bottom + top) / 2, top][up + 1] + up * lines * NAME_HEIGHT;
+    const [begin, low] = [x + (side - 1) / 2 * width, y + (up - 1) / 2 * NAME_HEIGHT];
+    return { x, y, box: [begin, low, begin + width, low + NAME_HEIGHT],
+      position: `${['bottom', 'middle', 'top'][up + 1]} ${['left', 'center', 'right'][side + 1]}` };
+  };
   // That of each actor at the last instant: a name stays where it is while that is free.
   const placeOf = new Int8Array(scene.names.length);
   const wasNamed = new Uint8Array(scene.names.length);
   const ruler = document.createElement('canvas').getContext('2d');
-  ruler.font = NAME_FONT;
-  const widths = [];
+  ruler.font = data.name_font;
   // With the halo and the gap to the actor.
-  const widthOf = (actor) => {
-    widths[actor] ??= ruler.measureText(scene.names[actor]).width + 8;
-    return widths[actor];
-  };
+  const widths = scene.names.map((name) => ruler.measureText(name).width + 8);
 
-  // Calls label(x, y, text, position) for each of `named`, { actor, isEgo, own }, whose name has a
-  // free place in `view` beside its box: neither names nor actors are covered. First the ego's,
-  // then those that were there. In pixels.
+  // Calls label(x, y, text, position) for each of `named`, { actor, isEgo, box }, whose name has a
+  // free place in `view`: neither names nor actors are covered. First the ego's, then those that
+  // were there. In pixels.
   const placeNames = (named, view, actors, taken, label) => {
     named.sort((a, b) => b.isEgo - a.isEgo || wasNamed[b.actor] - wasNamed[a.actor]);
     wasNamed.fill(0);
-    for (const { actor, own } of named) {
+    for (const { actor, box: own } of named) {
       for (const k of [placeOf[actor], ...PLACES.keys()]) {
-        const anchor = PLACES[k].anchor(own);
-        const box = PLACES[k].around(anchor, widthOf(actor));
-        const isInView = box.left >= view.left && box.right <= view.right
-          && box.bottom >= view.bottom && box.top <= view.top;
-        if (isInView && !actors.hits(box, own) && !taken.hits(box)) {
-          taken.add(box);
+        const { x, y, box, position } = placed(own, PLACES[k], widths[actor]);
+        const isInView = box[0] >= view[0] && box[1] >= view[1] && box[2] <= view[2]
+          && box[3] <= view[3];
+        if (isInView && !hits(actors, box, own) && !hits(taken, box)) {
+          taken.push(box);
           [placeOf[actor], wasNamed[actor]] = [k, 1];
-          label(...anchor, scene.names[actor], PLACES[k].position);
+          label(x, y, scene.names[actor], position);
           break;
         }
       }
@@ -191,15 +141,12 @@
   // The marks of lane changes that cover neither an actor nor another mark; in pixels.
   const MARK_PX = 7;
   const freeChanges = (pixel, view, actors) => {
-    const taken = newGrid();
+    const taken = [];
     return data.changes.filter(({ x, y, end_x: u, end_y: v }) => {
-      const box = {
-        left: Math.min(x, u) / pixel - MARK_PX, right: Math.max(x, u) / pixel + MARK_PX,
-        bottom: Math.min(y, v) / pixel - MARK_PX, top: Math.max(y, v) / pixel + MARK_PX };
-      if (!overlap(box, view)) return false;
-      const cut = clipped(box, view);
-      if (actors.hits(cut) || taken.hits(cut)) return false;
-      taken.add(cut);
+      const box = joined(around(x / pixel, y / pixel, MARK_PX),
+        around(u / pixel, v / pixel, MARK_PX));
+      if (!overlap(box, view) || hits(actors, box) || hits(taken, box)) return false;
+      taken.push(box);
       return true;
     });
   };
@@ -215,28 +162,20 @@
     const [xs, ys] = [trace.x.slice(-points.length), trace.y.slice(-points.length)];
     trace.x.push(null);
     trace.y.push(null);
-    return { left: Math.min(...xs), bottom: Math.min(...ys), right: Math.max(...xs),
-      top: Math.max(...ys) };
+    return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
   };
 
   // The outline of each actor, an arrow head at its front, and its middle; its own axes.
   const shapes = scene.names.map((_, actor) => {
-    const corners = [0, 1, 2, 3].map((k) => [
-      footprints[8 * actor + 2 * k], footprints[8 * actor + 2 * k + 1]]);
-    const [a, b, c] = corners;
-    const middle = [(a[0] + c[0]) / 2, (a[1] + c[1]) / 2];
-    const front = [(a[0] + b[0]) / 2 - middle[0], (a[1] + b[1]) / 2 - middle[1]];
-    const left = [(a[0] - b[0]) / 2, (a[1] - b[1]) / 2];
-    const at = (f, l) => [middle[0] + f * front[0] + l * left[0],
-      middle[1] + f * front[1] + l * left[1]];
-    return {
-      outline: [...corners, corners[0]],
-      head: [at(0.75, 0), at(0.2, 0.6), at(0.2, -0.6), at(0.75, 0)],
-      middle,
-    };
+    const corners = [0, 1, 2, 3].map((k) => footprints.subarray(8 * actor + 2 * k).slice(0, 2));
+    const [a, b, c, d] = corners;
+    const at = (f, l) => [0, 1].map((k) => (
+      (a[k] + c[k]) / 2 + f * (a[k] + b[k] - c[k] - d[k]) / 4 + l * (a[k] - b[k]) / 2));
+    return { outline: [...corners, a], middle: at(0, 0),
+      head: [at(0.75, 0), at(0.2, 0.6), at(0.2, -0.6), at(0.75, 0)] };
   });
 
-  // A copy: plotly writes the arrays of each update into the traces that it is given.
+  // Copies: plotly writes the arrays of each update into the traces that it is given.
   const plainEdge = { ...data.map.data[parts.points].marker.line };
   const { size: _, angle: __, ...changeMark } = data.map.data[parts.changes].marker;
   // What the traces of the map hold at `time`, in the order of `filled`, and where the ego is;
@@ -248,71 +187,52 @@
     const fills = colors.map(() => ({ x: [], y: [] }));
     const [outlines, assumed, fronts] = [0, 1, 2].map(() => ({ x: [], y: [] }));
     const labels = { x: [], y: [], text: [], textposition: [] };
-    const dots = [];
-    const boxes = [];
-    const numbers = [];
+    const [dots, named, numbers] = [[], [], []];
     let ego = null;
     const label = (x, y, text, place) => {
-      labels.x.push(x);
-      labels.y.push(y);
+      labels.x.push(x * pixel);
+      labels.y.push(y * pixel);
       labels.text.push(text);
       labels.textposition.push(place);
     };
     visitAll(time, (actor, row, x, y, yaw, speed) => {
-      const shape = shapes[actor];
       const isEgo = scene.is_ego[actor];
       const symbol = isEgo ? undefined : data.symbols[scene.kinds[actor]];
       const display = scene.displays[displayOf[row]];
-      const [u, v] = symbol ? [0, 0] : shape.middle;
-      const dot = {
-        x: x + Math.cos(yaw) * u - Math.sin(yaw) * v,
-        y: y + Math.sin(yaw) * u + Math.cos(yaw) * v,
-        text: describe(actor, row, speed), isEgo,
-      };
-      let box = { left: dot.x, bottom: dot.y, right: dot.x, top: dot.y };
+      const { outline, head, middle: [u, v] } = shapes[actor];
+      const [cos, sin] = symbol ? [0, 0] : [Math.cos(yaw), Math.sin(yaw)];
+      const dot = { x: x + cos * u - sin * v, y: y + sin * u + cos * v,
+        text: describe(actor, row, speed), isEgo };
+      let box = [dot.x, dot.y, dot.x, dot.y];
       if (symbol) {
-        const fill = symbol.fills[display] || symbol.fills[''];
-        Object.assign(dot, { color: fill, size: symbol.size, edge: symbol.edge, opacity: 1 });
+        Object.assign(dot, { color: symbol.fills[display] || symbol.fills[''], opacity: 1,
+          size: symbol.size, edge: { color: symbol.edge[0], width: symbol.edge[1] } });
         if (scene.kinds[actor] === 'speed limit sign') {
-          numbers.push({ x: dot.x, y: dot.y, text: display || '?', radius: symbol.size / 2 });
+          numbers.push([dot.x / pixel, dot.y / pixel, display || '?', symbol.size / 2]);
         }
       } else {
         const kind = classOf(actor, speed);
-        box = addShape(fills[kind], shape.outline, x, y, yaw);
-        addShape(scene.has_size[actor] ? outlines : assumed, shape.outline, x, y, yaw);
-        if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, shape.head, x, y, yaw);
-        Object.assign(dot, {
-          color: colors[kind], size: { [EGO]: 12, [OBJECT]: 6 }[kind] || 9,
-          edge: plainEdge, opacity: isFar ? 1 : 0,
-        });
+        box = addShape(fills[kind], outline, x, y, yaw);
+        addShape(scene.has_size[actor] ? outlines : assumed, outline, x, y, yaw);
+        if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, head, x, y, yaw);
+        Object.assign(dot, { color: colors[kind], size: { [EGO]: 12, [OBJECT]: 6 }[kind] || 9,
+          edge: plainEdge, opacity: isFar ? 1 : 0 });
       }
       dots.push(dot);
-      const radius = dot.opacity ? pixel * dot.size / 2 : 0;
-      boxes.push({ actor, isEgo, box: scaled({
-        left: Math.min(box.left, dot.x - radius), bottom: Math.min(box.bottom, dot.y - radius),
-        right: Math.max(box.right, dot.x + radius), top: Math.max(box.top, dot.y + radius),
-      }, 1 / pixel) });
+      named.push({ actor, isEgo, box: joined(box.map((each) => each / pixel), around(
+        dot.x / pixel, dot.y / pixel, dot.opacity ? dot.size / 2 : 0)) });
       if (isEgo) ego = [x, y];
     });
-    const view = scaled(viewOf(ego), 1 / pixel);
-    const [actors, taken] = [newGrid(), newGrid()];
-    const named = boxes.filter(({ box }) => overlap(box, view));
-    for (const each of named) {
-      each.own = clipped(each.box, view);
-      actors.add(each.own);
-    }
-    for (const { x, y, text, radius } of numbers) {
-      const box = { left: x / pixel - radius, right: x / pixel + radius,
-        bottom: y / pixel - radius, top: y / pixel + radius };
-      if (!overlap(box, view) || taken.hits(box)) continue;
-      taken.add(box);
+    const view = viewOf(ego).map((each) => each / pixel);
+    const shown = named.filter(({ box }) => overlap(box, view));
+    const [actors, taken] = [shown.map(({ box }) => box), []];
+    for (const [x, y, text, radius] of numbers) {
+      const box = around(x, y, radius);
+      if (!overlap(box, view) || hits(taken, box)) continue;
+      taken.push(box);
       label(x, y, text, 'middle center');
     }
-    if (names.checked) {
-      placeNames(named, view, actors, taken, (x, y, text, place) => {
-        label(x * pixel, y * pixel, text, place);
-      });
-    }
+    if (names.checked) placeNames(shown, view, actors, taken, label);
     const changes = { x: [], y: [], text: [], marker: { size: [], angle: [] } };
     for (const each of freeChanges(pixel, view, actors)) {
       changes.x.push(each.x, each.end_x, null);
@@ -326,16 +246,10 @@
     // The ego on top of all others: the last one.
     dots.sort((a, b) => a.isEgo - b.isEgo);
     const each = (name) => dots.map((dot) => dot[name]);
-    const points = {
-      x: each('x'), y: each('y'), text: each('text'),
-      marker: {
-        color: each('color'), size: each('size'), opacity: each('opacity'),
-        line: {
-          color: dots.map((dot) => dot.edge.color || dot.edge[0]),
-          width: dots.map((dot) => dot.edge.width || dot.edge[1]),
-        },
-      },
-    };
+    const line = { color: dots.map(({ edge }) => edge.color),
+      width: dots.map(({ edge }) => edge.width) };
+    const points = { x: each('x'), y: each('y'), text: each('text'), marker: {
+      color: each('color'), size: each('size'), opacity: each('opacity'), line } };
     return { traces: [...fills, outlines, assumed, fronts, points, labels, changes], ego };
   };
 
@@ -343,22 +257,21 @@
   // ego, m. Zooming and panning change these.
   const FOLLOWING = { half: FOLLOW_M, offset: [0, 0] };
   let following = { ...FOLLOWING };
-  const around = ([x, y]) => {
+  const followed = ([x, y]) => {
     const { half, offset: [dx, dy] } = following;
     const { l, r, t, b } = data.map.layout.margin;
     const shape = (map.clientHeight - t - b) / Math.max(map.clientWidth - l - r, 1);
-    return {
-      'xaxis.range': [x + dx - half, x + dx + half],
-      'yaxis.range': [y + dy - half * shape, y + dy + half * shape],
-    };
+    return { 'xaxis.range': [x + dx - half, x + dx + half],
+      'yaxis.range': [y + dy - half * shape, y + dy + half * shape] };
   };
 
   // The part of the world that the map shows.
   const viewOf = (ego) => {
-    const ranges = follow.checked && ego ? around(ego) : {
-      'xaxis.range': map.layout.xaxis.range, 'yaxis.range': map.layout.yaxis.range };
+    const { xaxis, yaxis } = map.layout;
+    const ranges = follow.checked && ego ? followed(ego) : {
+      'xaxis.range': xaxis.range, 'yaxis.range': yaxis.range };
     const [[left, right], [bottom, top]] = [ranges['xaxis.range'], ranges['yaxis.range']];
-    return { left, right, bottom, top };
+    return [left, bottom, right, top];
   };
 
   const metersPerPixel = () => {
@@ -388,7 +301,7 @@
     await Plotly.update(
       map, { x: each('x'), y: each('y'), text: each('text'), marker: each('marker'),
         textposition: each('textposition') },
-      follow.checked && ego ? around(ego) : {}, filled);
+      follow.checked && ego ? followed(ego) : {}, filled);
   };
 
   const draw = async () => {
@@ -523,6 +436,6 @@
   // A narrow page has the key on demand.
   if (window.innerWidth < 600) key.open = false;
   follow.checked = scene.is_ego.includes(true) && extent > 4 * FOLLOW_M;
-  element('follow-label').hidden = !scene.is_ego.includes(true);
+  followLabel.hidden = !scene.is_ego.includes(true);
   begin();
 })();

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.scene import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize
 from state_sensor_ros.files import open_any, ReadOptions
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes

@@ -20,7 +20,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.drawing.map_layout import data_area
 from state_sensor_ros.evaluation.ground_truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
@@ -130,9 +129,9 @@ def test_crash_is_no_braking():
 def test_limits_of_a_picture_leave_a_jump_out_and_truth_keeps_it(kind, value):
     frames = [*FRAMES[:20], changed(FRAMES[20], 1, kind, value), *FRAMES[21:]]
     scene = scene_of(frames)
-    area = data_area(scene)
+    area = scene.area()
     assert (area.width, area.height) == pytest.approx(
-        (data_area(scene_of(FRAMES)).width, data_area(scene_of(FRAMES)).height), rel=0.05)
+        (scene_of(FRAMES).area().width, scene_of(FRAMES).area().height), rel=0.05)
     if kind == POSITION:
         assert scene.position_xy.max() > 0.9 * value
         assert '1 position beyond 150 m/s outside' in scene.facts()

@@ -39,8 +39,7 @@ from state_sensor_ros.commands.terminal import (
     show_result,
     size_of,
 )
-from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.scene import Scene, SceneBuilder
 from state_sensor_ros.drawing.style import (
     BY_SPEED,
     COLORINGS,

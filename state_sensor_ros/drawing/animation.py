@@ -22,8 +22,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from state_sensor_ros.drawing import shapes, tracks
-from state_sensor_ros.drawing.map_layout import extent
+from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.marks import (
     actor_colors,
     actor_key,
@@ -58,12 +57,13 @@ from state_sensor_ros.drawing.style import (
     X_TITLE,
     Y_TITLE,
 )
-from state_sensor_ros.drawing.tracks import JUMP_FACTOR, JUMP_M
-from state_sensor_ros.frame import Bools
+from state_sensor_ros.frame import Bools, Floats
+from state_sensor_ros.jumps import MAX_SPEED
 from state_sensor_ros.share import share_file
 from state_sensor_ros.texts import seconds
 
 Json = dict[str, object]
+Values = Floats | npt.NDArray[np.float32]
 # Types of the arrays as the player reads them, little-endian.
 _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
@@ -108,7 +108,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'symbols': _symbols(),
         'colors_of_actors': actor_colors(scene).tolist() if coloring == BY_ACTOR
         else None,
-        'speed_range': speed_range(scene), 'jump': {'m': JUMP_M, 'factor': JUMP_FACTOR}}
+        'speed_range': speed_range(scene), 'max_speed': MAX_SPEED}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
         'key': _page_key(scene, coloring), 'style': _text('animation.css'),
@@ -240,7 +240,7 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
     _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
     traces = _add_moving(figure, class_colors(coloring))
-    area = extent(scene.tracks.position_xy[~scene.tracks.are_beyond_reach()])
+    area = shapes.extent(scene.tracks.position_xy[~scene.tracks.are_beyond_reach()])
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
             'tickcolor': FAINT}
     figure.update_layout(
@@ -330,11 +330,13 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     return figure
 
 
-def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: tracks.Values,
-               vertical: tracks.Values, color: str, width: float, opacity: float = 1.0) -> None:
+def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: Values,
+               vertical: Values, color: str, width: float, opacity: float = 1.0) -> None:
     """Add the lines of the actors ``chosen`` (A,) as one trace, from coordinates of V vertices."""
-    lines = tracks.polylines(scene.tracks, chosen)
-    x, y = (tracks.along(values, lines).astype(np.float32) for values in (horizontal, vertical))
+    rows = np.flatnonzero(chosen[scene.tracks.actor])
+    breaks = np.flatnonzero(~scene.tracks.is_joined[rows])[1:]
+    x, y = (np.insert(values[rows].astype(np.float32), breaks, np.nan)
+            for values in (horizontal, vertical))
     figure.add_scatter(
         x=x, y=y, mode='lines',
         hoverinfo='skip', opacity=opacity, line={'color': color, 'width': width})

@@ -20,7 +20,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Affine2D
 import numpy as np
 
-from state_sensor_ros.drawing import map_layout, shapes, tracks
+from state_sensor_ros.drawing import map_layout, shapes
 from state_sensor_ros.drawing.map_layout import Map
 from state_sensor_ros.drawing.marks import colors_of, fills_of
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
@@ -77,7 +77,7 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
     # coloring: one of ``colors.COLORINGS``.
     # width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
     drawn = scene.tracks
-    begin, end = tracks.segments(drawn, scene.moves)
+    begin, end = drawn.segments(scene.moves)
     lines = np.stack([drawn.position_xy[begin], drawn.position_xy[end]], axis=1)
     colors = colors_of(scene, drawn.actor[end], drawn.speed[end], coloring)
     is_ego = scene.is_ego[drawn.actor[begin]]

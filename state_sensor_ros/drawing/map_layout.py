@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.drawing import shapes
 from state_sensor_ros.drawing.scene import Scene
@@ -23,46 +22,12 @@ from state_sensor_ros.drawing.style import ORDINARY, PageSize
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.texts import part_of, seconds
 
-# Margin around all tracks: m at each side, and a fraction of their extent.
-_MARGIN_M, _MARGIN = 8.0, 0.04
-# Static objects are shown if the extents become at most this many times as large.
-_MAX_GROWTH = 1.5
 # Footprints shorter than this on paper are drawn as dots, points.
 _MIN_LENGTH_PT = 5.0
-# Width of an empty map, m.
-_EMPTY_M = 50.0
 # Width of a close-up, m.
 CLOSE_UP_M = 80.0
 # A close-up of footprints that are visible without it has at least this many actors.
 _MIN_CLOSE_UP_ACTORS = 2
-
-
-def data_area(scene: Scene) -> Area:
-    """
-    Return the area of the tracks with a margin around them.
-
-    It contains static objects that are near, and all actors if none moves.
-    """
-    drawn = scene.tracks
-    shown = ~drawn.are_beyond_reach()
-    everything = extent(drawn.position_xy[shown])
-    moving = scene.moves[drawn.actor] & shown
-    if not moving.any():
-        return everything
-    area = extent(drawn.position_xy[moving])
-    is_near = everything.width <= _MAX_GROWTH * area.width \
-        and everything.height <= _MAX_GROWTH * area.height
-    return everything if is_near else area
-
-
-def extent(position_xy: npt.NDArray[np.float32]) -> Area:
-    """Return the area of some points with a margin around them."""
-    # position_xy: (n, 2) m; without points, the area of an empty map.
-    if not len(position_xy):
-        return Area(0.0, 0.0, _EMPTY_M, _EMPTY_M / 2)
-    low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
-    (x, y), (width, height) = (low + high) / 2, (1 + _MARGIN) * (high - low) + 2 * _MARGIN_M
-    return Area(float(x), float(y), float(width), float(height))
 
 
 def close_up(scene: Scene, instant: int, area: Area, aspect: float,
@@ -188,7 +153,7 @@ def layout_of(scene: Scene, instant: int, width: float, height: float | None = N
     """Choose the maps: a close-up only if it shows more than the map of the whole recording."""
     # height: height of all maps, inches; None to choose it by the shape of the data.
     gap = size.gap
-    data = data_area(scene)
+    data = scene.area()
     alone = MapLayout(_whole(data, width, size, height))
     if not has_detail or not alone.needs_detail:
         return alone

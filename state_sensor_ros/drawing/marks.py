@@ -34,7 +34,6 @@ from state_sensor_ros.drawing.style import (
     UNKNOWN,
     YELLOW,
 )
-from state_sensor_ros.drawing.tracks import segments
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.texts import abbreviated
 
@@ -94,7 +93,7 @@ def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     """Return the marks of samples and of tracks that a legend explains."""
     # coloring: one of ``colors.COLORINGS``; by actor, a key has entries for vehicles.
     marks = marks_of(scene, samples)
-    begin, end = segments(scene.tracks, scene.moves)
+    begin, end = scene.tracks.segments(scene.moves)
     is_ego = scene.is_ego[scene.tracks.actor[begin]]
     marks |= {mark for mark, is_drawn in (
         (Mark.EGO_TRACK, is_ego.any()), (Mark.TRACK, not is_ego.all())) if is_drawn}

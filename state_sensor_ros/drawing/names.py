@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 import numpy as np
 
-from state_sensor_ros.drawing import layers, shapes, tracks
+from state_sensor_ros.drawing import layers, shapes
 from state_sensor_ros.drawing.layers import Fonts
 from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
 from state_sensor_ros.drawing.shapes import Area
@@ -244,7 +244,7 @@ def _lane_change_boxes(axes: Axes, changes: Sequence[LaneChangeMark]) -> Floats:
 def _track_points(axes: Axes, scene: Scene) -> Floats:
     """Return points of all tracks in view: (k, 2) pixels."""
     begin, end = (axes.transData.transform(scene.tracks.position_xy[rows].astype(np.float64))
-                  for rows in tracks.segments(scene.tracks, scene.moves))
+                  for rows in scene.tracks.segments(scene.moves))
     view = _view(axes)
     is_near = (np.minimum(begin, end) <= view[2:]).all(axis=1) \
         & (np.maximum(begin, end) >= view[:2]).all(axis=1)

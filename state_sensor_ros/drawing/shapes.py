@@ -67,6 +67,19 @@ class Area:
         return inside
 
 
+# Margin around points: m at each side, and a fraction of their extent. Width of an empty map, m.
+_MARGIN_M, _MARGIN, _EMPTY_M = 8.0, 0.04, 50.0
+
+
+def extent(position_xy: npt.NDArray[np.float32]) -> Area:
+    """Return the area of some points (n, 2), m, with a margin around them."""
+    if not len(position_xy):
+        return Area(0.0, 0.0, _EMPTY_M, _EMPTY_M / 2)
+    low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
+    (x, y), (width, height) = (low + high) / 2, (1 + _MARGIN) * (high - low) + 2 * _MARGIN_M
+    return Area(float(x), float(y), float(width), float(height))
+
+
 def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
     if actor_class == UNKNOWN:
         lower = {tag.lower() for tag in tags}

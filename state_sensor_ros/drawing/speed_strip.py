@@ -16,7 +16,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 import numpy as np
 
-from state_sensor_ros.drawing import tracks
 from state_sensor_ros.drawing.layers import DASHED, Fonts
 from state_sensor_ros.drawing.marks import colors_of, plain_colors, speed_range
 from state_sensor_ros.drawing.names import inside, overlapping, points_along
@@ -100,7 +99,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
 def _draw_lines(axes: Axes, scene: Scene, coloring: str, has_line: Bools) -> Floats:
     """Draw the lines; return the color of each actor, (A, 4)."""
     drawn = scene.tracks
-    begin, end = tracks.segments(drawn, has_line)
+    begin, end = drawn.segments(has_line)
     lines = np.stack([np.stack([drawn.time_s[row], drawn.speed[row]], axis=-1)
                       for row in (begin, end)], axis=1)
     is_ego = scene.is_ego[drawn.actor[begin]]
@@ -123,7 +122,7 @@ def _draw_names(axes: Axes, scene: Scene, colors: Floats, fonts: Fonts, has_line
                 size_pt: float) -> list[str]:
     """Write the names of lines that cover nothing, the ego's first; return those without room."""
     drawn = scene.tracks
-    begin, end = tracks.segments(drawn, has_line & np.isin(
+    begin, end = drawn.segments(has_line & np.isin(
         np.arange(len(scene.names)), drawn.actor[np.isfinite(drawn.speed)]))
     places = np.column_stack((drawn.time_s, drawn.speed.astype(np.float64)))
     with np.errstate(invalid='ignore'):

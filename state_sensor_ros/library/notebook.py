@@ -22,7 +22,7 @@ from typing import NoReturn, TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.classes import EGO_TAG, Kind
-from state_sensor_ros.drawing.scene_builder import SceneBuilder
+from state_sensor_ros.drawing.scene import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle
 from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along

@@ -73,13 +73,11 @@ def test_render_takes_size_resolution_and_part_of_the_recording(tmp_path):
 
 
 @pytest.mark.parametrize(('words', 'error'), [
-    (['out.svg', '--dpi', '100'], '--dpi is for writing a picture (.png) or a video (.gif, .mp4)'),
-    (['out.html', '--size', '4x3'], '--size is for '), (['out.mp4', '--at', '1'], '--at is for '),
     (['out.png', '--size', '4x'], "argument --size: '4x' is not W or WxH, such as 3.5x3"),
     (['out.png', '--size', 'nanx3'], 'argument --size: nanx3 is not between 2.8x2 and 200x200'),
     (['out.png', '--dpi', '5'], 'argument --dpi: 5 is not between 10 and 1200'),
     (['out.bmp'], 'OUT out.bmp: .bmp is not the suffix of a format')])
-def test_render_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, words, error):
+def test_render_refuses_wrong_options(tmp_path, monkeypatch, capsys, words, error):
     monkeypatch.chdir(tmp_path)
     try:
         code = main(['render', str(SAMPLE), *words])
@@ -110,8 +108,7 @@ def test_picture_is_written_to_a_pipe(tmp_path):
 
 @pytest.mark.parametrize('size', ['150x150', '200x200', '9x2'])
 def test_render_refuses_pages_that_are_too_large_or_too_low(tmp_path, refusal, size):
-    assert '--size' in refusal('render', SAMPLE, tmp_path / 'out.png', '--size', size,
-                               code=2 if size == '9x2' else 1)
+    assert '--size' in refusal('render', SAMPLE, tmp_path / 'out.png', '--size', size)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -37,7 +37,7 @@ from state_sensor_ros.drawing.layers import (
     SCALE_GID,
     style_of,
 )
-from state_sensor_ros.drawing.map_layout import data_area, layout_of
+from state_sensor_ros.drawing.map_layout import layout_of
 from state_sensor_ros.drawing.marks import EGO, fills_of
 from state_sensor_ros.drawing.names import LEADER_GID, NAME_GID
 from state_sensor_ros.drawing.picture import draw_page, write_picture
@@ -169,7 +169,7 @@ def test_picture_has_a_close_up_only_where_it_shows_more(extent, apart, has_clos
     detail = layout_of(scene, scene.instant_at(None), 9.3).detail
     assert (detail is not None) == has_close_up
     if detail is not None:
-        data = data_area(scene)
+        data = scene.area()
         for (low, high), (first, last) in ((detail.area.x_range, data.x_range),
                                            (detail.area.y_range, data.y_range)):
             assert first - 1e-6 <= low < high <= last + 1e-6

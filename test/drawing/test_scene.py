@@ -14,7 +14,7 @@ from drawn_scenes import Agent, box, frame, ride, scene_of
 import numpy as np
 import pytest
 
-from state_sensor_ros.drawing import scene_builder
+from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing.marks import Mark, marks_of
 from state_sensor_ros.drawing.scene import LEFT, NO_LANE, RIGHT
 from state_sensor_ros.frame import DERIVED_SIZE, KIND_OBJECT
@@ -120,7 +120,7 @@ def test_scene_another_section_or_road_is_not_a_lane_change():
 
 @pytest.mark.parametrize(('name', 'limit'), [('MAX_INSTANTS', 50), ('MAX_SAMPLES', 150)])
 def test_scene_of_a_long_recording_is_thinned_evenly(monkeypatch, name, limit):
-    monkeypatch.setattr(scene_builder, name, limit)
+    monkeypatch.setattr(scenes, name, limit)
     scene = scene_of(*ride(400))
     assert scene.n_frames == 400
     assert 25 <= len(scene.time_s) <= 51
