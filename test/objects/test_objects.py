@@ -21,7 +21,7 @@ from state_sensor_ros.naming import Registry
 from state_sensor_ros.objects.box_bounds import box_of, point_of
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.rotations import quaternion_from_rpy
-from state_sensor_ros.settings import CLASS_NAMES, Settings
+from state_sensor_ros.settings import Settings
 
 HALF = 0.5 ** 0.5
 # Axes of a box x, y, z that are the actor's y, z, x: width, height, length.
@@ -88,11 +88,6 @@ def test_largest_of_several_boxes_counts():
     assert found.poses[:, 0].tolist() == [2.0, 4.0]
 
 
-def test_scale_of_a_box_is_no_factor():
-    box = box_at(0, size_xyz=(4.0, 2.0, 1.5), scale_xyz=(2.0, 2.0, 2.0))
-    assert objects_of([row()], boxes=boxes_of(box)).sizes.tolist() == [[4.0, 2.0, 1.5]]
-
-
 @pytest.mark.parametrize('attitude', ATTITUDES)
 @pytest.mark.parametrize(('tags', 'size'), [
     (('vehicle',), (4.6, 1.85, 1.5)), (('Pedestrian',), (0.6, 0.6, 1.75)),
@@ -152,13 +147,6 @@ def test_first_class_with_a_tag_counts(kind, tags, name):
     assert [CLASSES[class_].name for class_ in found.classes] == [name]
 
 
-def test_other_objects_need_a_box():
-    assert len(objects_of([row()], kinds=(0,), tags=(('traffic_light',),)).rows) == 0
-    found = objects_of([row()], kinds=(0,), tags=(('cone',),), boxes=boxes_of(box_at(0)))
-    assert CLASSES[found.classes[0]].name == 'unknown'
-    assert tuple(each.name for each in CLASSES) == CLASS_NAMES
-
-
 def test_range_is_from_the_origin_of_the_ego_to_the_center():
     rows = [row((100.0, 0.0, 0.0)), row((110.0, 0.0, 0.0)), row((111.0, 0.0, 0.0))]
     boxes = boxes_of(box_at(1, (109.0, 0.0, 0.0)), box_at(2, (111.5, 0.0, 0.0)))
@@ -166,12 +154,6 @@ def test_range_is_from_the_origin_of_the_ego_to_the_center():
     assert World(object_range=10.0).objects(rows, ('me', 'a', 'b'), **parts).rows.tolist() == [1]
     parts['tags'] = (('vehicle',),) * 3
     assert len(World(object_range=10.0).objects(rows, ('me', 'a', 'b'), **parts).rows) == 3
-
-
-def test_classes_can_be_selected():
-    parts = {'tags': (('vehicle',), ('pedestrian',)), 'kinds': (1, 0)}
-    found = World(object_classes=('person', 'bus')).objects([row(), row()], ('a', 'b'), **parts)
-    assert found.rows.tolist() == [1]
 
 
 def test_acceleration_is_the_difference_of_two_frames():

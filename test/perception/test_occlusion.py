@@ -55,13 +55,6 @@ def test_box_around_the_ego_is_seen_and_hides_nothing():
     assert shares((0.5, 0.0, 0.0, 20.0, 8.0), (30.0, 0.0, 0.0, 4.0, 2.0)) == [1.0, 1.0]
 
 
-def test_single_boxes_none_and_boxes_without_extent_are_seen():
-    assert shares((5.0, 0.0, 0.0, 4.0, 2.0)) == [1.0]
-    assert visible_shares(*np.zeros((3, 0, 2))).tolist() == []
-    assert shares((5.0, 0.0, 0.0, 0.0, 0.0), (5.0, 3.0, 0.0, 0.0, 0.0), (0.0, 1e15, 0.0, 1.0, 1.0),
-                  (-1e300, 0.0, 0.0, 1.0, 1.0)) == pytest.approx([1.0] * 4)
-
-
 def cast(boxes, n_rays):
     """Return how many rays each box has, and how many of these end at it."""
     rays = np.linspace(-math.pi, math.pi, n_rays, endpoint=False) + 1e-4

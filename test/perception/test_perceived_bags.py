@@ -8,14 +8,12 @@
 # language governing permissions and limitations under the License.
 """Perceived objects in bags: the ground truth stays byte by byte, and all topics agree."""
 
-import json
 import math
 import uuid
 
 from message_store import read
 import numpy as np
 import pytest
-from raw_actors import turned
 from rosbags.rosbag2 import Reader
 from stack_bags import DERIVED, DETECTION, EGO, GROUND_TRUTH, PREDICTED, TRACKING, VISION
 
@@ -216,25 +214,6 @@ def test_paths_are_off_as_their_objects_are(true, seen):
     assert checked > 30
 
 
-def test_velocity_is_off_in_global_axes_and_given_in_those_of_the_box(true, seen):
-    """Turned back by the box as it is perceived, it is the true one plus the noise."""
-    errors = []
-    for i in range(N_FRAMES):
-        derived = {each.id: each for each in items_of(objects_of(seen[DERIVED], i)[1])}
-        truths = {each.id: each for each in items_of(objects_of(true[DERIVED], i)[1])}
-        tracked = items_of(objects_of(seen[TRACKING], i)[1])
-        for own, each in zip(tracked, derived.values(), strict=True):
-            linear = own.kinematics.twist_with_covariance.twist.linear
-            found = np.array((each.twist.linear.x, each.twist.linear.y))
-            assert turned(numbers_of(pose_of(own))[3:], (linear.x, linear.y, linear.z))[:2] \
-                == pytest.approx(found, abs=1e-9)
-            if each.id in truths:
-                truth = truths[each.id].twist.linear
-                errors.append(found - (truth.x, truth.y))
-    errors = np.array(errors)
-    assert errors.std(axis=0) == pytest.approx(0.5, rel=4 * (2 * len(errors)) ** -0.5)
-
-
 def test_delay_moves_the_time_of_receipt_and_no_byte(true, seen, convert):
     late = convert(delay=0.25, **ALL)
     assert set(late) == set(true)
@@ -244,34 +223,6 @@ def test_delay_moves_the_time_of_receipt_and_no_byte(true, seen, convert):
             log_ns + 250_000_000 for log_ns, *_ in seen[topic]]
     for topic in set(true) - PERCEIVED:
         assert late[topic] == true[topic]
-
-
-def test_delay_holds_back_what_a_restart_precedes(tmp_path, drive):
-    frames = json.loads(drive.read_text())
-    path = tmp_path / 'twice.json'
-    path.write_text(json.dumps(frames + frames))
-    bag = tmp_path / 'bag'
-    assert main(['convert', '-q', str(path), str(bag), '--outputs', 'vision',
-                 '-p', 'perception.delay:=0.35']) == 0
-    with Reader(bag) as reader:
-        times = [(log_ns, read(data, connection.msgtype).header.stamp)
-                 for connection, log_ns, data in reader.messages()
-                 if connection.topic == VISION]
-    assert len(times) == 2 * N_FRAMES
-    stamps = [stamp.sec * 10 ** 9 + stamp.nanosec for _, stamp in times]
-    assert stamps[:N_FRAMES] == stamps[N_FRAMES:] == sorted(stamps[:N_FRAMES])
-    assert [log_ns for log_ns, _ in times] == sorted(log_ns for log_ns, _ in times)
-    assert all(log_ns - stamp == 350_000_000 for (log_ns, _), stamp in zip(
-        times[:N_FRAMES], stamps, strict=False))
-
-
-def test_bag_of_a_bag_is_that_of_the_trajectory(tmp_path, drive, convert, seen):
-    first, second = tmp_path / 'first', tmp_path / 'second'
-    assert main(['convert', '-q', str(drive), str(first)]) == 0
-    assert main(['convert', '-q', str(first), str(second), *OUTPUTS, *given(ALL)]) == 0
-    with Reader(second) as reader:
-        found = [data for connection, _, data in reader.messages() if connection.topic == DERIVED]
-    assert found == [data for _, data, _ in seen[DERIVED]]
 
 
 def test_perceived_frames_of_the_library_are_those_of_the_messages(drive, seen):
@@ -296,18 +247,3 @@ def test_perceived_frames_of_the_library_are_those_of_the_messages(drive, seen):
             velocity = frame.velocity_xyz[row] + np.cross(frame.angular_velocity_xyz[row], arm)
             linear = each.twist.linear
             assert velocity == pytest.approx((linear.x, linear.y, linear.z), abs=1e-9)
-
-
-def test_perceived_frames_without_parameters_are_the_frames(drive):
-    with sensor.open_recording(str(drive)) as recording:
-        assert [repr(frame) for frame in recording.perceived(delay=1.0, seed=3)] \
-            == [repr(frame) for frame in recording]
-        with pytest.raises(sensor.ConfigError, match=r'perception.missing: found 2.0; expected'):
-            recording.perceived(missing=2.0)
-
-
-def test_missing_ego_is_one_warning(tmp_path, capsys, drive):
-    assert main(['convert', '-q', str(drive), str(tmp_path / 'bag'), '--outputs', 'vision',
-                 '--ego-tag', 'none_has_it', '-p', 'perception.range:=5.0']) == 0
-    [line] = [line for line in capsys.readouterr().err.splitlines() if 'perception' in line]
-    assert 'found no ego' in line

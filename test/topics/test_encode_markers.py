@@ -14,7 +14,7 @@ from dataclasses import replace
 import itertools
 import math
 
-from budgets import each_once, tries
+from budgets import tries
 from encode_world import (
     ALL_ON,
     box_at,
@@ -136,20 +136,6 @@ def test_a_label_is_the_raw_name_above_the_highest_box():
     assert {marker.ns for marker in labels.values()} == {'labels'}
 
 
-def test_colors_are_fractions_and_the_ego_is_apart():
-    frame = make_frame(('ego', 'car', 'cone'), kinds=(1, 1, 0),
-                       tags=(('EGO',), ('vehicle',), ()),
-                       boxes=boxes_of(box_at(0), box_at(1), box_at(2)))
-    stage = Stage()
-    stage.show(frame)
-    colors = {marker.ns: (marker.color.r, marker.color.g, marker.color.b, marker.color.a)
-              for marker in stage.shown.values()}
-    assert colors.keys() == {'ego', 'vehicles', 'objects', 'labels'}
-    assert len(set(colors.values())) == 4
-    assert all(0.0 <= part <= 1.0 for color in colors.values() for part in color)
-    assert all(color[3] > 0.0 for color in colors.values())
-
-
 def test_delete_all_is_first_in_the_first_array_and_in_no_other():
     stage = Stage()
     stage.show(two_actors())
@@ -157,22 +143,6 @@ def test_delete_all_is_first_in_the_first_array_and_in_no_other():
     for _ in range(3):
         stage.show(two_actors())
         assert stage.actions() == [ADD] * 4
-
-
-def test_first_array_empties_displays_even_without_actors():
-    stage = Stage()
-    assert stage.show(make_frame(())) is not None
-    assert stage.actions() == [DELETE_ALL]
-    assert stage.show(make_frame(())) is None
-
-
-def test_restart_begins_with_delete_all_again():
-    stage = Stage()
-    stage.show(two_actors())
-    stage.encoder.restart()
-    stage.registry.restart()
-    stage.show(two_actors())
-    assert stage.actions() == [DELETE_ALL, ADD, ADD, ADD, ADD]
 
 
 def test_switching_off_empties_displays_and_switching_on_fills_them():
@@ -213,10 +183,7 @@ def test_a_box_without_a_pose_is_dropped_and_its_label_stays():
     assert [marker.ns for marker in stage.shown.values()] == ['objects']
 
 
-BAD_NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 0.0, -0.0, 1e-320, 1e300, -1e300)
-
-
-@pytest.mark.parametrize(('number', 'column'), each_once(BAD_NUMBERS, range(7, 13)))
+@pytest.mark.parametrize(('number', 'column'), [(math.nan, 7), (-1.0, 8), (0.0, 12), (1e300, 10)])
 def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     stage, frame = Stage(), two_actors()
     stage.show(frame)
@@ -232,24 +199,10 @@ def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
     assert stage.actions() == [ADD] * 3
     stage.show(frame)
     assert set(stage.shown) == keys
-    # It may also be the first frame that has such a box.
-    stage = Stage()
-    stage.show(bad)
-    assert stage.namespaces() == ONE_BOX
-
-
-@pytest.mark.parametrize('size', [(1e-6, 2e4, 1.0, 1.0, 1.0, 1.0), (1e20, 1.0, 1.0, 1e-20, 1, 1)])
-def test_an_odd_size_that_is_a_length_is_drawn(size):
-    stage, frame = Stage(), two_actors()
-    writable(frame.boxes.rows)[0, 7:] = size
-    stage.show(frame)
-    cube = next(m for (ns, _), m in stage.shown.items() if ns == 'ego')
-    assert xyz(cube.scale) == pytest.approx(tuple(np.multiply(size[:3], size[3:])))
 
 
 @pytest.mark.parametrize(('columns', 'numbers'), [
-    *((column, number) for column in range(3) for number in (math.nan, math.inf, -math.inf)),
-    *((column, number) for column in range(3, 7) for number in (math.nan, math.inf, 3.0)),
+    (0, math.nan), (2, math.inf), (3, math.nan), (6, 3.0),
     # Sizes and scales whose product is no length, or is one of two negative numbers.
     *((slice(7, None), sizes) for sizes in (
         (1e200, 1.0, 1.0, 1e200, 1.0, 1.0), (1e-30, 1.0, 1.0, 1e-30, 1.0, 1.0),
@@ -303,14 +256,6 @@ def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_added():
     stage.show(frame)
     assert {key for key, marker in stage.shown.items() if marker.type == CUBE} > cubes
     assert len(stage.shown) == 5
-
-
-def test_a_new_ego_changes_its_namespace():
-    stage, frame = Stage(), two_actors()
-    stage.show(frame)
-    stage.show(replace(frame, tags=(('vehicle',), ('ego',))))
-    boxes = sorted(marker.ns for marker in stage.shown.values() if marker.type == CUBE)
-    assert boxes == ['ego', 'vehicles']
 
 
 @pytest.mark.parametrize('seed', range(tries(1)))

@@ -42,8 +42,6 @@ def test_quality_of_service_is_that_of_the_contract():
 
 @pytest.mark.parametrize(('settings', 'has_lanes', 'has_wheels', 'kinds'), [
     (ALL_ON, True, True, ['odometry', 'control_state', 'joint_states']),
-    (ALL_ON, False, True, ['odometry', 'joint_states']),
-    (ALL_ON, True, False, ['odometry', 'control_state']),
     (Settings(), True, True, ['odometry', 'control_state']),
     (replace(ALL_ON, odometry=False), True, True, ['joint_states'])])
 def test_topics_of_an_actor(settings, has_lanes, has_wheels, kinds):
@@ -69,10 +67,8 @@ def test_messages_are_of_the_announced_topics():
     (ALL_ON, EVERYTHING, True), (ALL_ON, NOTHING, False),
     (Settings(), subscriptions_without('~/frame'), False),
     (Settings(), subscriptions_of('~/control_states'), False),
-    (ALL_ON, subscriptions_of('~/frame'), True), (ALL_ON, subscriptions_of('~/markers'), True),
-    (replace(ALL_ON, debug_drawing=False), subscriptions_of('~/markers'), False),
+    (ALL_ON, subscriptions_of('~/frame'), True),
     (ALL_ON, subscriptions_of('/tf'), True), (Settings(), subscriptions_of('/tf'), False),
-    (replace(ALL_ON, tf='none'), subscriptions_of('/tf'), False),
     (ALL_ON, subscriptions_of(joint_states='a'), True),
     (Settings(), subscriptions_of(joint_states='a'), False)])
 def test_details_are_decoded_for_subscribers(settings, subscriptions, needs):

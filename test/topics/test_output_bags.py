@@ -351,11 +351,3 @@ def test_filters_and_base_link_of_options(tmp_path, capsys):
                       if each.child_frame_id == 'rear']
         assert values(transform.translation) == near(point)
     assert capsys.readouterr().err == ''
-
-
-def test_no_topic_of_a_stack_without_outputs(tmp_path):
-    bag = tmp_path / 'bag'
-    assert main(['convert', str(SAMPLE), str(bag)]) == 0
-    with Reader(bag) as reader:
-        assert not {*TRACKED, DETECTED, PREDICTED, KINEMATIC, DERIVED, DETECTIONS} & {
-            *reader.topics}

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.errors import StateError
 from state_sensor_ros.files.frame_builder import build_frame, FrameBuilder
 from state_sensor_ros.frame import MapLine, TrafficLights
 from state_sensor_ros.naming import Registry
@@ -149,12 +148,6 @@ def test_lights_are_spheres_in_the_markers():
     assert drawn(2, 0) == {3.0: RED, 8.0: GREEN}
 
 
-@pytest.mark.parametrize('number', [-1, 1 << 32])
-def test_light_with_an_id_that_no_message_holds_is_refused(number):
-    with pytest.raises(StateError, match='ids'):
-        TrafficLights(np.array([number]), ('x',), np.zeros(1, np.uint8), np.zeros((1, 7)))
-
-
 def test_map_is_sent_once_as_a_list_of_lines_for_each_kind():
     rig, town = Rig(), lines('driving', 'sidewalk', 'driving')
     [(name, array)] = rig.send(map_lines=town)
@@ -208,14 +201,6 @@ def test_map_has_the_surfaces_of_lanes_for_displays():
     assert drawn(debug_drawing=False)['driving_surface'].action == 2
 
 
-def test_another_map_replaces_the_one_before():
-    rig = Rig()
-    rig.send(map_lines=lines('driving', 'sidewalk'))
-    [(_, array)] = rig.send(map_lines=lines('driving'))
-    assert [(marker.ns, marker.action) for marker in array.markers] == [
-        ('driving', 0), ('sidewalk', 2)]
-
-
 def test_map_of_a_file_takes_the_place_of_that_of_the_frames():
     given = lines('border')
     rig = Rig((lambda *args: MapEncoder(*args, lines=given),))
@@ -235,11 +220,3 @@ def test_frames_of_an_added_simulator_have_roads_lights_and_map():
                         map_lines=lines('driving'))
     assert {name for name, _ in Rig().send(builder.frame())} == NEW
     assert {name for name, _ in Rig().send(built)} == NEW - {'~/roads'}
-
-
-def test_topics_stay_open_after_a_defect():
-    rig = Rig()
-    rig.send(exact_actors())
-    rig.pipeline._recover()
-    rig.sink.topics.clear()
-    assert {name for name, _ in rig.send(exact_actors())} == NEW
