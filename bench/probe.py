@@ -24,7 +24,9 @@ def probe(words):
     def note(frame, event, _):
         nonlocal deepest
         module = frame.f_globals.get('__name__', '')
-        if not module.startswith(PACKAGE) or frame.f_code.co_name.startswith('<'):
+        # Neither modules and expressions, nor what dataclasses write.
+        if not module.startswith(PACKAGE) or '<' in (
+                frame.f_code.co_name[0], frame.f_code.co_filename[0]):
             return
         if event == 'call':
             stack.append(f'{module}.{frame.f_code.co_name}')

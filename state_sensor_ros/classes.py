@@ -18,6 +18,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from state_sensor_ros.frame import Frame, Rows
 
 # Tag of the actor that the sensor belongs to.
 EGO_TAG = 'ego'
@@ -93,3 +99,44 @@ def ego_row(tags: Iterable[Iterable[str]], ego_tag: str = EGO_TAG) -> int | None
     """Return the row of the ego: of several actors with its tag, the first."""
     return next((row for row, actor_tags in enumerate(tags) if has_ego_tag(actor_tags, ego_tag)),
                 None)
+
+
+class TagRule:
+    """
+    A rule for tags; empty strings in it match nothing.
+
+    :param desired: tags of which an actor needs at least one; if there are none, all actors pass.
+    :param undesired: tags that an actor must not have.
+    """
+
+    def __init__(self, desired: Iterable[str] = (), undesired: Iterable[str] = ()) -> None:
+        self._desired = frozenset(tag.lower() for tag in desired if tag)
+        self._undesired = frozenset(tag.lower() for tag in undesired if tag)
+        self.passes_all = not self._desired and not self._undesired
+        # Tags of the last frame and the rows that pass, kept as tags seldom change.
+        self._tags: tuple[tuple[str, ...], ...] = ()
+        self._rows: Rows = np.zeros(0, np.int64)
+
+    def select(self, frame: Frame) -> Frame:
+        """
+        Return the frame with the actors that pass.
+
+        :param frame: frame with all actors.
+        :returns: the frame itself if all pass.
+        """
+        if self.passes_all:
+            return frame
+        if frame.tags != self._tags:
+            self._rows = np.flatnonzero([self.passes(tags) for tags in frame.tags])
+            self._tags = frame.tags
+        return frame if len(self._rows) == frame.n_actors else frame.select(self._rows)
+
+    def passes(self, tags: Iterable[str]) -> bool:
+        """
+        Return whether an actor passes.
+
+        :param tags: tags of the actor, as sent.
+        """
+        lower = {tag.lower() for tag in tags}
+        return (not self._desired or not lower.isdisjoint(self._desired)) \
+            and lower.isdisjoint(self._undesired)

@@ -65,7 +65,7 @@ class Field:
 
         :raises StateError: if it is not of ``n_entries`` entries.
         """
-        if not self.is_array:
+        if self.dtype in (TEXT, TEXTS, ''):
             if self.dtype and len(value) != n_entries \
                     and (value or not self.is_optional):
                 raise StateError(self.name, f'{len(value)} entries', str(n_entries))

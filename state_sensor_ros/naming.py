@@ -212,7 +212,7 @@ class Registry:
 
     def first_frame_id(self, name: str) -> str:
         """Return the TF frame of an actor, not the ego, whose name no other actor resembles."""
-        return self._frame_of(self._free_name(name))
+        return actor_frame(self._frame_prefix, self._free_name(name))
 
     def remove(self, topic_name: str) -> None:
         """Free the names and the place of an actor that has left."""
@@ -228,9 +228,6 @@ class Registry:
         for name in self._temporary.keys() - set(frame.names) if self._temporary else ():
             del self._temporary[name]
             self.remove(self._known[name].topic_name)
-
-    def _frame_of(self, topic_name: str) -> str:
-        return actor_frame(self._frame_prefix, topic_name)
 
     def _egos(self, frame: Frame) -> bytes:
         """Return a byte for each actor, 1 for an ego."""
@@ -251,7 +248,7 @@ class Registry:
             del self._by_id[known.id]
             self._by_id[source_id] = name
             known = replace(known, id=source_id)
-        frame_id = ego_frame or self._frame_of(known.topic_name)
+        frame_id = ego_frame or actor_frame(self._frame_prefix, known.topic_name)
         if frame_id != known.frame_id:
             known = replace(known, frame_id=frame_id)
         self._known[name] = known
@@ -262,8 +259,8 @@ class Registry:
         topic_name = self._free_name(name)
         id_ = self._new_id() if source_id == _NO_ID or source_id in self._by_id else source_id
         self._by_topic[topic_name] = self._by_id[id_] = name
-        self._known[name] = Actor(name, topic_name, ego_frame or self._frame_of(topic_name), id_,
-                                  False)
+        self._known[name] = Actor(
+            name, topic_name, ego_frame or actor_frame(self._frame_prefix, topic_name), id_, False)
 
     def _with_place(self, actor: Actor) -> Actor:
         """Return an actor with topics of its own, if there is a place."""
@@ -276,7 +273,8 @@ class Registry:
     def _free_name(self, name: str) -> str:
         """Return a topic name for a raw name that is neither in use nor reserved."""
         legal = candidate = legal_topic_name(name)
-        while candidate in self._by_topic or self._frame_of(candidate) in self._reserved:
+        while candidate in self._by_topic \
+                or actor_frame(self._frame_prefix, candidate) in self._reserved:
             number = self._next_number.get(legal, 2)
             self._next_number[legal] = number + 1
             candidate = f'{legal}_{number}'

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from state_sensor_ros.classes import TagRule
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import (
     Boxes,
@@ -27,7 +28,6 @@ from state_sensor_ros.frame import (
     Lanes,
     Wheels,
 )
-from state_sensor_ros.pipeline.published_actors import TagRule
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 
-from state_sensor_ros.commands.convert_many import convert_many
 from state_sensor_ros.commands.options import (
     add_bag_options,
     add_batch_options,
@@ -79,6 +78,7 @@ def run(args: argparse.Namespace) -> None:
     :raises StateSensorError: if IN cannot be read or OUT cannot be written.
     """
     if args.to is not None:
+        from state_sensor_ros.commands.convert_many import convert_many
         convert_many(args)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
@@ -87,10 +87,23 @@ def run(args: argparse.Namespace) -> None:
     output = output_format(args.output, storage=args.storage or '')
     settings = settings_of(args, publish_clock=args.clock)
     with closing(open_input(args, args.input, settings)) as recording:
+        _warn_of_gaps(recording, output)
+        if output.storage and settings.stamp_source == 'ros':
+            raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
+        selection, summary = selection_of(args), Summary()
         writing = WriteOptions(args.force, settings, vars(args), recording.name,
                                recording.format_name, recording)
-        _warn_of_gaps(recording, output)
-        summary = _convert(recording, output, writing, args)
+        with output.create(args.output, writing) as writer:
+            selected = FrameLoop(recording, is_timed=writer.is_timed, selection=selection)
+            with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
+                                args, writing) as frames:
+                complaints = write_frames(selected, frames, writer, summary)
+            warn_of_unmatched(recording.name, complaints)
+            _check_any(summary, selected, selection)
+            selected.check_actors()
+            writer.complete()
+        for note in (*writer.notes, *writer.losses.lines):
+            print_line(f'warning: {args.output}: {note}')
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
@@ -102,25 +115,6 @@ def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
         return
     gaps = gaps_of(table, has_own=table.generation in simulators())
     print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
-
-
-def _convert(recording: RecordingReader, output: Format, options: WriteOptions,
-             args: argparse.Namespace) -> Summary:
-    selection, summary = selection_of(args), Summary()
-    if output.storage and options.settings.stamp_source == 'ros':
-        raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
-    with output.create(args.output, options) as writer:
-        selected = FrameLoop(recording, is_timed=writer.is_timed, selection=selection)
-        with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
-                            args, options) as frames:
-            complaints = write_frames(selected, frames, writer, summary)
-        warn_of_unmatched(recording.name, complaints)
-        _check_any(summary, selected, selection)
-        selected.check_actors()
-        writer.complete()
-    for note in (*writer.notes, *writer.losses.lines):
-        print_line(f'warning: {args.output}: {note}')
-    return summary
 
 
 def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWriter,

@@ -23,11 +23,10 @@ from state_sensor_ros.files import Format, formats, open_any, ReadOptions
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import nearest, Value
-from state_sensor_ros.ros.parameter_file import names_in, parameters_of, read_parameter_file
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.simulators import (
     checked_settings,
-    schema_of,
+    schema_for,
     simulator_names,
     with_config_file,
 )
@@ -226,7 +225,7 @@ def take_parameters(args: argparse.Namespace) -> None:
              for name, value in _values_in(path, args).items()}
     source = str(options.get('source') or texts.get('source') or found.get('source')
                  or DEFAULTS.source)
-    schema = schema_of(source, with_added=bool(texts or found))
+    schema = schema_for([*found, *texts, *options], source)
     values: dict[str, Value] = {
         name: schema.find(name).checked(value) for name, value in found.items()}
     values |= {name: schema.find(name).parsed(text) for name, text in texts.items()}
@@ -239,13 +238,15 @@ def take_parameters(args: argparse.Namespace) -> None:
 
 
 def _values_in(path: str, args: argparse.Namespace) -> dict[str, object]:
-    content = read_parameter_file(path, '--params-file')
+    from state_sensor_ros.ros import parameter_file
+    content = parameter_file.read_parameter_file(path, '--params-file')
     node = '/'.join(('', *filter(None, getattr(args, 'namespace', '/').split('/')),
                      getattr(args, 'name', '') or 'state_sensor'))
-    found = parameters_of(content, node)
+    found = parameter_file.parameters_of(content, node)
     if found is None:
         print_line(f'warning: --params-file {path}: its parameters are not used: the node is '
-                   f'{node}, the file has {", ".join(names_in(content))}')
+                   f'{node}, the file has '
+                   f'{", ".join(parameter_file.names_in(content))}')
     return {name: value for name, value in _flat(found or {}).items()
             if not name.startswith(_OF_ROS)}
 
@@ -265,7 +266,7 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value
         values = with_config_file({**values, 'source': args.source})
     else:
         values.pop('source', None)
-    return checked_settings(values, with_added=bool(args.values), is_live=is_live)
+    return checked_settings(values, is_live=is_live)
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:

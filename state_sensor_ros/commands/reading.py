@@ -10,11 +10,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 import gc
 import math
-from typing import TypeVar
 
 from state_sensor_ros.commands.terminal import print_line, progress_bar
 from state_sensor_ros.files.recording import RecordingReader
@@ -22,7 +21,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_loop import CUT, FaultList, FrameFault, FrameLoop
 from state_sensor_ros.source import LOST, UNDECLARED
 
-Item = TypeVar('Item')
 _REPEATED = 'repeated_frame'
 
 
@@ -34,19 +32,24 @@ def reading(recording: RecordingReader, what: str, *,
     :param what: name of the work, one word, for the progress bar.
     :param is_quiet: whether to show no progress.
     """
-    return closing(_with_progress(recording, recording.frames(), what, is_quiet=is_quiet))
+    def frames() -> Generator[Frame, None, None]:
+        with _progress(recording, what, is_quiet=is_quiet) as show:
+            for frame in recording.frames():
+                yield frame
+                show()
+
+    return closing(frames())
 
 
-def _with_progress(recording: RecordingReader | FrameLoop, items: Iterable[Item], what: str, *,
-                   is_quiet: bool) -> Generator[Item, None, None]:
+@contextmanager
+def _progress(recording: RecordingReader | FrameLoop, what: str, *,
+              is_quiet: bool) -> Iterator[Callable[[], object]]:
+    """Make what shows the position in a recording; report a cut at its end."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
         try:
-            for item in items:
-                yield item
-                if bar is not None:
-                    bar.update(recording.position - bar.n)
+            yield lambda: None if bar is None else bar.update(recording.position - bar.n)
         finally:
             gc.unfreeze()
     if recording.cut is not None:
@@ -61,12 +64,14 @@ def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
     A cut is always reported, whatever ``warns``.
     """
     has_frames, faults, last_s = False, FaultList(), math.nan
-    for frame in _with_progress(recording, recording, what, is_quiet=is_quiet):
-        has_frames = True
-        if frame.game_time == last_s:
-            faults.add(FrameFault(_REPEATED, recording.place, again(last_s)))
-        last_s = frame.game_time
-        yield frame
+    with _progress(recording, what, is_quiet=is_quiet) as show:
+        for frame in recording:
+            has_frames = True
+            if frame.game_time == last_s:
+                faults.add(FrameFault(_REPEATED, recording.place, again(last_s)))
+            last_s = frame.game_time
+            yield frame
+            show()
     for line in (*_lines(recording.faults), *_lines(faults)) if warns else ():
         print_line(f'warning: {recording.name}: {line}')
     # Without a frame there is an error.

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from state_sensor_ros.classes import TagRule
 from state_sensor_ros.commands.options import ego_of
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched, Warnings
 from state_sensor_ros.commands.terminal import print_line
@@ -44,7 +45,6 @@ from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedN
 from state_sensor_ros.frame import Floats, Frame, NS_PER_S
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
 

@@ -301,6 +301,8 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for plug-ins.
     known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
     try:
+        if found.recognized_by and not found.any_name and found.is_of(path):
+            return found
         is_xml = found is TRAJECTORY and _begins_with(path, b'<')
         recognized = next((each for each in known if each is not found and each.recognized_by
                            and (suffix in each.suffixes or each.any_name

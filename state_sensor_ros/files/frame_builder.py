@@ -36,6 +36,7 @@ from state_sensor_ros.frame import (
     NO_ROADS,
     NO_SOURCE_ID,
     NO_WHEELS,
+    Rows,
     TrafficLights,
     Wheels,
 )
@@ -129,9 +130,9 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     kinematics[:, 3:7] = _orientations(roll_pitch_yaw, orientation_xyzw, n_actors)
     kinematics[:, 7:10] = _rows('velocity_xyz', velocity_xyz, n_actors, 3)
     kinematics[:, 10:13] = _rows('angular_velocity_xyz', angular_velocity_xyz, n_actors, 3)
-    boxes = NO_BOXES if size_xyz is None else _boxes(
+    boxes = NO_BOXES if size_xyz is None else Boxes(*_boxes(
         kinematics, _rows('size_xyz', size_xyz, n_actors, 3),
-        None if box_center_xyz is None else _rows('box_center_xyz', box_center_xyz, n_actors, 3))
+        None if box_center_xyz is None else _rows('box_center_xyz', box_center_xyz, n_actors, 3)))
     return Frame(
         generation, game_time, time, sample_count, tuple(names),
         np.where(np.broadcast_to(is_vehicle, n_actors), Kind.VEHICLE, Kind.OBJECT).astype(
@@ -273,7 +274,8 @@ def _orientations(roll_pitch_yaw: npt.ArrayLike | None, orientation_xyzw: npt.Ar
     return quaternion_from_rpy(_rows('roll_pitch_yaw', roll_pitch_yaw, n_actors, 3))
 
 
-def _boxes(kinematics: Floats, sizes: Floats, middles: Floats | None) -> Boxes:
+def _boxes(kinematics: Floats, sizes: Floats,
+           middles: Floats | None) -> tuple[Rows, tuple[str, ...], Floats]:
     """Return the boxes of the actors whose size is known, in their axes."""
     actor = np.flatnonzero(np.isfinite(sizes).all(axis=1) & np.isfinite(
         kinematics[:, 0:7]).all(axis=1) & kinematics[:, 3:7].any(axis=1))
@@ -284,4 +286,4 @@ def _boxes(kinematics: Floats, sizes: Floats, middles: Floats | None) -> Boxes:
     rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum('nij,nj->ni', rotations, middles[actor])
     rows[:, 3:7] = kinematics[actor, 3:7]
     rows[:, 7:10] = sizes[actor]
-    return Boxes(actor, ('',) * len(actor), rows)
+    return actor, ('',) * len(actor), rows

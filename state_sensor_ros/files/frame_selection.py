@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.classes import ego_row as first_ego
-from state_sensor_ros.classes import EGO_TAG, has_ego_tag
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag, TagRule
 from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.pipeline.published_actors import TagRule
 from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import shortened
 

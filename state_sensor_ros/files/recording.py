@@ -118,7 +118,13 @@ class FrameFile(ABC):
         self.faults.index, self.faults.place = 0, ''
         try:
             with reading(self.name):
-                for frame in _quiet(self.read(mark)):
+                frames = self.read(mark)
+                while True:
+                    # Unusual numbers, NaN afterward, are for no user.
+                    with np.errstate(all='ignore'):
+                        frame = next(frames, None)
+                    if frame is None:
+                        return
                     if not math.isnan(frame.game_time):
                         game_time = frame.game_time
                     elif self.is_timed:
@@ -134,16 +140,6 @@ class FrameFile(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Close what is open; closing twice is quiet."""
-
-
-def _quiet(frames: Iterator[Frame]) -> Iterator[Frame]:
-    """Yield frames; warnings of numpy about unusual numbers, NaN afterward, are for no user."""
-    while True:
-        with np.errstate(all='ignore'):
-            frame = next(frames, None)
-        if frame is None:
-            return
-        yield frame
 
 
 class Losses:

@@ -491,7 +491,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
                           'parameters of its simulator')
     # Most recordings need the default simulator only.
     settings = checked_settings(
-        {**units, **parameters}, with_added=True, is_live=False) if parameters \
+        {**units, **parameters}, is_live=False) if parameters \
         else parse_settings(units)
     options = ReadOptions(settings, topic)
     name, chosen = os.fspath(path), RecordingSelection(

@@ -21,13 +21,14 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from state_sensor_ros.classes import TagRule
 from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.published_actors import ActorTopics, TagRule, TopicSwitch
+from state_sensor_ros.pipeline.published_actors import ActorTopics, TopicSwitch
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LOST, MEMBER, Report

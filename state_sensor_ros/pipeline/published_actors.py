@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-import numpy as np
-
-from state_sensor_ros.frame import Frame, KIND_VEHICLE, NS_PER_S, Rows
+from state_sensor_ros.frame import KIND_VEHICLE, NS_PER_S, Rows
 from state_sensor_ros.naming import Actor, ActorList, Registry
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import Topic
@@ -26,47 +24,6 @@ from state_sensor_ros.topics.topic import Topic
 # Above this number the longest absent actors are removed before their time-out. Otherwise a stream
 # of ever new names whose clock hardly advances would fill the memory.
 _MAX_ABSENT = 16_384
-
-
-class TagRule:
-    """
-    A rule for tags; empty strings in it match nothing.
-
-    :param desired: tags of which an actor needs at least one; if there are none, all actors pass.
-    :param undesired: tags that an actor must not have.
-    """
-
-    def __init__(self, desired: Iterable[str] = (), undesired: Iterable[str] = ()) -> None:
-        self._desired = frozenset(tag.lower() for tag in desired if tag)
-        self._undesired = frozenset(tag.lower() for tag in undesired if tag)
-        self.passes_all = not self._desired and not self._undesired
-        # Tags of the last frame and the rows that pass, kept as tags seldom change.
-        self._tags: tuple[tuple[str, ...], ...] = ()
-        self._rows: Rows = np.zeros(0, np.int64)
-
-    def select(self, frame: Frame) -> Frame:
-        """
-        Return the frame with the actors that pass.
-
-        :param frame: frame with all actors.
-        :returns: the frame itself if all pass.
-        """
-        if self.passes_all:
-            return frame
-        if frame.tags != self._tags:
-            self._rows = np.flatnonzero([self.passes(tags) for tags in frame.tags])
-            self._tags = frame.tags
-        return frame if len(self._rows) == frame.n_actors else frame.select(self._rows)
-
-    def passes(self, tags: Iterable[str]) -> bool:
-        """
-        Return whether an actor passes.
-
-        :param tags: tags of the actor, as sent.
-        """
-        lower = {tag.lower() for tag in tags}
-        return (not self._desired or not lower.isdisjoint(self._desired)) \
-            and lower.isdisjoint(self._undesired)
 
 
 class TopicSwitch(Protocol):

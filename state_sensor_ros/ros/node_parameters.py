@@ -66,7 +66,7 @@ class NodeParameters:
         given = {name: self._given(name) for name in self._names}
         explicit = {name: value for name, value in given.items() if value is not None}
         # Explicit parameters take precedence over the simulator's own configuration.
-        self.settings = checked_settings(with_config_file(explicit), with_added=True)
+        self.settings = checked_settings(with_config_file(explicit))
         self._without_effect = list(without_effect(self.settings))
         self.warnings += self._without_effect
         for name in self._names:
@@ -171,7 +171,7 @@ class NodeParameters:
     def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
         values = {each.name: _plain(each.value) for each in parameters
                   if each.name in self._names}
-        return checked_settings(values, self.settings, with_added=True) if values \
+        return checked_settings(values, self.settings) if values \
             else self.settings
 
 

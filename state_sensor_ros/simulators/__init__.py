@@ -25,12 +25,19 @@ from typing import cast, ClassVar, NamedTuple, TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.control.ego_commands import ControlParameters
 from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
 from state_sensor_ros.plug_ins import imported, plug_ins
-from state_sensor_ros.settings import DEFAULTS, FILE, NAMES, ParameterTable, rule_of, Settings
+from state_sensor_ros.settings import (
+    CORE,
+    DEFAULTS,
+    FILE,
+    NAMES,
+    ParameterTable,
+    rule_of,
+    Settings,
+)
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
@@ -246,19 +253,30 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
         names.append(find_simulator(source).name)
     own = {name: kind for name in names if (kind := parameters_of(name)) is not None}
     general = {field.name for field in fields(own[source])} if source in own else set()
-    return ParameterTable({CONTROL: ControlParameters, **own}, {
+    return ParameterTable({
+        CONTROL: cast(type, imported('.control.ego_commands:ControlParameters')), **own}, {
         name: f'{source}.{name}' for name in _GENERAL if name in general})
 
 
+def schema_for(names: Iterable[str], source: str = DEFAULTS.source) -> ParameterTable:
+    """Return a table with at least the parameters ``names``, for which little is loaded."""
+    others = set(names).difference(NAMES)
+    if not others and (source == FILE or (
+            source in SIMULATORS and not SIMULATORS[source].parameters)):
+        return CORE
+    known = schema_of(source)
+    return known if others.issubset(known.names) else schema_of(source, with_added=True)
+
+
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
-                     with_added: bool = False, is_live: bool = True) -> Settings:
+                     is_live: bool = True) -> Settings:
     """Check parameters one by one, against each other and, of a live source, the simulator."""
     values = {**values, **_implied_values(values, base)}
     source = values.get('source', base.source)
     if not isinstance(source, str):
         # Refused with a reason by the parameter itself.
         source = base.source
-    settings = schema_of(source, with_added=with_added).parse(values, base)
+    settings = schema_for(values, source).parse(values, base)
     if not is_live:
         return settings
     simulator = find_simulator(settings.source)

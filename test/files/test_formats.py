@@ -243,7 +243,7 @@ def test_format_is_read_as_selected(row, recording, capsys):
 def test_format_without_topics_refuses_one(row, recording, refusal):
     if row.storage or row.name.startswith('osi'):
         pytest.skip('a bag has topics')
-    assert '--topic is for' in refusal('inspect', recording, '--topic', '/x/frame', code=2)
+    assert 'with the topic /x/frame' in refusal('inspect', recording, '--topic', '/x/frame')
 
 
 @each_read
@@ -279,7 +279,7 @@ def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
     (WRITTEN[0], 'drive.parqet', '.parqet is not the suffix of a format; the nearest is .parquet'),
     (WRITTEN[0], 'drive.jsn.gz', '.jsn.gz is not the suffix of a format; the nearest is .json.gz'),
     (WRITTEN[0], 'drive.CSVX', '.CSVX is not the suffix of a format; the nearest is .csv'),
-    (WRITTEN[0], 'drive.xlsx', '.xlsx is not the suffix of a format; expected one of .mcap'),
+    (WRITTEN[0], 'drive.xlsx', '.xlsx is not the suffix of a format; expected one of .json'),
     (WRITTEN[0], 'drive.xmm.gz', '.xmm.gz is not the suffix of a format; the nearest is .csv.gz'),
     (WRITTEN[0], 'drive.xml', "SUMO's FCD output can be read, but not written"),
     (WRITTEN[0], 'drive.png', '`state_sensor render` makes a picture')])

@@ -287,7 +287,7 @@ def test_parameters_of_a_recording_have_an_effect_or_are_refused(drive):
             sensor.open_recording(drive, parameters={name: value})
     for name, value, purpose in (
             ('sumo.net', 'a.net.xml', 'a recording of sumo'),
-            ('camera_tf', True, 'a recording of carla'),
+            ('carla.camera_tf', True, 'a recording of carla'),
             ('control.kp', 2.0, 'commands to the ego')):
         with pytest.raises(sensor.ConfigError, match=f'^{name}: found a parameter for {purpose}; '
                            'expected one for a recording of monodrive$'):

@@ -48,9 +48,9 @@ def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monk
     assert main(['convert', str(drive), str(path)]) == 0
     # Frames begin in the middle of row groups, and are in several of them.
     pq.write_table(pq.read_table(path), path, row_group_size=7)
+    monkeypatch.setattr(frame_index, '_PERIOD', 2)
     with sensor.open_recording(path) as recording:
         frames = list(recording)
-        monkeypatch.setattr(frame_index, '_PERIOD', 2)
         assert len(recording) == len(frames) == 12
         read = []
         batches = TableRecording._batches

@@ -110,7 +110,7 @@ class OsiOutput(WholeFile, FrameWriter):
     def complete(self) -> None:
         """Write the last frames and the end, and sync the file."""
         if self.is_open:
-            for rows in self._maker.finish():
+            for rows in [*self._maker.flush(), *self._maker.rest()]:
                 self._add(rows)
             if self.n_frames and not self.n_messages:
                 raise TrajectoryFormatError(self._source, 'no objects', 'at least one')

@@ -192,7 +192,7 @@ class TableBuilder:
 
     def finish(self) -> list[pa.RecordBatch]:
         """Return the last batches, of which the last one may be empty."""
-        return [*self._collect(self._maker.finish()), self._batch()]
+        return [*self._collect([*self._maker.flush(), *self._maker.rest()]), self._batch()]
 
     def _collect(self, frames: list[FrameRows]) -> list[pa.RecordBatch]:
         batches = []

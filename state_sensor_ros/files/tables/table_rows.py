@@ -116,9 +116,9 @@ class RowMaker:
             self._waiting.append(rows)
         return complete
 
-    def finish(self) -> list[FrameRows]:
-        """Return the rows of all frames that are left."""
-        return self.flush() + self._completed(None)
+    def rest(self) -> list[FrameRows]:
+        """Return the rows of the frames that waited for another one, at the end."""
+        return self._completed(None)
 
     def _completed(self, following: FrameRows | None) -> list[FrameRows]:
         complete = list(self._waiting)

@@ -36,7 +36,6 @@ from state_sensor_ros.frame import (
     INDICATORS_OFF,
     INDICATORS_RIGHT,
     INDICATORS_UNKNOWN,
-    Lanes,
 )
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN, RoadNetwork
@@ -174,7 +173,8 @@ class Steps:
             size_xyz=sizes, tags=[(*kind.tags, EGO_TAG) if i == ego else kind.tags
                                   for i, kind in enumerate(types)],
             is_vehicle=np.array([kind.is_vehicle for kind in types], bool),
-            lanes=self._lanes(lanes, columns), map_lines=self.network.lines,
+            lanes=lane_states(*self._places_on_lanes(lanes, columns)),
+            map_lines=self.network.lines,
             derived=DERIVED_SIZE * is_assumed if is_assumed.any() else None)
         return replace(frame, indicators=_indicators(columns[:, SIGNALS]))
 
@@ -221,14 +221,16 @@ class Steps:
                                    if kind.is_vehicle and name == own), '')
         return names.index(self.run.first) if self.run.first else None
 
-    def _lanes(self, lanes: Sequence[str], columns: Floats) -> Lanes:
+    def _places_on_lanes(self, lanes: Sequence[str], columns: Floats) -> tuple[
+            list[int], npt.NDArray[np.int64], Floats, npt.NDArray[np.bool_], Mapping[int, str]]:
+        """Return what :func:`lane_states` takes."""
         known = self.network.lane_ids
         rows = [i for i, lane in enumerate(lanes) if lane in known]
         ids = [(road, 0, lane) for road, lane in (known[lanes[i]] for i in rows)]
         lateral = columns[rows, LATERAL_SPEED] * self.network.side
         is_changing = np.stack((lateral > LANE_CHANGE_SPEED, lateral < -LANE_CHANGE_SPEED), 1)
-        return lane_states(rows, np.array(ids).reshape(-1, 3), columns[rows, LANE_POSITION],
-                           is_changing, self.network.road_names)
+        return (rows, np.array(ids, np.int64).reshape(-1, 3), columns[rows, LANE_POSITION],
+                is_changing, self.network.road_names)
 
 
 def _indicators(signals: Floats) -> npt.NDArray[np.int8] | None:

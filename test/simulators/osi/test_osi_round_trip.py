@@ -114,8 +114,7 @@ def test_velocities_that_a_trace_does_not_have_are_unknown_in_every_output(tmp_p
         for name in MOTION:
             each.base.ClearField(name)
     osi_traces.write_plain(trace, messages)
-    assert main(['convert', str(trace), str(bag), '--outputs', 'autoware',
-                 'derived_objects']) == 0
+    assert main(['convert', str(trace), str(bag), '--outputs', 'autoware,derived_objects']) == 0
     found = defaultdict(list)
     for topic, _, _, message in stack_bags.messages_of(bag):
         found[topic].append(message)
