@@ -17,14 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Table
-from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Floats, Frame, FutureFrame
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.objects.object_maker import ObjectMaker
@@ -64,14 +60,6 @@ class _Layout:
         self.blocks: Sequence[MessageBlock] = ()
 
 
-class _KnownNumbers(Numbers):
-    """The numbers of a frame; a table without an entry is an error that names it."""
-
-    def __missing__(self, table: Table) -> npt.NDArray[Any]:
-        raise EncodeError(f'table {table.name}', 'no numbers',
-                          'those that `numbers` of its encoder adds in each frame')
-
-
 def _names_of(encoder: TopicEncoder) -> frozenset[str]:
     """Return the names of the topics of an encoder, and the last part of those of actors."""
     return frozenset(filter(None, (encoder.kind, *[topic.name for topic in encoder.topics])))
@@ -101,15 +89,9 @@ class Encoder:
     def _add(self, added: TopicEncoder) -> None:
         names = _names_of(added)
         replaced = [encoder for encoder in self._encoders if names & _names_of(encoder)]
-        for encoder in replaced:
-            if lost := _names_of(encoder) - names:
-                raise EncodeError(
-                    type(added).__name__, f'topics of {type(encoder).__name__} without '
-                    f'{", ".join(sorted(lost))}', 'all of them or none')
         place = self._encoders.index(replaced[0]) if replaced else len(self._encoders)
         self._encoders.insert(place, added)
-        for encoder in replaced:
-            self._encoders.remove(encoder)
+        self._encoders = [encoder for encoder in self._encoders if encoder not in replaced]
 
     @property
     def type_names(self) -> set[str]:
@@ -126,10 +108,9 @@ class Encoder:
     def new_topics(self, frame: Frame) -> list[Topic]:
         opened = [encoder for encoder in self._unopened
                   if encoder.opens_with and encoder.opens_with(frame)]
-        if not opened:
-            return []
-        self._unopened = [encoder for encoder in self._unopened if encoder not in opened]
-        self._set_subscriptions(self._subscriptions)
+        if opened:
+            self._unopened = [encoder for encoder in self._unopened if encoder not in opened]
+            self._set_subscriptions(self._subscriptions)
         return [topic for encoder in opened for topic in encoder.topics]
 
     def actor_topics(self, actor: Actor, *, has_lanes: bool,
@@ -215,7 +196,7 @@ class Encoder:
                upcoming: FutureFrame | None) -> tuple[FrameToSend, Numbers]:
         """Return the frame with the data that several topics use, and the common tables."""
         bodies, i_ego = frame.bodies(), actor_list.i_ego
-        numbers: Numbers = _KnownNumbers({STAMP: stamp_numbers(stamp_ns)})
+        numbers: Numbers = {STAMP: stamp_numbers(stamp_ns)}
         if self._uses_lanes:
             numbers |= lane_numbers(frame.lanes)
         rows, base_link = _NO_ROWS, None

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""~/roads, ~/map, ~/map/opendrive: names of roads, lines of the map as markers, its document."""
+"""Names of roads, traffic lights that are not actors, lines of the map, and its document."""
 
 from __future__ import annotations
 
@@ -18,16 +18,27 @@ from typing import cast
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Each, Given, GivenRows, MESSAGE_PHASE
-from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
+from state_sensor_ros.cdr.templates import (
+    Each,
+    Given,
+    GivenRows,
+    MESSAGE_PHASE,
+    MessageInstance,
+    Slot,
+    Table,
+    Values,
+)
+from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS, TrafficLights
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Report
-from state_sensor_ros.topics.tables import given_header, given_stamp
+from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose
 from state_sensor_ros.topics.topic import LATCHED, Topic
 from state_sensor_ros.topics.topic_encoder import (
     FrameToSend,
+    MessageBlock,
     Messages,
     NewTopicEncoder,
+    Numbers,
     TopicEncoder,
 )
 
@@ -45,6 +56,66 @@ _GRAY = 0.55, 0.58, 0.62
 # hardly shows them from elsewhere. m below the lines, m narrower than the lane, brightness
 # relative to the lines.
 _BELOW, _NARROWER, _DARKER = 0.05, 0.2, 0.6
+
+
+LIGHTS_NS = 'traffic_lights'
+_SPHERE_LIST = 7
+# m: the spheres are above the stop line, and visible in a view of a whole crossing.
+_DIAMETER, _ABOVE = 1.0, 1.0
+# rgba 0..1 by state: green, yellow, red.
+STATE_COLORS = np.array(((0.0, 0.8, 0.2, 1.0), (1.0, 0.8, 0.0, 1.0), (0.9, 0.1, 0.1, 1.0)),
+                        np.float32)
+# One row for each light.
+SIGNAL_POSES = Table('signal poses', np.float64, 7)
+SIGNAL_STATES = Table('signal states', np.uint8, 1)
+
+
+def light_fields(frame_id: str) -> Fields:
+    """Return a marker with the spheres of all lights."""
+    return {
+        'header': header(frame_id), 'ns': LIGHTS_NS, 'type': _SPHERE_LIST,
+        'pose': {'orientation': {'w': 1.0}}, 'scale': dict.fromkeys('xyz', _DIAMETER),
+        'color': {'a': 1.0}, 'points': GivenRows('points', ('x', 'y', 'z')),
+        'colors': GivenRows('colors', ('r', 'g', 'b', 'a'))}
+
+
+def light_values(lights: TrafficLights) -> Values:
+    """Return the givens of this marker."""
+    return {'points': lights.poses[:, :3] + (0.0, 0.0, _ABOVE),
+            'colors': STATE_COLORS[lights.states]}
+
+
+class LightsEncoder(TopicEncoder):
+    """One TrafficLightStateArray for each frame of a source with lights that are not actors."""
+
+    topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
+    opens_with = attrgetter('traffic_lights')
+
+    def set_up(self, settings: Settings) -> None:
+        self._element = self.element('state_sensor_ros/msg/TrafficLightState', {
+            'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
+            'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
+        self._array = self.array({'header': header(settings.global_frame)})
+
+    def key(self, now: FrameToSend) -> object:
+        lights = now.frame.traffic_lights
+        return None if lights is None else (lights.names, lights.ids.tobytes())
+
+    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+        """Lay out the array; there is none without lights."""
+        lights = now.frame.traffic_lights
+        if lights is None:
+            return []
+        return self._array.blocks([
+            MessageInstance(self._element, {'name': name, 'id': number})
+            for name, number in zip(lights.names, lights.ids.tolist(), strict=True)],
+            {}, self.topics)
+
+    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+        """Add states and poses."""
+        lights = now.frame.traffic_lights
+        assert lights is not None
+        numbers |= {SIGNAL_STATES: lights.states[:, None], SIGNAL_POSES: lights.poses}
 
 
 class RoadsEncoder(TopicEncoder):

@@ -21,6 +21,7 @@ from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics.map_topics import light_fields, light_values
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import Topic
 from state_sensor_ros.topics.topic_encoder import (
@@ -33,7 +34,6 @@ from state_sensor_ros.topics.topic_encoder import (
     split,
     TopicEncoder,
 )
-from state_sensor_ros.topics.traffic_lights import lights_marker, lights_template
 
 # An id is an int32.
 _N_IDS = 2 ** 31
@@ -101,7 +101,7 @@ class MarkerEncoder(TopicEncoder):
         deletes_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
         self._first = MessageInstance(
             self.element(MARKER, {'header': header(frame_id), **deletes_all}), {})
-        self._lights = lights_template(settings, self._definitions, MARKER)
+        self._lights = self.element(MARKER, light_fields(frame_id))
         self._array = self.array({})
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **deletes_all}]})
@@ -157,8 +157,9 @@ class MarkerEncoder(TopicEncoder):
                 for marker in self._shown if marker not in kept]
         self._n_deleting += bool(first or gone)
         self._shown, self._is_first = markers, False
-        instances = [*first, *markers, *gone, *(
-            [] if lights is None else [lights_marker(self._lights, lights)])]
+        instances = [*first, *markers, *gone]
+        if lights is not None:
+            instances.append(MessageInstance(self._lights, light_values(lights)))
         if not instances:
             return []
         rows = rows_where(now.usable, LABEL) | rows_where(are_drawn, CUBE) | self.further_rows(now)

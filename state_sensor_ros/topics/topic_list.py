@@ -29,7 +29,7 @@ _TOPICS = (
     'markers:MarkerEncoder',
     'state_frame:StateFrameEncoder',
     'map_topics:RoadsEncoder',
-    'traffic_lights:LightsEncoder',
+    'map_topics:LightsEncoder',
     'map_topics:MapEncoder',
     'map_topics:OpenDriveEncoder',
     'actors:ActorArrayEncoder',

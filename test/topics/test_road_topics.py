@@ -22,10 +22,9 @@ from state_sensor_ros.frame import MapLine, TrafficLights
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.map_topics import MapEncoder
+from state_sensor_ros.topics.map_topics import LIGHTS_NS, MapEncoder
 from state_sensor_ros.topics.markers import MARKERS_TOPIC
 from state_sensor_ros.topics.topic import EVERYTHING, LATCHED, ORDINARY
-from state_sensor_ros.topics.traffic_lights import LIGHTS_NS
 
 [MAP] = MapEncoder.topics
 NEW = {'~/roads', '~/traffic_lights', '~/map'}

@@ -47,6 +47,7 @@ from state_sensor_ros.simulators.carla.images import (
     SEGMENTATION,
 )
 from state_sensor_ros.source import Report
+from state_sensor_ros.topics.map_topics import LIGHTS_NS, STATE_COLORS
 from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import LATCHED, Subscriptions, Topic
@@ -59,7 +60,6 @@ from state_sensor_ros.topics.topic_encoder import (
     Numbers,
     TopicEncoder,
 )
-from state_sensor_ros.topics.traffic_lights import LIGHTS_NS, STATE_COLORS
 
 _STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
 _CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'
