@@ -34,8 +34,8 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LOST, MEMBER, Report
 from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.encoding import Messages
 from state_sensor_ros.topics.topic import Subscriptions, Topic
-from state_sensor_ros.topics.topic_encoder import Messages
 
 Result = TypeVar('Result')
 

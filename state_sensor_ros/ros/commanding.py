@@ -65,7 +65,7 @@ from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.source import Health, Report, SourceState
-from state_sensor_ros.topics.topic_encoder import LastCommand
+from state_sensor_ros.topics.encoding import LastCommand
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10

@@ -44,7 +44,7 @@ from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.source import latest, SourceState, SteerableSource
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.topic_encoder import LastCommand
+from state_sensor_ros.topics.encoding import LastCommand
 from state_sensor_ros.topics.transforms import encode_static_frames
 from state_sensor_ros.topics.verification import verify
 

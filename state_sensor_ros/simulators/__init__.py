@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.files import Format
     from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.source import Source
-    from state_sensor_ros.topics.topic_encoder import NewTopicEncoder
+    from state_sensor_ros.topics.encoding import NewTopicEncoder
     from state_sensor_ros.topics.transforms import StaticTransform
 
 # Parameters of the driver that a live source may use; those of connecting again are used by all.

@@ -27,20 +27,10 @@ from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.naming import Actor, wheel_frame
 from state_sensor_ros.rotations import body_from_unit, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics import tables
+from state_sensor_ros.topics import encoding, tables
 from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.tables import Fields, header, LANE_TABLES, POSE, STAMP
 from state_sensor_ros.topics.topic import LATCHED, NO_ACTORS, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    MessageBlock,
-    Messages,
-    Numbers,
-    PerActor,
-    rows_where,
-    split,
-    TopicEncoder,
-)
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
@@ -69,13 +59,15 @@ class PerActorTopic:
     # encoder: encoder with ``kind`` and ``type_name`` of the topics; its ``topics`` are that of
     # the ego, or none.
 
-    def __init__(self, encoder: TopicEncoder, make: Callable[..., MessageInstance]) -> None:
+    def __init__(self, encoder: encoding.TopicEncoder,
+                 make: Callable[..., MessageInstance]) -> None:
         self._encoder = encoder
-        self._instances = PerActor(make)
-        self._topics = PerActor(lambda actor: own_topic(actor, encoder.kind, encoder.type_name))
+        self._instances = encoding.PerActor(make)
+        self._topics = encoding.PerActor(
+            lambda actor: own_topic(actor, encoder.kind, encoder.type_name))
 
-    def blocks(self, now: FrameToSend, present: Bools, of_rows: Sequence[Table], owners: Rows,
-               *columns: Sequence[object]) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend, present: Bools, of_rows: Sequence[Table],
+               owners: Rows, *columns: Sequence[object]) -> list[encoding.MessageBlock]:
         """Lay out the messages: one block, or none."""
         # present: (N,) bool, actors that can have a message.
         # owners: (R,) int64, row of the actor that each row of the tables belongs to.
@@ -101,11 +93,12 @@ class PerActorTopic:
                 also = [(ego_topics[0], i_message)]
             else:
                 topics[i_message] = ego_topics[0]
-        return [MessageBlock(list(compress(self._instances.of(actors, *columns), flags)),
-                             rows_where(chosen[owners], *of_rows), topics, also)]
+        return [encoding.MessageBlock(
+            list(compress(self._instances.of(actors, *columns), flags)),
+            encoding.rows_where(chosen[owners], *of_rows), topics, also)]
 
 
-class OdometryEncoder(TopicEncoder):
+class OdometryEncoder(encoding.TopicEncoder):
     """One message for each actor whose topic has a reader; the ego's has a fixed name, too."""
 
     topics = (Topic('~/ego/odometry', ODOMETRY),)
@@ -126,12 +119,12 @@ class OdometryEncoder(TopicEncoder):
         """Return the wheels if the place of base_link follows from them."""
         return is_on_wheels(settings)
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the messages of all actors in one block."""
         topic = self._actor_topics[now.is_partial]
         return topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the twists of the actors that have a message."""
         actors, forward_speed = now.rows[:len(now.usable)], now.frame.forward_speed
         moving = now.blocks[0].rows.get(POSE)
@@ -177,7 +170,7 @@ def _twists(actors: Floats, in_body: bool, *, is_known: bool) -> Floats:
     return motion_in_axes(twists, global_from_unit(actors[:, 3:7])) if in_body else twists
 
 
-class ControlStateEncoder(TopicEncoder):
+class ControlStateEncoder(encoding.TopicEncoder):
     """The lane state of each vehicle whose topic has a reader."""
 
     topics = (Topic('~/ego/control_state', CONTROL_STATE),)
@@ -198,13 +191,13 @@ class ControlStateEncoder(TopicEncoder):
         """Return ``has_lanes``."""
         return has_lanes
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the messages of the vehicles in one block."""
         return self._actor_topic.blocks(now, _actors_with_lanes(now), LANE_TABLES,
                                         now.frame.lanes.actor)
 
 
-def _actors_with_lanes(now: FrameToSend) -> Bools:
+def _actors_with_lanes(now: encoding.FrameToSend) -> Bools:
     """Return (N,) bool, actors with a lane state and a pose."""
     present = np.zeros(len(now.usable), np.bool_)
     present[now.frame.lanes.actor] = True
@@ -212,7 +205,7 @@ def _actors_with_lanes(now: FrameToSend) -> Bools:
     return present
 
 
-class ControlStatesEncoder(TopicEncoder):
+class ControlStatesEncoder(encoding.TopicEncoder):
     """One array for each frame that has a lane state."""
 
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
@@ -221,20 +214,20 @@ class ControlStatesEncoder(TopicEncoder):
     def set_up(self, settings: Settings) -> None:
         element = self.element(CONTROL_STATE, STAMPED_LANE)
         self._array = self.array({'header': header(settings.global_frame)})
-        self._elements = PerActor(lambda actor: MessageInstance(
+        self._elements = encoding.PerActor(lambda actor: MessageInstance(
             element, {'frame': actor.frame_id, 'name': actor.name}))
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the array; there is none without lane states."""
         present = _actors_with_lanes(now)
         if not present.any():
             return []
         elements = compress(self._elements.of(now.actor_list.actors), present.tobytes())
-        return self._array.blocks(elements, rows_where(
+        return self._array.blocks(elements, encoding.rows_where(
             present[now.frame.lanes.actor], *LANE_TABLES), self.topics)
 
 
-class JointStateEncoder(TopicEncoder):
+class JointStateEncoder(encoding.TopicEncoder):
     """Spin angles (rad) and speeds (rad/s) of the wheels whose orientation is known."""
 
     kind = 'joint_states'
@@ -260,13 +253,13 @@ class JointStateEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> bool:
         return True
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the wheels of each actor."""
         wheels = now.frame.wheels
         return None if wheels is None else (
             wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.orientation_known.tobytes())
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the messages of all vehicles in one block."""
         wheels = now.frame.wheels
         if wheels is None:
@@ -276,9 +269,9 @@ class JointStateEncoder(TopicEncoder):
         present[owners] = True
         return self._actor_topic.blocks(
             now, now.usable & present, (JOINT,), owners,
-            split(wheels.wheel[wheels.orientation_known].tobytes(), owners, len(present)))
+            encoding.split(wheels.wheel[wheels.orientation_known].tobytes(), owners, len(present)))
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         wheels = now.frame.wheels
         assert wheels is not None
         # Steering about z, then spin about y (doc/protocol/units.md#wheel-rotation); q equals -q.
@@ -288,7 +281,7 @@ class JointStateEncoder(TopicEncoder):
         numbers[JOINT] = np.column_stack((spin, wheels.speed[wheels.orientation_known]))
 
 
-class ActorArrayEncoder(TopicEncoder):
+class ActorArrayEncoder(encoding.TopicEncoder):
     """One ActorArray for each change of the actors: their names in ROS, ids, kinds and tags."""
 
     topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
@@ -299,7 +292,7 @@ class ActorArrayEncoder(TopicEncoder):
         element = self.element('state_sensor_ros/msg/Actor', {
             name: Given(name) for name in (*names, 'kind', 'tags')})
         self._array = self.array({'header': header(settings.global_frame)})
-        self._elements = PerActor(lambda actor, kind, tags: MessageInstance(element, {
+        self._elements = encoding.PerActor(lambda actor, kind, tags: MessageInstance(element, {
             **{name: getattr(actor, name) for name in names}, 'kind': kind, 'tags': tags}))
         self.restart()
 
@@ -309,7 +302,7 @@ class ActorArrayEncoder(TopicEncoder):
         self._version: int | None = None
         self._sent = b''
 
-    def messages(self, now: FrameToSend) -> Messages:
+    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the array if more than its stamp differs from the last one."""
         actor_list = now.actor_list
         if actor_list.version == self._version:

@@ -27,20 +27,11 @@ from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import ignore, Report
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.actors import own_topic
 from state_sensor_ros.topics.base_link import BaseLink, move_to
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    LastCommand,
-    MessageBlock,
-    Messages,
-    NewTopicEncoder,
-    no_command,
-    Numbers,
-    TopicEncoder,
-)
 from state_sensor_ros.topics.topic_list import topic_encoders
 
 _NOTHING = nullcontext()
@@ -52,15 +43,15 @@ class _Layout:
 
     __slots__ = ('blocks', 'encoder', 'key', 'key_of', 'messages', 'numbers')
 
-    def __init__(self, encoder: TopicEncoder) -> None:
+    def __init__(self, encoder: encoding.TopicEncoder) -> None:
         self.encoder = encoder
         # Looked up once: it takes as long as a call.
         self.key_of, self.numbers, self.messages = encoder.key, encoder.numbers, encoder.messages
         self.key: object = None
-        self.blocks: Sequence[MessageBlock] = ()
+        self.blocks: Sequence[encoding.MessageBlock] = ()
 
 
-def _names_of(encoder: TopicEncoder) -> frozenset[str]:
+def _names_of(encoder: encoding.TopicEncoder) -> frozenset[str]:
     """Return the names of the topics of an encoder, and the last part of those of actors."""
     return frozenset(filter(None, (encoder.kind, *[topic.name for topic in encoder.topics])))
 
@@ -68,13 +59,14 @@ def _names_of(encoder: TopicEncoder) -> frozenset[str]:
 class Encoder:
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report = ignore,
-                 further: Sequence[NewTopicEncoder] = (), *,
-                 last_command: Callable[[], LastCommand | None] = no_command) -> None:
+                 further: Sequence[encoding.NewTopicEncoder] = (), *,
+                 last_command: Callable[[], encoding.LastCommand | None] = encoding.no_command,
+                 ) -> None:
         self._last_command = last_command
         self._base_link = BaseLink(settings, report) if settings.ego_frame else None
         self._objects = ObjectMaker(settings)
         self._perceiver = Perceiver(settings, self._objects, report)
-        self._encoders: list[TopicEncoder] = []
+        self._encoders: list[encoding.TopicEncoder] = []
         for new in topic_encoders(settings, further):
             self._add(new(settings, definitions, report))
         self._unopened = [encoder for encoder in self._encoders if encoder.opens_with]
@@ -86,7 +78,7 @@ class Encoder:
         self._all_layouts: list[_Layout] = []
         self._set_subscriptions(NOTHING)
 
-    def _add(self, added: TopicEncoder) -> None:
+    def _add(self, added: encoding.TopicEncoder) -> None:
         names = _names_of(added)
         replaced = [encoder for encoder in self._encoders if names & _names_of(encoder)]
         place = self._encoders.index(replaced[0]) if replaced else len(self._encoders)
@@ -140,7 +132,7 @@ class Encoder:
             encoder.restart()
         self._set_subscriptions(NOTHING)
 
-    def closing(self, stamp_ns: int, settings: Settings | None = None) -> Messages:
+    def closing(self, stamp_ns: int, settings: Settings | None = None) -> encoding.Messages:
         """
         Return what is to be sent before topics are switched off; may be called from any thread.
 
@@ -152,7 +144,7 @@ class Encoder:
 
     def encode(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
                subscriptions: Subscriptions, *, advanced: bool = True,
-               upcoming: FutureFrame | None = None) -> Messages:
+               upcoming: FutureFrame | None = None) -> encoding.Messages:
         """Encode the topics that have subscriptions."""
         # stamp_ns: ns since the epoch of the messages' clock.
         # advanced: False for a frame whose clock did not advance: few topics publish it.
@@ -169,7 +161,7 @@ class Encoder:
         # actors, and an equal copy only costs a new layout.
         common = (actor_list, bodies.usable.tobytes(), frame.lanes.actor.tobytes(),
                   bodies.is_finite and frame.forward_speed is None)
-        messages: Messages = []
+        messages: encoding.Messages = []
         # Rows that are not sent are computed, too, whatever they hold.
         with _NOTHING if bodies.is_plain else np.errstate(all='ignore'):
             now, numbers = self._begin(frame, actor_list, stamp_ns, upcoming)
@@ -193,10 +185,10 @@ class Encoder:
         return messages
 
     def _begin(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
-               upcoming: FutureFrame | None) -> tuple[FrameToSend, Numbers]:
+               upcoming: FutureFrame | None) -> tuple[encoding.FrameToSend, encoding.Numbers]:
         """Return the frame with the data that several topics use, and the common tables."""
         bodies, i_ego = frame.bodies(), actor_list.i_ego
-        numbers: Numbers = {STAMP: stamp_numbers(stamp_ns)}
+        numbers: encoding.Numbers = {STAMP: stamp_numbers(stamp_ns)}
         if self._uses_lanes:
             numbers |= lane_numbers(frame.lanes)
         rows, base_link = _NO_ROWS, None
@@ -206,9 +198,10 @@ class Encoder:
                 base_link = i_ego, self._base_link.offset(frame, i_ego)
                 move_to(rows[i_ego], base_link[1])
             numbers[POSE] = rows[:len(bodies.usable), :POSE.width]
-        return FrameToSend(self._settings, frame, actor_list, stamp_ns, self._subscriptions,
-                           bodies.usable, rows, base_link, self._objects, self._perceiver,
-                           upcoming, last_command=self._last_command), numbers
+        return encoding.FrameToSend(
+            self._settings, frame, actor_list, stamp_ns, self._subscriptions, bodies.usable, rows,
+            base_link, self._objects, self._perceiver, upcoming,
+            last_command=self._last_command), numbers
 
     def _set_subscriptions(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions

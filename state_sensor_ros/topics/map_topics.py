@@ -31,16 +31,9 @@ from state_sensor_ros.cdr.templates import (
 from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS, TrafficLights
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Report
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose
 from state_sensor_ros.topics.topic import LATCHED, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    MessageBlock,
-    Messages,
-    NewTopicEncoder,
-    Numbers,
-    TopicEncoder,
-)
 
 _LINE_LIST, _TRIANGLE_LIST, _ADD, _DELETE = 5, 11, 0, 2
 # Width of the drawn lines, m.
@@ -85,7 +78,7 @@ def light_values(lights: TrafficLights) -> Values:
             'colors': STATE_COLORS[lights.states]}
 
 
-class LightsEncoder(TopicEncoder):
+class LightsEncoder(encoding.TopicEncoder):
     """One TrafficLightStateArray for each frame of a source with lights that are not actors."""
 
     topics = (Topic('~/traffic_lights', 'state_sensor_ros/msg/TrafficLightStateArray'),)
@@ -97,11 +90,11 @@ class LightsEncoder(TopicEncoder):
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
         self._array = self.array({'header': header(settings.global_frame)})
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         lights = now.frame.traffic_lights
         return None if lights is None else (lights.names, lights.ids.tobytes())
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the array; there is none without lights."""
         lights = now.frame.traffic_lights
         if lights is None:
@@ -111,14 +104,14 @@ class LightsEncoder(TopicEncoder):
             for name, number in zip(lights.names, lights.ids.tolist(), strict=True)],
             {}, self.topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add states and poses."""
         lights = now.frame.traffic_lights
         assert lights is not None
         numbers |= {SIGNAL_STATES: lights.states[:, None], SIGNAL_POSES: lights.poses}
 
 
-class RoadsEncoder(TopicEncoder):
+class RoadsEncoder(encoding.TopicEncoder):
     """One RoadArray for each frame with further roads; it has all roads so far."""
 
     topics = (Topic('~/roads', 'state_sensor_ros/msg/RoadArray', LATCHED),)
@@ -135,7 +128,7 @@ class RoadsEncoder(TopicEncoder):
         self._newest: Mapping[int, str] = NO_ROADS
         self._names: dict[int, str] = {}
 
-    def messages(self, now: FrameToSend) -> Messages:
+    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the array if there are further roads."""
         newest = now.frame.lanes.road_names
         if newest is self._newest:
@@ -149,7 +142,7 @@ class RoadsEncoder(TopicEncoder):
         return [(self.topics[0], data.data)]
 
 
-class MapEncoder(TopicEncoder):
+class MapEncoder(encoding.TopicEncoder):
     """One MarkerArray for each map; its stamp is zero, as a map is valid at any time."""
 
     topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
@@ -176,7 +169,7 @@ class MapEncoder(TopicEncoder):
         self._sent: tuple[MapLine, ...] = ()
         self._with_surfaces = False
 
-    def messages(self, now: FrameToSend) -> Messages:
+    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the map if it is not the one that was sent last; surfaces for displays only."""
         lines, with_surfaces = self._lines or now.frame.map_lines, now.settings.debug_drawing
         if not lines or (lines is self._sent and with_surfaces == self._with_surfaces):
@@ -202,7 +195,7 @@ class MapEncoder(TopicEncoder):
         return [(self.topics[0], self._message.lay_out({'markers': markers}, MESSAGE_PHASE).data)]
 
 
-class OpenDriveEncoder(TopicEncoder):
+class OpenDriveEncoder(encoding.TopicEncoder):
     """One String for each OpenDRIVE document."""
 
     topics = (Topic('~/map/opendrive', 'std_msgs/msg/String', LATCHED),)
@@ -221,7 +214,7 @@ class OpenDriveEncoder(TopicEncoder):
         """Send the document of the next frame, whether it changed or not."""
         self._sent = ''
 
-    def messages(self, now: FrameToSend) -> Messages:
+    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the document if it is not the one that was sent last."""
         text = self._text or now.frame.open_drive
         if text is self._sent or not text:
@@ -230,10 +223,10 @@ class OpenDriveEncoder(TopicEncoder):
         return [(self.topics[0], self._message.lay_out({'text': text}, MESSAGE_PHASE).data)]
 
 
-def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[NewTopicEncoder]:
+def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[encoding.NewTopicEncoder]:
     """Return the topics of a given map."""
     # open_drive: its OpenDRIVE document, '' if it is of another format.
-    encoders: list[NewTopicEncoder] = [partial(MapEncoder, lines=lines)]
+    encoders: list[encoding.NewTopicEncoder] = [partial(MapEncoder, lines=lines)]
     return [*encoders, partial(OpenDriveEncoder, text=open_drive)] if open_drive else encoders
 
 

@@ -21,19 +21,10 @@ from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.map_topics import light_fields, light_values
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    MessageBlock,
-    Messages,
-    Numbers,
-    PerActor,
-    rows_where,
-    split,
-    TopicEncoder,
-)
 
 # An id is an int32.
 _N_IDS = 2 ** 31
@@ -79,7 +70,7 @@ class Marker(MessageInstance):
         self.namespace, self.id = new.namespace, id_
 
 
-class MarkerEncoder(TopicEncoder):
+class MarkerEncoder(encoding.TopicEncoder):
     """One MarkerArray with a cube for each box and a text for each actor."""
 
     topics = (MARKERS_TOPIC,)
@@ -106,7 +97,7 @@ class MarkerEncoder(TopicEncoder):
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **deletes_all}]})
         ids = count()
-        self._markers = PerActor(lambda _, new: Marker(new, next(ids) % _N_IDS))
+        self._markers = encoding.PerActor(lambda _, new: Marker(new, next(ids) % _N_IDS))
         # How many arrays had deletions.
         self._n_deleting = 0
         self.restart()
@@ -124,7 +115,7 @@ class MarkerEncoder(TopicEncoder):
         """Return the boxes."""
         return True
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the boxes of each actor that can be drawn, and the lights."""
         boxes = now.frame.boxes
         if boxes is None:
@@ -133,7 +124,7 @@ class MarkerEncoder(TopicEncoder):
         return (boxes.actor.tobytes(), now.frame.bodies().drawable_boxes().tobytes(),
                 lights and (lights.states.tobytes(), lights.poses.tobytes()), self._n_deleting)
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the array; what only the last array had is deleted."""
         boxes, lights = now.frame.boxes, now.frame.traffic_lights
         if boxes is None:
@@ -162,10 +153,11 @@ class MarkerEncoder(TopicEncoder):
             instances.append(MessageInstance(self._lights, light_values(lights)))
         if not instances:
             return []
-        rows = rows_where(now.usable, LABEL) | rows_where(are_drawn, CUBE) | self.further_rows(now)
+        rows = encoding.rows_where(now.usable, LABEL) \
+            | encoding.rows_where(are_drawn, CUBE) | self.further_rows(now)
         return self._array.blocks(instances, rows, self.topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the cubes, and the labels if there are any."""
         boxes = now.rows[len(now.usable):]
         size_xyz = boxes[:, 7:10]
@@ -174,12 +166,12 @@ class MarkerEncoder(TopicEncoder):
         if now.settings.labels:
             numbers[LABEL] = self._label_numbers(now, boxes)
 
-    def closing(self, stamp_ns: int) -> Messages:
+    def closing(self, stamp_ns: int) -> encoding.Messages:
         """Return the array that deletes all markers; :meth:`restart` must follow."""
         return [(MARKERS_TOPIC, self._only_delete_all.lay_out(
             given_stamp(stamp_ns), MESSAGE_PHASE).data)]
 
-    def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
+    def appearance(self, now: encoding.FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
         """
         Return what the markers of each actor depend on.
 
@@ -193,7 +185,8 @@ class MarkerEncoder(TopicEncoder):
                               _NAMESPACES.index('vehicles'), _NAMESPACES.index('objects'))
         if actor_list.i_ego >= 0:
             namespaces[actor_list.i_ego] = _NAMESPACES.index('ego')
-        return (namespaces.tolist(), split(bytes(len(boxes.actor)), boxes.actor, n_actors),
+        return (namespaces.tolist(),
+                encoding.split(bytes(len(boxes.actor)), boxes.actor, n_actors),
                 [now.settings.labels] * n_actors)
 
     def new_markers(self, actor: Actor, appearance: Sequence[Any]) -> list[NewMarker]:
@@ -208,11 +201,11 @@ class MarkerEncoder(TopicEncoder):
         return [*[NewMarker(namespace, template, '', i) for i in range(len(boxes))],
                 *[NewMarker(_LABELS, self._label, actor.name)] * with_label]
 
-    def further_rows(self, now: FrameToSend) -> dict[Table, Rows]:
+    def further_rows(self, now: encoding.FrameToSend) -> dict[Table, Rows]:
         """Return the rows of the tables of further markers, as for :class:`MessageBlock`."""
         return {}
 
-    def _report_boxes(self, now: FrameToSend, boxes: Boxes) -> None:
+    def _report_boxes(self, now: encoding.FrameToSend, boxes: Boxes) -> None:
         """Report once in a run that boxes are not drawn."""
         self._are_boxes_reported = True
         are_dropped = np.flatnonzero(~now.frame.bodies().drawable_boxes())
@@ -223,7 +216,7 @@ class MarkerEncoder(TopicEncoder):
                      f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
                      'lengths and three scales above 0 (reported once)')
 
-    def _label_numbers(self, now: FrameToSend, cubes: Floats) -> Floats:
+    def _label_numbers(self, now: encoding.FrameToSend, cubes: Floats) -> Floats:
         """Return (N, 3) positions of labels: above the highest box of their actor."""
         frame, boxes = now.frame, now.frame.boxes
         labels = frame.position_xyz.copy()

@@ -42,16 +42,9 @@ from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.texts import counted
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.tables import Fields, header, lane, pose, twist, xyz
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    MessageBlock,
-    Numbers,
-    PerActor,
-    split,
-    TopicEncoder,
-)
 
 FRAME_TOPIC = Topic('~/frame', 'state_sensor_ros/msg/StateFrame')
 LIGHTS_TYPE = 'state_sensor_ros/msg/TrafficLightStateArray'
@@ -95,7 +88,7 @@ def carried() -> frozenset[str]:
     return EVERY_PART - others | {field.name for field in members().values()}
 
 
-class StateFrameEncoder(TopicEncoder):
+class StateFrameEncoder(encoding.TopicEncoder):
     """One StateFrame for each frame in which all parts are decoded."""
 
     topics = (FRAME_TOPIC,)
@@ -113,7 +106,7 @@ class StateFrameEncoder(TopicEncoder):
             'sample_count': Slot(RAW_COUNT, 0)})
         # Index 1 for an actor with a lane state.
         self._actors = [self.element(_ACTOR, self._actor(has_lane)) for has_lane in (False, True)]
-        self._elements = PerActor(self._element)
+        self._elements = encoding.PerActor(self._element)
 
     def is_on(self, settings: Settings) -> bool:
         """Return ``frame``."""
@@ -122,7 +115,7 @@ class StateFrameEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> bool:
         return True
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return what the bytes depend on: boxes, wheels and texts without their numbers."""
         frame = now.frame
         boxes, wheels = frame.boxes, frame.wheels
@@ -133,7 +126,7 @@ class StateFrameEncoder(TopicEncoder):
                 wheels.position_known.tobytes(), wheels.orientation_known.tobytes(),
                 *[getattr(frame, field.name) for field in self._texts.values()])
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the message; there is none if a part of the frame is not decoded."""
         frame, actor_list = now.frame, now.actor_list
         boxes, wheels = frame.boxes, frame.wheels
@@ -144,13 +137,13 @@ class StateFrameEncoder(TopicEncoder):
         constants = zip(*[getattr(wheels, name).tolist() for name in _WHEEL], strict=True)
         elements = self._elements.of(
             actor_list.actors, actor_list.kinds, actor_list.tags,
-            split(boxes.names, boxes.actor, n_actors),
-            split(tuple(constants), wheels.actor, n_actors), has_lane.tobytes(),
+            encoding.split(boxes.names, boxes.actor, n_actors),
+            encoding.split(tuple(constants), wheels.actor, n_actors), has_lane.tobytes(),
             *[_known(frame, field) for field in self._texts.values()])
         head = MessageInstance(self._head_template, {'generation': frame.generation})
-        return [MessageBlock([head, *elements], {}, self.topics, is_array=True)]
+        return [encoding.MessageBlock([head, *elements], {}, self.topics, is_array=True)]
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add all numbers as received; ``forward_speed``, if known, along the heading."""
         frame = now.frame
         boxes, wheels = frame.boxes, frame.wheels

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import cast
 
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.topic_encoder import NewTopicEncoder, TopicEncoder
+from state_sensor_ros.topics.encoding import NewTopicEncoder, TopicEncoder
 
 # Module and class of each, in the order in which messages are sent: a transform precedes the data
 # that refers to it.

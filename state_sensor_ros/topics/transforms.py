@@ -16,6 +16,7 @@ from itertools import compress
 
 import numpy as np
 
+from state_sensor_ros import rotations
 from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import (
@@ -27,26 +28,11 @@ from state_sensor_ros.cdr.templates import (
 )
 from state_sensor_ros.frame import Bools, Floats, Wheels
 from state_sensor_ros.naming import wheel_frame
-from state_sensor_ros.rotations import (
-    CONJUGATE_XYZW,
-    global_from_unit,
-    normalized,
-    quaternion_from_rpy,
-    quaternion_product,
-)
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.base_link import is_on_wheels
 from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP_FIELD, xyz, xyzw
 from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    message_blocks,
-    MessageBlock,
-    Numbers,
-    PerActor,
-    rows_where,
-    TopicEncoder,
-)
 
 # Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
 WHEEL_POSE = Table('wheel pose', np.float64, 7)
@@ -54,7 +40,7 @@ WHEEL_POSE = Table('wheel pose', np.float64, 7)
 EGO_IN_ODOM = Table('ego in odom', np.float64, 7)
 
 
-class ClockEncoder(TopicEncoder):
+class ClockEncoder(encoding.TopicEncoder):
     """One Clock with the stamp of the frame."""
 
     topics = (Topic('/clock', 'rosgraph_msgs/msg/Clock'),)
@@ -73,11 +59,11 @@ class ClockEncoder(TopicEncoder):
         """Return whether ``publish_clock`` is true."""
         return settings.publish_clock
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
-        return message_blocks([self._message], {}, self.topics)
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+        return encoding.message_blocks([self._message], {}, self.topics)
 
 
-class TransformEncoder(TopicEncoder):
+class TransformEncoder(encoding.TopicEncoder):
     """One TFMessage with all transforms of a frame; there is none without transforms."""
 
     # The depth of tf2_ros.
@@ -98,9 +84,9 @@ class TransformEncoder(TopicEncoder):
             'transform': {'translation': xyz(EGO_IN_ODOM, 0), 'rotation': xyzw(EGO_IN_ODOM, 3)}})
         self._odom_pose = settings.odom_frame_pose if settings.odom_frame else None
         self._array = self.array({})
-        self._actors = PerActor(lambda actor: MessageInstance(
+        self._actors = encoding.PerActor(lambda actor: MessageInstance(
             self._actor, {'child': actor.frame_id}))
-        self._wheels = PerActor(lambda actor, wheel: MessageInstance(self._wheel, {
+        self._wheels = encoding.PerActor(lambda actor, wheel: MessageInstance(self._wheel, {
             'parent': actor.frame_id,
             'child': wheel_frame(settings.frame_prefix, actor, wheel)}))
 
@@ -112,14 +98,14 @@ class TransformEncoder(TopicEncoder):
         """Return the wheels if they have frames or the place of base_link follows from them."""
         return settings.wheel_tf or is_on_wheels(settings)
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the wheels that have a position, None if wheels have no frames."""
         wheels = now.frame.wheels
         if wheels is None or not now.settings.wheel_tf:
             return None
         return wheels.actor.tobytes(), wheels.wheel.tobytes(), _are_placed(wheels).tobytes()
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the message: the ego or all actors, then the wheels."""
         actor_list, chosen = now.actor_list, now.usable
         if now.settings.tf == 'ego':
@@ -132,17 +118,17 @@ class TransformEncoder(TopicEncoder):
             others = chosen & (np.arange(len(chosen)) != i_ego)
             ego = [MessageInstance(self._ego, {'child': actor_list.actors[i_ego].frame_id})]
         instances = ego + list(compress(self._actors.of(actor_list.actors), others.tobytes()))
-        rows = rows_where(others, POSE)
+        rows = encoding.rows_where(others, POSE)
         wheels = now.frame.wheels
         if wheels is not None and now.settings.wheel_tf:
             are_placed = chosen[wheels.actor] & _are_placed(wheels)
             instances += self._wheels.of(
                 [actor_list.actors[i] for i in wheels.actor[are_placed].tolist()],
                 wheels.wheel[are_placed].tolist())
-            rows |= rows_where(are_placed, WHEEL_POSE)
+            rows |= encoding.rows_where(are_placed, WHEEL_POSE)
         return self._array.blocks(instances, rows, self.topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the poses of the wheels and in the odom frame; those of the actors are POSE."""
         if self._odom_pose is not None and now.actor_list.i_ego >= 0:
             numbers[EGO_IN_ODOM] = _within(self._odom_pose, now.rows[now.actor_list.i_ego, :7])
@@ -155,7 +141,7 @@ class TransformEncoder(TopicEncoder):
             poses[wheels.actor == now.base_link[0], :3] -= now.base_link[1]
         # Rows that are not sent may hold anything.
         with np.errstate(all='ignore'):
-            poses[:, 3:] = normalized(wheels.known_orientation_xyzw())
+            poses[:, 3:] = rotations.normalized(wheels.known_orientation_xyzw())
         numbers[WHEEL_POSE] = poses
 
 
@@ -163,9 +149,9 @@ def _within(frame_pose: Sequence[float], pose: Floats) -> Floats:
     """Return (1, 7) a pose in the axes of a frame."""
     # frame_pose: x y z, m, roll pitch yaw, rad, of the frame.
     # pose: (7,) position and orientation, in the axes in which that of the frame is given.
-    orientation = quaternion_from_rpy(np.array([frame_pose[3:]]))
-    position = (pose[:3] - np.array(frame_pose[:3])) @ global_from_unit(orientation)[0]
-    turned = quaternion_product(orientation[0] * CONJUGATE_XYZW, pose[3:])
+    orientation = rotations.quaternion_from_rpy(np.array([frame_pose[3:]]))
+    position = (pose[:3] - np.array(frame_pose[:3])) @ rotations.global_from_unit(orientation)[0]
+    turned = rotations.quaternion_product(orientation[0] * rotations.CONJUGATE_XYZW, pose[3:])
     relative: Floats = np.concatenate((position, turned))[None]
     return relative
 
@@ -207,7 +193,7 @@ def encode_static_frames(settings: Settings, definitions: Definitions,
 
 def _fields(transform: StaticTransform) -> Fields:
     x, y, z, *roll_pitch_yaw = transform.pose
-    qx, qy, qz, qw = quaternion_from_rpy(np.array([roll_pitch_yaw]))[0].tolist()
+    qx, qy, qz, qw = rotations.quaternion_from_rpy(np.array([roll_pitch_yaw]))[0].tolist()
     return {'header': {'frame_id': transform.parent}, 'child_frame_id': transform.child,
             'transform': {'translation': {'x': x, 'y': y, 'z': z},
                           'rotation': {'x': qx, 'y': qy, 'z': qz, 'w': qw}}}

@@ -25,10 +25,10 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.encoding import LastCommand
 from state_sensor_ros.topics.stacks.autoware_signals import SIGNALS_TOPIC
 from state_sensor_ros.topics.stacks.lanelet2 import read_lanelet_map, read_lanelets
 from state_sensor_ros.topics.topic import EVERYTHING
-from state_sensor_ros.topics.topic_encoder import LastCommand
 
 # Two lanes to the east, each 3 m wide, with a head on a pole at (20, 8); it belongs to the groups
 # 100 (lane 1) and 101 (lane 2). A crossing at x = 12 with the group 102, its head at (12, 6).

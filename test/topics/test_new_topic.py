@@ -24,7 +24,7 @@ from state_sensor_ros.topics.topic_list import output_encoders
 MODULE = """
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.topic_encoder import message_blocks, TopicEncoder
+from state_sensor_ros.topics.encoding import message_blocks, TopicEncoder
 import numpy as np
 
 N_ACTORS = Table('number of actors', np.int32, 1)

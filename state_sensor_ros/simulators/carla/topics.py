@@ -47,19 +47,11 @@ from state_sensor_ros.simulators.carla.images import (
     SEGMENTATION,
 )
 from state_sensor_ros.source import Report
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.map_topics import LIGHTS_NS, STATE_COLORS
 from state_sensor_ros.topics.markers import MarkerEncoder, NewMarker
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import LATCHED, Subscriptions, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    message_blocks,
-    MessageBlock,
-    Messages,
-    NewTopicEncoder,
-    Numbers,
-    TopicEncoder,
-)
 
 _STATUS: Final = 'state_sensor_ros/msg/CarlaPlayerStatus'
 _CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'
@@ -73,7 +65,7 @@ SWITCHES: Final = Table('carla switches', np.bool_, 2)
 AUTOPILOT, EXPERT, APPLIED = range(3)
 
 
-def _player(now: FrameToSend) -> PlayerStatus | None:
+def _player(now: encoding.FrameToSend) -> PlayerStatus | None:
     data = data_of(now.frame)
     return None if data is None else data.player
 
@@ -86,7 +78,7 @@ def _control_fields(origin: int) -> Fields:
         'hand_brake': Slot(SWITCHES, 0), 'reverse': Slot(SWITCHES, 1)}
 
 
-def _control_numbers(player: PlayerStatus) -> Numbers:
+def _control_numbers(player: PlayerStatus) -> encoding.Numbers:
     """Return the numbers of the commands of all origins."""
     inputs = control_inputs(player.controls)
     return {CONTROLS: np.column_stack((inputs[:, 2], player.controls[:, 0], inputs[:, 3],
@@ -94,7 +86,7 @@ def _control_numbers(player: PlayerStatus) -> Numbers:
             SWITCHES: player.switches.astype(np.uint8)}
 
 
-class ControlEncoder(TopicEncoder):
+class ControlEncoder(encoding.TopicEncoder):
     """One VehicleControl; the base of the three topics."""
 
     origin: ClassVar[int]  # value of the field of this name
@@ -102,18 +94,18 @@ class ControlEncoder(TopicEncoder):
     def set_up(self, settings: Settings) -> None:
         self._template = self.message(_CONTROL, _control_fields(self.origin))
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         player = _player(now)
         return player is not None and (self.origin == AUTOPILOT or player.is_dataset)
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         if not self.key(now):
             return []
         command = MessageInstance(self._template, {'frame': now.actor_list.actors[0].frame_id})
         rows = np.array((self.origin,))
-        return message_blocks([command], {CONTROLS: rows, SWITCHES: rows}, self.topics)
+        return encoding.message_blocks([command], {CONTROLS: rows, SWITCHES: rows}, self.topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add the commands, once for all topics of the player."""
         player = _player(now)
         if CONTROLS not in numbers and player is not None:
@@ -146,7 +138,7 @@ FRAME_NUMBER: Final = Table('carla frame number', np.uint64, 1)
 STATUS_COUNTS: Final = Table('carla counts', np.uint32, 2)
 
 
-class PlayerStatusEncoder(TopicEncoder):
+class PlayerStatusEncoder(encoding.TopicEncoder):
     """One CarlaPlayerStatus for each frame with a player."""
 
     topics = (Topic('~/player/status', _STATUS),)
@@ -163,13 +155,13 @@ class PlayerStatusEncoder(TopicEncoder):
             'autopilot_control': _control_fields(AUTOPILOT),
             **{name: Given(name) for name in ('is_dataset', 'has_switches', 'extra_members')}})
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the members of a dataset that are not numbers."""
         player = _player(now)
         return None if player is None else (
             player.is_dataset, player.has_switches, player.extra_members)
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         player = _player(now)
         if player is None:
             return []
@@ -177,9 +169,9 @@ class PlayerStatusEncoder(TopicEncoder):
             'frame': now.actor_list.actors[0].frame_id, 'is_dataset': player.is_dataset,
             'has_switches': player.has_switches, 'extra_members': player.extra_members})
         rows = np.array((AUTOPILOT,))
-        return message_blocks([status], {CONTROLS: rows, SWITCHES: rows}, self.topics)
+        return encoding.message_blocks([status], {CONTROLS: rows, SWITCHES: rows}, self.topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add the numbers of the player, and the autopilot's command."""
         data, speeds = data_of(now.frame), now.frame.forward_speed
         if data is None or data.player is None or speeds is None:
@@ -197,7 +189,7 @@ SIGN_STATES: Final = Table('light states', np.uint8, 1)
 SPEED_LIMITS: Final = Table('speed limits', np.float64, 1)
 
 
-class SignArrayEncoder(TopicEncoder):
+class SignArrayEncoder(encoding.TopicEncoder):
     """One array of the actors of a class; the base of the two topics."""
 
     class_: ClassVar[int]  # of the actors
@@ -210,12 +202,12 @@ class SignArrayEncoder(TopicEncoder):
             'pose': pose(SIGN_POSES), **self.fields})
         self._array = self.array({'header': header(settings.global_frame)})
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the actors of the class."""
         data = data_of(now.frame)
         return None if data is None else (data.classes.tobytes(), data.ids.tobytes())
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         data, actors = data_of(now.frame), now.actor_list.actors
         if data is None:
             return []
@@ -226,7 +218,7 @@ class SignArrayEncoder(TopicEncoder):
             for i in rows.tolist()],
             dict.fromkeys((SIGN_POSES, SIGN_STATES, SPEED_LIMITS), rows), self.topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add poses, states and limits, once for both topics; other rows are not used."""
         data = data_of(now.frame)
         if data is None or SIGN_POSES in numbers:
@@ -282,13 +274,13 @@ class CarlaMarkerEncoder(MarkerEncoder):
             'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': _DIAMETER}, 'color': _SIGN_COLOR, 'text': Given('text')})
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the lights and the limits of the signs, too."""
         data = data_of(now.frame)
         return super().key(now), None if data is None else (
             data.classes.tobytes(), data.speed_limits.tobytes())
 
-    def appearance(self, now: FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
+    def appearance(self, now: encoding.FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
         """Return the class of each actor and the text of a sign, too."""
         data, n_actors = data_of(now.frame), len(now.usable)
         classes = bytes(n_actors) if data is None else data.classes.tobytes()
@@ -308,7 +300,7 @@ class CarlaMarkerEncoder(MarkerEncoder):
                         NewMarker('speed_limit_numbers', self._number, text))
         return markers
 
-    def further_rows(self, now: FrameToSend) -> dict[Table, Rows]:
+    def further_rows(self, now: encoding.FrameToSend) -> dict[Table, Rows]:
         """Return the rows of lights and signs."""
         data = data_of(now.frame)
         if data is None:
@@ -318,7 +310,7 @@ class CarlaMarkerEncoder(MarkerEncoder):
         return {SPHERE_PLACES: np.sort(np.concatenate((lights, signs))), LIGHT_COLORS: lights,
                 NUMBER_PLACES: signs}
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add the colors of the lights and the places of the signs."""
         super().numbers(now, numbers)
         data = data_of(now.frame)
@@ -364,7 +356,7 @@ def camera_topics(cameras: Sequence[Camera]) -> tuple[Topic, ...]:
     return tuple(topics)
 
 
-class ImageEncoder(TopicEncoder):
+class ImageEncoder(encoding.TopicEncoder):
     """One message for each image of a dataset; only images of topics with a reader are decoded."""
 
     # cameras: those of the recording, which have topics.
@@ -392,10 +384,10 @@ class ImageEncoder(TopicEncoder):
                     zip(CLASS_NAMES, CLASS_COLORS, strict=True))]})
         self._is_legend_sent = False
 
-    def messages(self, now: FrameToSend) -> Messages:
+    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the images of a frame, and before the first segmentation its legend."""
         data, described = data_of(now.frame), set[str]()
-        found = Messages()
+        found = encoding.Messages()
         for image in () if data is None else data.images:
             frame_id = optical_frame(now.actor_list.actors[0].frame_id, image.camera)
             givens = {'frame': frame_id, **given_stamp(now.stamp_ns)}
@@ -446,14 +438,14 @@ class ImageEncoder(TopicEncoder):
             'one': one}, MESSAGE_PHASE).data)
 
 
-_OF_STREAMS: Final[tuple[NewTopicEncoder, ...]] = (
+_OF_STREAMS: Final[tuple[encoding.NewTopicEncoder, ...]] = (
     CarlaMarkerEncoder, PlayerStatusEncoder, AutopilotControlEncoder, TrafficLightsEncoder,
     SpeedLimitsEncoder)
-_OF_DATASETS: Final[tuple[NewTopicEncoder, ...]] = (
+_OF_DATASETS: Final[tuple[encoding.NewTopicEncoder, ...]] = (
     *_OF_STREAMS[:3], ExpertControlEncoder, AppliedControlEncoder, *_OF_STREAMS[3:])
 
 
-def carla_encoders(cameras: Sequence[Camera] | None) -> tuple[NewTopicEncoder, ...]:
+def carla_encoders(cameras: Sequence[Camera] | None) -> tuple[encoding.NewTopicEncoder, ...]:
     """Return the topics of a dataset with cameras, or of a stream."""
     return _OF_STREAMS if cameras is None else (
         *_OF_DATASETS, partial(ImageEncoder, cameras=cameras))

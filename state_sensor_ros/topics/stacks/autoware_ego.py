@@ -31,18 +31,11 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics import tables
+from state_sensor_ros.topics import encoding, tables
 from state_sensor_ros.topics.actors import ODOMETRY
 from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
 from state_sensor_ros.topics.tables import diagonal, Fields, header, slots, STAMP_FIELD, twist
 from state_sensor_ros.topics.topic import Qos, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    message_blocks,
-    MessageBlock,
-    Numbers,
-    TopicEncoder,
-)
 
 # Of base_link: position and orientation; velocities and their changes in its own axes, with their
 # variances; speeds forward and left, heading rate (float32); angle of the tires (float32).
@@ -74,7 +67,7 @@ _STEERING_ANGLE = 3
 _FRONT = FRONT_LEFT, FRONT_RIGHT
 
 
-class AutowareEgoEncoder(TopicEncoder):
+class AutowareEgoEncoder(encoding.TopicEncoder):
     """
     One message for each topic of the ego.
 
@@ -97,13 +90,13 @@ class AutowareEgoEncoder(TopicEncoder):
         """Start a new run of the simulator: the next frame has no acceleration."""
         self._last = None
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return whether the angle of the tires and the speed are known."""
         i_ego = now.actor_list.i_ego
         return i_ego >= 0 and (math.isfinite(_tire_angle(now.frame, i_ego)),
                                math.isfinite(_speed(now.frame, i_ego)))
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the messages; there is none without an ego."""
         i_ego = now.actor_list.i_ego
         if i_ego < 0 or not now.usable[i_ego]:
@@ -115,9 +108,9 @@ class AutowareEgoEncoder(TopicEncoder):
             if not math.isfinite(number_of(now.frame, i_ego))}
         topics = [topic for topic in self.topics
                   if now.subscriptions.has(topic) and topic not in unknown]
-        return message_blocks([self._messages[topic] for topic in topics], {}, topics)
+        return encoding.message_blocks([self._messages[topic] for topic in topics], {}, topics)
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the state of base_link."""
         settings, frame, i_ego = now.settings, now.frame, now.actor_list.i_ego
         forward_speed = frame.forward_speed
@@ -208,7 +201,7 @@ _TURNS = {INDICATORS_OFF: 1, INDICATORS_BOTH: 1, INDICATORS_LEFT: 2, INDICATORS_
 _HAZARDS = {INDICATORS_OFF: 1, INDICATORS_LEFT: 1, INDICATORS_RIGHT: 1, INDICATORS_BOTH: 2}
 
 
-class AutowareStatusEncoder(TopicEncoder):
+class AutowareStatusEncoder(encoding.TopicEncoder):
     """
     One report for each of gear, control mode, turn indicators and hazard lights.
 
@@ -221,7 +214,7 @@ class AutowareStatusEncoder(TopicEncoder):
         self._templates = [self.message(topic.type_name, {
             'stamp': STAMP_FIELD, field: Given('report')}) for topic, field in _FIELDS.items()]
 
-    def key(self, now: FrameToSend) -> tuple[int, ...] | None:
+    def key(self, now: encoding.FrameToSend) -> tuple[int, ...] | None:
         """Return the reports, None in a frame without an ego."""
         i_ego = now.actor_list.i_ego
         if i_ego < 0:
@@ -234,7 +227,7 @@ class AutowareStatusEncoder(TopicEncoder):
             mode = _AUTONOMOUS
         return gear, mode, _TURNS.get(indicators, _UNKNOWN), _HAZARDS.get(indicators, _UNKNOWN)
 
-    def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
         """Lay out the reports; there is none without an ego."""
         reports = self.key(now)
         if reports is None:
@@ -243,5 +236,5 @@ class AutowareStatusEncoder(TopicEncoder):
                   for topic, template, report in zip(
                       self.topics, self._templates, reports, strict=True)
                   if now.subscriptions.has(topic)]
-        return message_blocks([message for _, message in chosen], {},
-                              [topic for topic, _ in chosen])
+        return encoding.message_blocks([message for _, message in chosen], {},
+                                       [topic for topic, _ in chosen])

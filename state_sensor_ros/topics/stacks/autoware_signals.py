@@ -32,15 +32,10 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.settings import Autoware, Settings
 from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted, one_line, shortened
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.stacks.lanelet2 import LaneletMap, read_lanelet_map
 from state_sensor_ros.topics.tables import STAMP_FIELD
 from state_sensor_ros.topics.topic import Qos, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    message_blocks,
-    MessageBlock,
-    TopicEncoder,
-)
 
 SIGNALS_TOPIC = Topic(
     '/perception/traffic_light_recognition/traffic_signals',
@@ -154,7 +149,7 @@ class MappedGroups:
         return best[1]
 
 
-class TrafficSignalsEncoder(TopicEncoder):
+class TrafficSignalsEncoder(encoding.TopicEncoder):
     """
     One TrafficLightGroupArray: a group for each that a light of the simulator has had so far.
 
@@ -188,11 +183,11 @@ class TrafficSignalsEncoder(TopicEncoder):
         """Match the lights of the next run anew."""
         self._groups: dict[str, tuple[int, ...]] = {}
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the lights and their states."""
         return [light[:4] for light in lights_of(now.frame)]
 
-    def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
         """Lay out the message; there is none before the first light."""
         lights = lights_of(now.frame)
         if lights and self._unchecked is not None:
@@ -206,7 +201,7 @@ class TrafficSignalsEncoder(TopicEncoder):
         for light in lights:
             for group in self._groups[light.name]:
                 shown[group].setdefault(light.shape, set()).add(light.state)
-        return message_blocks([MessageInstance(self._message, {'groups': [
+        return encoding.message_blocks([MessageInstance(self._message, {'groups': [
             {'id': group, 'elements': _elements(shown[group])} for group in sorted(shown)]})], {},
             self.topics)
 

@@ -39,17 +39,9 @@ from state_sensor_ros.objects.predicted_paths import (
 )
 from state_sensor_ros.perception.perceiver import Perceived, perceived_paths
 from state_sensor_ros.settings import PERCEPTION, Settings
-from state_sensor_ros.topics import tables
+from state_sensor_ros.topics import encoding, tables
 from state_sensor_ros.topics.tables import diagonal, Fields, header, pose, slots, twist, xyz
 from state_sensor_ros.topics.topic import LATCHED, Qos, Topic
-from state_sensor_ros.topics.topic_encoder import (
-    FrameToSend,
-    MessageBlock,
-    Messages,
-    Numbers,
-    PerActor,
-    TopicEncoder,
-)
 
 # Of objects: center xyz, orientation xyzw; the same in a second place of one message; length,
 # width, height.
@@ -79,7 +71,7 @@ _TRACKED, _BOX, _CERTAIN = 1, 1, 255
 _STATIONARY_SPEED = 0.1
 
 
-class ObjectTopicEncoder(TopicEncoder):
+class ObjectTopicEncoder(encoding.TopicEncoder):
     """One array of objects for each frame."""
 
     is_true = False  # whether it has the ground truth, whatever ``perception.*`` are
@@ -108,9 +100,10 @@ class ObjectTopicEncoder(TopicEncoder):
         self._elements = [self._elements_of(self.object_fields(settings, is_partial))
                           for is_partial in (False, True)]
 
-    def _elements_of(self, fields: Fields) -> PerActor[MessageInstance]:
+    def _elements_of(self, fields: Fields) -> encoding.PerActor[MessageInstance]:
         template = self.element(self._element_type, fields)
-        return PerActor(lambda *of_object: MessageInstance(template, self.values(*of_object)))
+        return encoding.PerActor(
+            lambda *of_object: MessageInstance(template, self.values(*of_object)))
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         raise NotImplementedError
@@ -123,17 +116,17 @@ class ObjectTopicEncoder(TopicEncoder):
     def needs(self, settings: Settings) -> bool:
         return True
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the objects and their classes; no two false positives are the same."""
         perceived = self._perceived(now)
         return (perceived.objects.rows.tobytes(), perceived.objects.classes.tobytes(),
                 perceived.false_positives, self.is_partial(now))
 
-    def is_partial(self, now: FrameToSend) -> bool:
+    def is_partial(self, now: encoding.FrameToSend) -> bool:
         """Return whether a number of an object's motion is unknown."""
         return now.frame.forward_speed is not None or not self._perceived(now).truth.is_known()
 
-    def blocks(self, now: FrameToSend) -> list[MessageBlock]:
+    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the objects that are reported; those that are not seen are kept for later."""
         if now.settings.perception is not self._perception:
             self._make_templates(now.settings)
@@ -146,20 +139,20 @@ class ObjectTopicEncoder(TopicEncoder):
         if perceived.seen is not None:
             elements = [*[elements[i] for i in perceived.seen.tolist()],
                         *elements[len(truth.rows):]]
-        return [MessageBlock([self._head, *elements], {}, self.topics, is_array=True)]
+        return [encoding.MessageBlock([self._head, *elements], {}, self.topics, is_array=True)]
 
-    def numbers(self, now: FrameToSend, numbers: Numbers) -> None:
-        self.tables(now, self._perceived(now).objects, numbers)
+    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
+        self.fill(now, self._perceived(now).objects, numbers)
 
-    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+    def fill(self, now: encoding.FrameToSend, objects: Objects, numbers: encoding.Numbers) -> None:
         """Compute the numbers of some objects: centers and sizes here."""
         numbers[CENTER], numbers[SIZE] = objects.poses, objects.sizes
 
-    def path_lengths(self, now: FrameToSend, truth: Objects) -> Rows:
+    def path_lengths(self, now: encoding.FrameToSend, truth: Objects) -> Rows:
         """Return the number of predicted poses of each object: (T,) int64."""
         return np.zeros(len(truth.rows), np.int64)
 
-    def _perceived(self, now: FrameToSend) -> Perceived:
+    def _perceived(self, now: encoding.FrameToSend) -> Perceived:
         if self.is_true:
             objects = now.objects.of(now.frame, now.actor_list)
             return Perceived(objects, objects, objects.twists)
@@ -218,9 +211,9 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         return {**{f'id_{i}': byte for i, byte in enumerate(object_id(actor.name))},
                 'label': CLASSES[class_].autoware, 'path': [{}] * n_poses}
 
-    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+    def fill(self, now: encoding.FrameToSend, objects: Objects, numbers: encoding.Numbers) -> None:
         """Add the motion in the objects' own axes."""
-        super().tables(now, objects, numbers)
+        super().fill(now, objects, numbers)
         # The same objects have the same motion: computed for the first of the topics.
         if numbers.get(OWN_TWIST) is not objects.own_motion[0]:
             numbers[OWN_TWIST], numbers[OWN_ACCELERATION] = objects.own_motion
@@ -278,7 +271,7 @@ class PredictionEncoder(AutowareObjectEncoder):
         super().set_up(settings)
         self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
         # Computed once for a frame; see _predicted.
-        self._last: tuple[FrameToSend, Paths, Rows] | None = None
+        self._last: tuple[encoding.FrameToSend, Paths, Rows] | None = None
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         return {'initial_pose_with_covariance': with_pose,
@@ -288,15 +281,15 @@ class PredictionEncoder(AutowareObjectEncoder):
                                      'time_step': {'sec': int(STEP_S), 'nanosec': int(
                                          STEP_S % 1.0 * NS_PER_S)}}]}
 
-    def key(self, now: FrameToSend) -> object:
+    def key(self, now: encoding.FrameToSend) -> object:
         """Return the lengths of the paths, too."""
         return super().key(now), self._predicted(now)[0].lengths.tobytes()
 
-    def path_lengths(self, now: FrameToSend, truth: Objects) -> Rows:
+    def path_lengths(self, now: encoding.FrameToSend, truth: Objects) -> Rows:
         """Return (T,) lengths of the paths."""
         return self._predicted(now)[1]
 
-    def _predicted(self, now: FrameToSend) -> tuple[Paths, Rows]:
+    def _predicted(self, now: encoding.FrameToSend) -> tuple[Paths, Rows]:
         """Return the paths of the objects that are reported, and the lengths of those of all."""
         if self._last is None or self._last[0] is not now:
             perceived = self._perceived(now)
@@ -311,9 +304,9 @@ class PredictionEncoder(AutowareObjectEncoder):
                 self._last = now, perceived_paths(paths, perceived), paths.lengths
         return self._last[1:]
 
-    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+    def fill(self, now: encoding.FrameToSend, objects: Objects, numbers: encoding.Numbers) -> None:
         """Add the poses of the paths."""
-        super().tables(now, objects, numbers)
+        super().fill(now, objects, numbers)
         numbers[PATH] = self._predicted(now)[0].rows()
 
 
@@ -336,9 +329,9 @@ class DerivedObjectsEncoder(ObjectTopicEncoder):
         return {'id': actor.id, 'is_classified': is_classified, 'class': CLASSES[class_].derived,
                 'certainty': _CERTAIN if is_classified else 0}
 
-    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+    def fill(self, now: encoding.FrameToSend, objects: Objects, numbers: encoding.Numbers) -> None:
         """Add the motion in the global frame, NaN if unknown: a message has no variances."""
-        super().tables(now, objects, numbers)
+        super().fill(now, objects, numbers)
         numbers[GLOBAL_TWIST], numbers[GLOBAL_ACCELERATION] = objects.twists, objects.accelerations
 
 
@@ -359,13 +352,13 @@ class DetectionsEncoder(ObjectTopicEncoder):
     def values(self, actor: Actor, class_: int, n_poses: int) -> Values:
         return {'id': actor.name, 'class': CLASSES[class_].name}
 
-    def tables(self, now: FrameToSend, objects: Objects, numbers: Numbers) -> None:
+    def fill(self, now: encoding.FrameToSend, objects: Objects, numbers: encoding.Numbers) -> None:
         """Add the centers of the objects, which a detection has in two fields."""
-        super().tables(now, objects, numbers)
+        super().fill(now, objects, numbers)
         numbers[CENTER_AGAIN] = numbers[CENTER]
 
 
-class LabelInfoEncoder(TopicEncoder):
+class LabelInfoEncoder(encoding.TopicEncoder):
     """The names of the classes, before the first detections."""
 
     topics = (Topic('~/label_info', 'vision_msgs/msg/LabelInfo', LATCHED),)
@@ -378,7 +371,7 @@ class LabelInfoEncoder(TopicEncoder):
                           for each in sorted(CLASSES, key=lambda each: each.autoware)]})
         self._is_sent = False
 
-    def messages(self, now: FrameToSend) -> Messages:
+    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the message with the first frame that has actors."""
         if self._is_sent:
             return []
