@@ -49,6 +49,7 @@ class Fault:
     n: int = 1  # number of faults for which it stands
     place: str = ''  # in the recording or stream, in words
     index: int = 0  # number of its packet, from 0
+    defect: Exception | None = None  # unexpected exception that is the cause
 
 
 class Faults:
@@ -61,6 +62,8 @@ class Faults:
     :ivar index: number of the packet that is read, from 0.
     :ivar place: its place, in words.
     :ivar on_lost: called after a packet that is no frame.
+    :ivar has_defects: whether an unexpected exception of a decoder is a lost packet; otherwise
+        it is raised.
     """
 
     def __init__(self) -> None:
@@ -69,12 +72,14 @@ class Faults:
         self.n_lost = self.index = 0
         self.place = ''
         self.on_lost: Callable[[], None] = lambda: None
+        self.has_defects = False
 
-    def add(self, kind: str, error: DecodeError, n: int = 1) -> None:
+    def add(self, kind: str, error: DecodeError, n: int = 1,
+            defect: Exception | None = None) -> None:
         """Add a fault of the packet that is read; the arguments are those of :class:`Fault`."""
         # A new error: the traceback of a raised one keeps the packet in memory.
         self._new.append(Fault(kind, DecodeError(error.where, error.found, error.expected), n,
-                               self.place, self.index))
+                               self.place, self.index, defect))
         if kind == LOST:
             self.n_lost += 1
             self.index += 1

@@ -103,6 +103,10 @@ class LiveSource(ABC):
                 frames += decode()
         except DecodeError as error:
             self.faults.add(LOST, error)
+        except Exception as error:
+            if not self.faults.has_defects:
+                raise
+            self.faults.add(LOST, DecodeError(self.faults.place, repr(error)), defect=error)
         # Each of the frames is counted when it is yielded.
         self.health.n_packets += 1 - len(frames)
         return frames

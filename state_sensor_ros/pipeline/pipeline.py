@@ -184,6 +184,10 @@ class Pipeline:
                 counters.n_duplicates += fault.n
             elif fault.kind == DROPPED:
                 counters.n_dropped_actors += fault.n
+            if fault.defect is not None:
+                self._note_defect(fault.defect)
+                self._recover()
+                continue
             # Each unknown member is named, once.
             kind = f'{MEMBER} {fault.error.where}' if fault.kind == MEMBER else fault.kind
             self._report_error(kind, fault.error)

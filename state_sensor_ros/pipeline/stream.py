@@ -177,7 +177,7 @@ class StreamThreads:
 
     def _receive(self) -> None:
         faults = self.source.faults
-        faults.on_lost = self.queue.wake
+        faults.on_lost, faults.has_defects = self.queue.wake, True
         health = self.source.health
         for n_frames, frame in enumerate(self.source.frames()):
             # Of the last byte of a packet, before it was decoded.
