@@ -26,7 +26,7 @@ def with_faults(payload, head=NO_HEAD, decoder=None, **options):
     """Return the frames of a payload, text or a value, and their faults."""
     decoder = decoder or Decoder(**options)
     text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    return decoder.frames(text, head), decoder.faults.take()
+    return list(decoder.frames(text, head)), decoder.faults.take()
 
 
 def frame_of(payload, *args, **options):

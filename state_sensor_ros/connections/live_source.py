@@ -88,28 +88,33 @@ class LiveSource(ABC):
             a command.
         """
 
-    def decoded(self, decode: Callable[[], Iterable[Frame]]) -> list[Frame]:
+    def decoded(self, decode: Callable[[], Iterable[Frame]]) -> Iterator[Frame]:
         """
-        Return the frames of a packet, none if it cannot be used, which is a fault.
+        Yield the frames of a packet, none if it cannot be used, which is a fault.
 
-        :param decode: returns them, or raises DecodeError.
+        :param decode: returns or yields them, or raises DecodeError.
         """
         self.health.arrived_ns = time.perf_counter_ns()
         self.faults.place = f'packet {self.health.n_packets + 1}'
-        frames: list[Frame] = []
+        n_packets = self.health.n_packets + 1
         try:
-            # Warnings of numpy about unusual numbers, which are NaN afterward, are for no user.
-            with np.errstate(all='ignore'):
-                frames += decode()
+            frames = iter(decode())
+            while True:
+                # Warnings about unusual numbers, which are NaN afterward, are for no user.
+                with np.errstate(all='ignore'):
+                    frame = next(frames, None)
+                if frame is None:
+                    break
+                yield frame
         except DecodeError as error:
             self.faults.add(LOST, error)
         except Exception as error:
             if not self.faults.has_defects:
                 raise
             self.faults.add(LOST, DecodeError(self.faults.place, repr(error)), defect=error)
-        # Each of the frames is counted when it is yielded.
-        self.health.n_packets += 1 - len(frames)
-        return frames
+        finally:
+            # Also if it had several frames.
+            self.health.n_packets = n_packets
 
     def disconnect(self) -> None:  # noqa: B027
         """Release what :meth:`receive` has opened; called after its end, also after a failure."""

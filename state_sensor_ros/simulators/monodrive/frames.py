@@ -14,7 +14,7 @@ Factors and signs are in rep103.py; here each member is put into its column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -127,13 +127,13 @@ class Decoder:
         return Parsed('', None) if json_text.is_strict(bytes(payload)) else None
 
     def frames(self, payload: bytes | bytearray, head: Head = NO_HEAD,
-               parsed: Parsed | None = None) -> list[Frame]:
+               parsed: Parsed | None = None) -> Iterator[Frame]:
         """
-        Decode one payload.
+        Decode one payload, each frame when it is asked for.
 
         :param payload: JSON text, UTF-8.
         :param parsed: its value by :meth:`parse`, if that was called.
-        :returns: one frame, or several of an array of frames; SI, REP-103 axes.
+        :returns: yields one frame, or several of an array of frames; SI, REP-103 axes.
         :raises DecodeError: if it is not a frame.
         """
         if not payload:
@@ -149,13 +149,13 @@ class Decoder:
                 n = self._n_payloads
                 if not n & (n - 1) and n <= _LAST_SEARCHED:
                     self._note_unknown(msgspec.json.decode(payload), parsed.generation)
-                return [self._dated(frame)]
+                yield self._dated(frame)
+                return
         reader = FormReader(FULL if self.details else LEAN, self.faults)
-        frames = []
         for value, where, is_finite in frame_values(payload):
             try:
                 parts = reader.read(value, where, is_finite)
-                frames.append(self._dated(self._of_parts(parts, head)))
+                frame = self._dated(self._of_parts(parts, head))
             except DecodeError as error:
                 if '[' not in where:
                     raise
@@ -163,7 +163,7 @@ class Decoder:
                 self.faults.add(LOST, error)
             else:
                 self._note_unknown(value, parts.generation)
-        return frames
+                yield frame
 
     def _note_unknown(self, value: dict[str, Any], generation: str) -> None:
         for path in unknown_members(value, generation):

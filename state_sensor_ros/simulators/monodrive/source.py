@@ -46,12 +46,13 @@ class SensorPort(TcpSource):
         self._report, self._are_clocks_reported = report, False
         self.health.silence = _SILENCE
 
-    def _frames_of(self, packet: Packet) -> list[Frame]:
+    def _frames_of(self, packet: Packet) -> Iterator[Frame]:
         self._decoder.details = self.details
-        frames = self._decoder.frames(packet.payload, packet[1:])
-        if len(frames) == 1 and not self._are_clocks_reported:
-            self._compare_clocks(packet, frames[0])
-        return frames
+        for frame in self._decoder.frames(packet.payload, packet[1:]):
+            # The header of an array is that of one of its frames.
+            if not self._are_clocks_reported and packet.payload[:1] != b'[':
+                self._compare_clocks(packet, frame)
+            yield frame
 
     def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
         """Report once if header and JSON of a packet have different times; the JSON is used."""
