@@ -28,10 +28,12 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from launch_ros.utilities import make_namespace_absolute, prefix_namespace
+import yaml
 
+from state_sensor_ros.commands.parameter_file import parameters_of
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.parameter_file import parameters_of, read_parameter_file
 from state_sensor_ros.settings import DEFAULTS, parse_settings
+from state_sensor_ros.texts import one_line
 
 PACKAGE = 'state_sensor_ros'
 YES_NO = ['true', 'false']
@@ -104,7 +106,14 @@ def _parameters_in(file: str, node: str) -> dict[str, Any]:
     :param node: full name.
     :raises ConfigError: when there is no such file, or it is no YAML.
     """
-    return parameters_of(read_parameter_file(file, 'params_file'), node) or {} if file else {}
+    if not file:
+        return {}
+    if not Path(file).is_file():
+        raise ConfigError('params_file', f'there is no file {file}')
+    try:
+        return parameters_of(yaml.safe_load(Path(file).read_bytes()), node) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f'params_file {file}', one_line(str(error)), 'YAML') from error
 
 
 def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 from state_sensor_ros.classes import DEFAULT_CLASSES, EGO_TAG
+from state_sensor_ros.commands.parameter_file import names_in, parameters_of, read_parameter_file
 from state_sensor_ros.commands.terminal import print_line
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files import Format, formats, open_any, ReadOptions

@@ -11,9 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 import os
 from pathlib import Path
 import signal
@@ -32,13 +31,8 @@ from rclpy.utilities import remove_ros_args
 from state_sensor_ros.ends import ending_signals, raising_at_signals
 from state_sensor_ros.errors import ConfigError, importing, reason_of, StateSensorError
 from state_sensor_ros.ros.node import StateSensorNode
-from state_sensor_ros.ros.parameter_file import (
-    names_in,
-    parameters_of,
-    read_parameter_file,
-)
+from state_sensor_ros.ros.rclpy_inside import given_parameters
 from state_sensor_ros.simulators import schema_of, simulator_names
-from state_sensor_ros.texts import one_line
 from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
@@ -118,10 +112,8 @@ def unblocked_errors() -> Iterator[None]:
 
 
 def _main(words: Sequence[str]) -> int:
-    files = {file: read_parameter_file(file, '--params-file')
-             for option, file in pairwise(words) if option == '--params-file'}
     others = _enter_ros(words)
-    return _explain(others[0]) if others else _run(files)
+    return _explain(others[0]) if others else _run(words)
 
 
 def _explain(option: str) -> int:
@@ -167,15 +159,14 @@ def _enter_ros(words: Sequence[str]) -> list[str]:
         raise ConfigError('ROS arguments', found.strip(), '-p NAME:=VALUE') from error
 
 
-def _run(files: Mapping[str, object]) -> int:
+def _run(words: Sequence[str]) -> int:
     with importing(PROGRAM):
         node = StateSensorNode()
-    name = node.get_fully_qualified_name()
-    for file, content in files.items():
-        if parameters_of(content, name) is None:
-            node.get_logger().warning(one_line(
-                f'--params-file {file}: its parameters are not used: this node is {name}, the '
-                f'file has {", ".join(names_in(content))}'))
+    # The word after -p is NAME:=VALUE or NODE:NAME:=VALUE.
+    single = {word.partition(':=')[0].rpartition(':')[2] for word in words}
+    if '--params-file' in words and given_parameters(node).keys() <= single:
+        node.get_logger().warning('--params-file has no parameter of this node, '
+                                  f'{node.get_fully_qualified_name()}')
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     # The main thread only waits, so that a signal is raised in it at once.

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
-"""Files of parameters: their faults by line, and the parameters that they give to a node."""
+"""Files of parameters, and the parameters that they give to a node."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 import re
 from typing import Any
-
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import SafeConstructor
-from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.errors import ConfigError, reason_of
 from state_sensor_ros.texts import one_line, size
@@ -35,51 +31,21 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     if (n_bytes := path.stat().st_size) > _MAX_BYTES:
         raise ConfigError(f'{option} {path}', f'a file of {size(n_bytes)}',
                           f'parameters, at most {size(_MAX_BYTES)}: {_LAYOUT}')
-    text = b''
-    try:
-        text = path.read_bytes()
-        content: object = _yaml().load(text)
-    except OSError as error:
-        raise ConfigError(f'{option} {path}', reason_of(error)) from error
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise _fault(error, text, f'{option} {path}') from error
-    if next(_parts(content, ''), None) is None:
-        raise ConfigError(f'{option} {path}', 'a file without parameters', _LAYOUT)
-    return content
-
-
-class _Constructor(SafeConstructor):
-    pass
-
-
-# launch_ros writes lists as tuples; rcl ignores the tag.
-_Constructor.add_constructor(
-    'tag:yaml.org,2002:python/tuple', SafeConstructor.construct_yaml_seq)
-
-
-def _yaml() -> YAML:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
     reader = YAML(typ='safe', pure=True)
-    reader.Constructor = _Constructor
     # As rcl reads it; the last of equal keys counts.
     reader.version = (1, 1)
     reader.allow_duplicate_keys = True
-    return reader
-
-
-def _fault(error: Exception, text: bytes, where: str) -> ConfigError:
-    mark = getattr(error, 'problem_mark', None)
-    if mark is None:
-        return ConfigError(where, one_line(str(error)), 'YAML')
-    problem: str = (getattr(error, 'problem', None) or 'a fault').removeprefix('found ')
-    begun = getattr(error, 'context_mark', None)
-    lines = [*text.decode('utf-8', 'replace').split('\n'), '']
-    if begun is not None and begun.line < mark.line:
-        problem += f', {error.context} from line {begun.line + 1} on'  # type: ignore[attr-defined]
-        # Up to the end of the file: the fault is where it begins.
-        mark = mark if any(map(str.strip, lines[mark.line:])) else begun
-    line = lines[mark.line].rstrip()
-    expected = 'spaces in place of the tab' if '\t' in line[:mark.column + 1] else 'YAML'
-    return ConfigError(f'{where}: line {mark.line + 1}', f'{line!r} ({problem})', expected)
+    try:
+        content: object = reader.load(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f'{option} {path}', reason_of(error)) from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f'{option} {path}', one_line(str(error)), 'YAML') from error
+    if next(_parts(content, ''), None) is None:
+        raise ConfigError(f'{option} {path}', 'a file without parameters', _LAYOUT)
+    return content
 
 
 def parameters_of(content: object, node: str) -> dict[str, Any] | None:
