@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from state_sensor_ros.classes import DEFAULT_CLASSES, EGO_TAG
-from state_sensor_ros.commands.parameter_file import names_in, parameters_of, read_parameter_file
+from state_sensor_ros.commands import parameter_file
 from state_sensor_ros.commands.terminal import print_line
 from state_sensor_ros.errors import UsageError
 from state_sensor_ros.files import Format, formats, open_any, ReadOptions
@@ -239,7 +239,6 @@ def take_parameters(args: argparse.Namespace) -> None:
 
 
 def _values_in(path: str, args: argparse.Namespace) -> dict[str, object]:
-    from state_sensor_ros.ros import parameter_file
     content = parameter_file.read_parameter_file(path, '--params-file')
     node = '/'.join(('', *filter(None, getattr(args, 'namespace', '/').split('/')),
                      getattr(args, 'name', '') or 'state_sensor'))
