@@ -20,7 +20,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.evaluation.ground_truth import FrameGroundTruth
+from state_sensor_ros.evaluation.truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import scene_of

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from state_sensor_ros.evaluation.ground_truth import FrameGroundTruth
+from state_sensor_ros.evaluation.truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.frame import Frame, NO_LANES
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry, registry_of

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
+from html import escape
 import json
 import math
 import os
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Any, TYPE_CHECKING
+from typing import Any
 
 from state_sensor_ros.classes import CLASS_NAMES
-from state_sensor_ros.commands.batch import job_of, print_records, records_of
+from state_sensor_ros.commands.batch import job_of, records_of
 from state_sensor_ros.commands.options import (
     above_zero,
     add_batch_options,
@@ -48,23 +48,23 @@ from state_sensor_ros.commands.terminal import (
 )
 from state_sensor_ros.commands.truth_reading import read_truth
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
-from state_sensor_ros.evaluation import evaluation_result
-from state_sensor_ros.evaluation.detection_metrics import RECALLS
-from state_sensor_ros.evaluation.evaluation_tables import change_lines, lines_of
-from state_sensor_ros.evaluation.evaluator import Evaluator, MatchObserver, TopicResult
-from state_sensor_ros.evaluation.frame_record import ERROR_NAMES, Matches
-from state_sensor_ros.evaluation.frame_transforms import (
-    FrameTransforms,
-    STATIC_TF_TOPIC,
-    TF_TOPIC,
-    TF_TYPE,
-)
+from state_sensor_ros.evaluation import report
+from state_sensor_ros.evaluation.detection import ERROR_NAMES, error_rows, RECALLS
+from state_sensor_ros.evaluation.evaluator import Evaluator, TopicResult
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
     MATCH_DISTANCES_M,
     Selection,
 )
-from state_sensor_ros.evaluation.stack_messages import chosen_topics, ODOMETRY
+from state_sensor_ros.evaluation.messages import chosen_topics, FAULTS, ODOMETRY
+from state_sensor_ros.evaluation.tracking import MAX_IDS
+from state_sensor_ros.evaluation.transforms import (
+    FrameTransforms,
+    STATIC_TF_TOPIC,
+    TF_TOPIC,
+    TF_TYPE,
+)
+from state_sensor_ros.evaluation.truth import GroundTruth
 from state_sensor_ros.files import format_of
 from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection
@@ -75,10 +75,6 @@ from state_sensor_ros.simulators.search import find_recordings, FoundRecording, 
 from state_sensor_ros.texts import counted, one_line
 from state_sensor_ros.texts import listed as listed_text
 
-if TYPE_CHECKING:
-    from state_sensor_ros.evaluation.evaluation_plots import SafetySection
-    from state_sensor_ros.evaluation.ground_truth import GroundTruth
-
 _EPILOG = """examples:
   state_sensor evaluate drive.json stack_bag
   state_sensor evaluate truth_bag 'stacks/*' --json"""
@@ -86,10 +82,6 @@ _EPILOG = """examples:
 _FOR_EVER_S = 2.0 ** 32
 # A greater median error of the ego, m, or a smaller share of matches, is that of two drives.
 _ANOTHER_M, _ANOTHER = 20.0, 0.05
-# Heading and path of the numbers in a row of many bags.
-_SHOWN = (('mAP', 'detection/map'), ('NDS', 'detection/nds'), ('HOTA', 'tracking/hota'),
-          ('MOTA', 'tracking/mota'), ('IDF1', 'tracking/idf1'),
-          ('ADE 3s', 'prediction/3.0/min_ade'), ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
 # Options of tables, of which each of many bags writes a part.
 _TABLES = ('parquet', 'curves')
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
@@ -121,6 +113,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--classes', type=_classes, action='extend', default=[],
                         metavar='CLASS,...', help='evaluate these classes only')
     parser.add_argument('--json', action='store_true', help='print JSON')
+    parser.add_argument('--format', choices=('text', 'csv', 'latex'), default='text',
+                        help='print the tables as text (default), CSV or rows for LaTeX')
     parser.add_argument('--parquet', metavar='OUT', help='write a table: a row for each match')
     parser.add_argument('--html', metavar='OUT',
                         help='write a page with curves and the ten worst moments')
@@ -180,50 +174,63 @@ def run(args: argparse.Namespace) -> None:
     is_many = bool(others or args.jobs is not None or args.dask) or is_glob(text) or (
         Path(text).is_dir() and not is_bag(Path(text)))
     _check_outputs(args, is_many=is_many)
-    _check_bound_names(args)
     if is_many:
         _evaluate_many(args)
         return
     # One of many bags has its earlier result from the process that has read the file.
     old = getattr(args, 'earlier', None)
     if old is None and args.against is not None:
-        old = evaluation_result.result_of_bag(
-            args.against, evaluation_result.read_results(args.against), text,
+        old = report.result_of_bag(
+            args.against, report.read_results(args.against), text,
             definition=args.definition, alignment=args.align)
-    with _matches_written(args) as observe, clock_shown('evaluate', is_quiet=args.quiet):
-        truth, topic_results, safety = evaluated(args, text, observe)
-    result = evaluation_result.result_of(
-        topic_results, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
-    changed = None
+    with clock_shown('evaluate', is_quiet=args.quiet):
+        truth, found, safety = _evaluated(args, text)
+    result = report.result_of(
+        found, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
+    tables = [*report.tables_of(result)]
     if old is not None:
-        result[evaluation_result.AGAINST] = evaluation_result.against(result, old)
-        changed = evaluation_result.changes(result, old)
-    for found in topic_results:
-        _warn(text, found)
-    is_quiet = args.quiet or args.json
-    if args.curves is not None:
-        _write_table(args, 'curves', lambda: _curves(topic_results))
+        result[report.AGAINST] = report.against(result, old)
+        tables.append(report.change_table(args.against, report.changes(result, old)))
+    for each in found:
+        _warn(text, each)
+    for name, table_of in (('parquet', _match_table), ('curves', _curve_table)):
+        if getattr(args, name) is not None:
+            _write_table(args, name, partial(table_of, found))
     if args.html is not None:
-        from state_sensor_ros.evaluation.evaluation_page import write_page
         with WholeFile(args.html, force=args.force) as file:
-            write_page(file.handle, one_line(text), one_line(args.truth), topic_results, result,
-                       changed, None if safety is None else _safety_section(safety))
-        show_result(args.html, size_of(args.html), is_quiet=is_quiet)
+            report.write_page(
+                file.handle, f'Evaluation of {one_line(text)}', tables,
+                (f'<p>Ground truth: {escape(one_line(args.truth))}.</p>',
+                 f'<p>{report.heading_of(result)}.</p>',
+                 *(part for each in found for part in report.sections(each)),
+                 *(() if safety is None else _safety_parts(safety))), result)
+        show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
-        is_taken = any(out is not None and is_standard_output(out)
-                       for out in (args.parquet, args.html, args.curves))
-        for line in (*lines_of(result), *change_lines(args.against, changed)):
-            (print_line if is_taken else print_output)(line)
+        _print_tables(args, tables, report.heading_of(result))
     check_bounds(args, text, result)
+
+
+def _print_tables(args: argparse.Namespace, tables: Iterable[report.Table],
+                  heading: str = '') -> None:
+    """Print tables in the format that is asked for, beside outputs on standard output."""
+    is_taken = any(out is not None and is_standard_output(out)
+                   for out in (args.parquet, args.html, args.curves))
+    show = print_line if is_taken else print_output
+    if heading and args.format == 'text':
+        show(heading)
+    for table in tables:
+        for line in ('', *table.lines(args.format)) if heading else table.lines(args.format):
+            show(line)
 
 
 def _check_outputs(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse outputs that are inputs, that have wrong names, or that share standard output."""
     taken = {os.path.realpath(path): name for name, path in (
         ('TRUTH', args.truth), *(('STACK', path) for path in args.stack))}
-    for name in ('against', 'parquet', 'html', 'curves'):
+    for name, suffixes in (('against', ()), ('parquet', ['.parquet']), ('html', ['.html']),
+                           ('curves', ['.parquet', '.csv'])):
         path = getattr(args, name)
         if path is None:
             continue
@@ -231,43 +238,15 @@ def _check_outputs(args: argparse.Namespace, *, is_many: bool) -> None:
             raise UsageError(f'--{name} {path} is the file of {taken[os.path.realpath(path)]}')
         if path == STANDARD_OUTPUT and (args.json or is_many):
             raise UsageError(f'--{name} - is for one STACK without --json')
-    check_suffix('--curves', args.curves, ['.parquet', '.csv'])
-    check_suffix('--parquet', args.parquet, ['.parquet'])
-    check_suffix('--html', args.html, ['.html'])
+        if suffixes:
+            check_suffix(f'--{name}', path, suffixes)
 
 
-def _check_bound_names(args: argparse.Namespace) -> None:
-    """Refuse a bound of a number that no result can have before the evaluation."""
-    bounds = [*(('--fail-below', text) for text in args.fail_below),
-              *(('--fail-above', text) for text in args.fail_above)]
-    if not bounds:
-        return
-    possible, with_all = (evaluation_result.possible_result(
-        definition, has_earlier=has_earlier, horizons_s=args.horizons, path_counts=args.k)
-        for definition, has_earlier in ((args.definition, args.against is not None),
-                                        ('nuscenes', True)))
-    for bound, text in bounds:
-        path = text.rpartition('=')[0]
-        try:
-            evaluation_result.number_at(with_all, path)
-        except ConfigError as error:
-            ends = [name for name, _ in evaluation_result.numbers_of(with_all)
-                    if name.endswith(f'/{path}')]
-            raise UsageError(f'{bound} {path}: no {path} in the result; did you mean {ends[0]}?'
-                             if ends else f'{bound} {error}') from None
-        try:
-            evaluation_result.number_at(possible, path)
-        except ConfigError:
-            option = '--against OLD.json' if path.startswith('against/') and not args.against \
-                else '--definition nuscenes'
-            raise UsageError(f'{bound} {path} is not computed; {option} adds it') from None
-
-
-def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | None,
-              ) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
+def _evaluated(args: argparse.Namespace,
+               stack: str) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
     """Return ground truth, results and measures of safety, None without a page or an ego."""
     settings = settings_of(args)
-    with _opened(args, stack) as bag:
+    with _opened(stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
         for key in keys:
             bag.check_definition(key)
@@ -278,25 +257,24 @@ def evaluated(args: argparse.Namespace, stack: str, observe: MatchObserver | Non
             truth=truth, selection=_selection(args, truth), at=args.at,
             global_frame=settings.global_frame, alignment=args.align,
             with_nuscenes=args.definition == 'nuscenes', horizons_s=args.horizons,
-            path_counts=args.k,
-            open_transforms=lambda: FrameTransforms(_transforms(args, stack)), observe=observe)
-        topic_results = []
+            path_counts=args.k, open_transforms=lambda: FrameTransforms(_transforms(stack)))
+        found = []
         for key in keys:
             if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:
                 continue
             evaluate_topic = evaluator.evaluate_ego if key[1] == ODOMETRY \
                 else evaluator.evaluate_objects
             try:
-                topic_results.append(evaluate_topic(stack, key, (
+                found.append(evaluate_topic(stack, key, (
                     (log_ns, data) for _, log_ns, data in bag.messages({key}))))
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
-    return truth, topic_results, (
-        None if collector is None or not collector.has_actor else collector.safety())
+    return truth, found, None if collector is None or not collector.has_actor \
+        else collector.safety()
 
 
-def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Bag]:
+def _opened(stack: str) -> AbstractContextManager[Bag]:
     path = Path(stack)
     if not is_bag(path):
         if not path.exists():
@@ -306,9 +284,9 @@ def _opened(args: argparse.Namespace, stack: str) -> AbstractContextManager[Bag]
     return closing(Bag(path))
 
 
-def _transforms(args: argparse.Namespace, stack: str) -> Iterator[tuple[bytes, bool]]:
+def _transforms(stack: str) -> Iterator[tuple[bytes, bool]]:
     """Yield the transform messages of a bag, each with whether it is static."""
-    with _opened(args, stack) as bag:
+    with _opened(stack) as bag:
         keys = {(name, TF_TYPE) for name in (TF_TOPIC, STATIC_TF_TOPIC)} & bag.topics.keys()
         for key in keys:
             bag.check_definition(key)
@@ -339,37 +317,35 @@ def _nanoseconds(time_s: float) -> int:
 
 
 def _warn(stack: str, found: TopicResult) -> None:
-    where = f'warning: {stack}: {found.topic}'
-    if found.n_without_transform:
-        print_line(f'{where}: dropped {counted(found.n_without_transform, "message")} without '
-                   'a transform to the global frame')
+    """Print a line for each kind of fault of a topic."""
+    lines = [f'{counted(n_found, FAULTS[kind][0])}{FAULTS[kind][1]}'
+             for kind, n_found in found.faults.items() if n_found]
+    if found.no_tracking:
+        lines.append(f'{found.no_tracking}; tracks are not evaluated')
+    elif found.tracking is not None and math.isnan(found.tracking.numbers['hota']) \
+            and found.tracking.numbers['objects']:
+        lines.append(f'more than {MAX_IDS} ids of both sides: HOTA and IDF1 are not computed')
+    if found.n_unanswered:
+        lines.append(f'{counted(found.n_unanswered, "frame")} of the ground truth without an '
+                     'answer' + (', evaluated as without objects' if found.frames else '')
+                     + '; --start and --end select another part')
     if found.unplaced_child:
-        print_line(f'{where}: the bag has no transform from base_link to '
-                   f'{one_line(found.unplaced_child)}, which is evaluated as if it were base_link')
-    if found.n_unsorted:
-        print_line(f'{where}: sorted {counted(found.n_unsorted, "stamp")} out of order')
-    if found.n_repeated:
-        print_line(f'{where}: {counted(found.n_repeated, "message")} with the time of the one '
-                   'before, evaluated like the others')
-    if found.n_wrong:
-        print_line(f'{where}: {counted(found.n_wrong, "object")}: a negative size counts as '
-                   'unknown, a confidence that is not a number as 0')
+        lines.append(f'the bag has no transform from base_link to {found.unplaced_child}, which '
+                     'is evaluated as if it were base_link')
     median = 0.0 if found.ego is None else found.ego.statistics['ate/translation']['median']
     if _ANOTHER_M < median < math.inf:
-        print_line(f'{where}: half of the positions of the ego are more than {median:.0f} m off; '
-                   'are TRUTH and STACK from the same drive, clock and global frame?')
+        lines.append(f'half of the positions of the ego are more than {median:.0f} m off; are '
+                     'TRUTH and STACK from the same drive, clock and global frame?')
     classes = found.classes or []
     n_matches = sum(each.n_matches for each in classes)
     if n_matches < _ANOTHER * sum(min(each.n_truths, each.n_detections) for each in classes):
-        print_line(f'{where}: fewer than {_ANOTHER:.0%} of the objects are within 2 m of one of '
-                   'their class; are TRUTH and STACK from the same drive, clock and global '
-                   'frame?')
-    if found.n_unusable:
-        print_line(f'{where}: dropped {counted(found.n_unusable, "pose")} that are not finite '
-                   'or not rotations')
+        lines.append(f'fewer than {_ANOTHER:.0%} of the objects are within 2 m of one of their '
+                     'class; are TRUTH and STACK from the same drive, clock and global frame?')
+    for line in lines:
+        print_line(f'warning: {stack}: {found.topic}: {line}')
 
 
-def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -> None:
+def check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any]) -> None:
     """
     Check the numbers of a result against ``--fail-below`` and ``--fail-above``.
 
@@ -383,29 +359,35 @@ def check_bounds(args: argparse.Namespace, stack: str, result: dict[str, Any]) -
         for text in bounds:
             path, _, limit = text.rpartition('=')
             try:
-                number_found = evaluation_result.number_at(result, path)
-                value = 'no value' if number_found is None else f'{number_found:.6g}'
+                found = report.number_at(result, path)
+                value = 'no value' if found is None else f'{found:.6g}'
             except ConfigError as error:
-                # These bags have none, such as of a class without objects.
-                number_found, value = None, error.found
-            if number_found is None or sign * (number_found - float(limit)) > 0.0:
-                failures.append((path, value, f'at {word} {limit}'))
-    for path, value, limit in failures[1:]:
-        print_line(f'error: {stack}: {path}: found {value}; expected {limit}')
+                found, value = None, error.found
+            if found is None or sign * (found - float(limit)) > 0.0:
+                failures.append(TrajectoryFormatError(f'{stack}: {path}', value,
+                                                      f'at {word} {limit}'))
+    for failure in failures[1:]:
+        print_line(f'error: {failure}')
     if failures:
-        path, value, limit = failures[0]
-        raise TrajectoryFormatError(f'{stack}: {path}', value, limit)
+        raise failures[0]
 
 
-def _safety_section(safety: Safety) -> SafetySection:
+def _safety_parts(safety: Safety) -> Iterator[str]:
+    """Yield the measures of the ego in the ground truth as HTML."""
     # It needs matplotlib.
-    from state_sensor_ros.evaluation.evaluation_plots import SafetySection
+    from state_sensor_ros.evaluation import plots
     events = safety.events()
-    return SafetySection(
-        safety.name, tuple(worst_rows(safety)), tuple(map(event_texts, events)),
-        safety.game_time, {(heading, unit): getattr(safety, name)
+    yield f'<h2>Safety of {escape(safety.name)} in the ground truth</h2>'
+    for title, headings, rows in (
+            ('measure', ('value', 'game time', 'other actor'), [*worst_rows(safety)]),
+            (counted(len(events), 'event'), ('game time', 'other actor', 'worst'),
+             [event_texts(event) for event in events])):
+        yield from report.Table(title, headings, [
+            (name, cells) for name, *cells in rows]).lines('html')
+    yield plots.safety_over_time(
+        safety.game_time, {f'{heading} ({unit})': getattr(safety, name)
                            for name, (heading, unit, _) in MEASURES.items()},
-        tuple((event.start, event.end) for event in events))
+        [(event.start, event.end) for event in events])
 
 
 def _write_table(args: argparse.Namespace, name: str, table_of: Callable[[], Any]) -> None:
@@ -422,45 +404,36 @@ def _write_table(args: argparse.Namespace, name: str, table_of: Callable[[], Any
                 is_quiet=args.quiet or args.json)
 
 
-@contextmanager
-def _matches_written(args: argparse.Namespace) -> Iterator[MatchObserver | None]:
-    """Write the matches found in the block to ``--parquet``; yield what to call with them."""
-    if args.parquet is None:
-        yield None
-        return
-    import pyarrow as pa
-    tables: list[Any] = []
-    yield lambda topic, matches: tables.append(_match_rows(topic, matches))
-    _write_table(args, 'parquet', lambda: pa.concat_tables(
-        tables or [pa.table({'topic': pa.array([], pa.string())})]))
-
-
-def _match_rows(topic: str, matches: Matches) -> Any:  # noqa: ANN401
+def _match_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
     """Return a row for each match at 2 m: ground truth, detection, errors."""
     import pyarrow as pa
-    n_matches = len(matches.classes)
-    columns = {
-        'topic': pa.array([topic] * n_matches, pa.string()),
-        'stamp_ns': pa.array([matches.stamp_ns] * n_matches, pa.int64()),
-        'frame': pa.array([matches.frame] * n_matches, pa.int64()),
-        'class': pa.array([EVALUATED_CLASSES[number] for number in matches.classes.tolist()],
-                          pa.string()),
-        'truth_id': pa.array(matches.truth_ids, pa.string()),
-        'stack_id': pa.array(matches.stack_ids, pa.string()),
-        'score': pa.array(matches.scores), 'ego_distance': pa.array(matches.distances)}
-    columns |= {name: pa.array(matches.errors[:, i]) for i, name in enumerate(ERROR_NAMES)}
-    for prefix, states in (('truth', matches.truth), ('stack', matches.stack)):
-        columns |= {f'{prefix}_{name}': pa.array(states[:, i]) for i, name in enumerate(_STATES)}
-    return pa.table(columns)
+    rows = []
+    for found in results:
+        for i, frame in enumerate(found.frames):
+            of_stack, of_truth = frame.matched
+            stack, truth = frame.stack.states[of_stack], frame.truth.states[of_truth]
+            errors = error_rows(stack, truth, frame.stack.classes[of_stack])
+            for j, (a, b) in enumerate(zip(of_stack.tolist(), of_truth.tolist(), strict=True)):
+                rows.append({
+                    'topic': found.topic, 'stamp_ns': frame.stamp_ns, 'frame': i,
+                    'class': EVALUATED_CLASSES[frame.stack.classes[a]],
+                    'truth_id': frame.truth.ids[b], 'stack_id': frame.stack.ids[a],
+                    'score': float(frame.stack.scores[a]),
+                    'ego_distance': float(frame.distances[b]),
+                    **dict(zip(ERROR_NAMES, errors[j].tolist(), strict=True)),
+                    **{f'{side}_{name}': value for side, states in (
+                        ('truth', truth), ('stack', stack))
+                       for name, value in zip(_STATES, states[j].tolist(), strict=False)}})
+    return pa.Table.from_pylist(rows) if rows else pa.table({'topic': pa.array([], pa.string())})
 
 
-def _curves(topic_results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
+def _curve_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
     """Return a row for each class, match distance and recall: precision and confidence."""
     import pyarrow as pa
     names = 'topic', 'class', 'match_distance', 'recall', 'precision', 'confidence'
     return pa.Table.from_pylist(
         [dict(zip(names, (found.topic, scores.name, distance, *point), strict=True))
-         for found in topic_results for scores in found.classes or ()
+         for found in results for scores in found.classes or ()
          if (curves := scores.curves) is not None
          for distance, precisions, confidences in zip(
              MATCH_DISTANCES_M, curves.precisions, curves.confidences, strict=True)
@@ -486,18 +459,19 @@ def _evaluate_many(args: argparse.Namespace) -> None:
             if getattr(args, name) is not None:
                 parts = [(job.source, getattr(job.args, name)) for job in jobs]
                 _write_table(args, name, partial(_joined, parts))
+    tables = [report.bags_table(records)]
+    tables += [report.change_table(f'{one_line(args.against)}: {one_line(record["file"])}',
+                                   report.changes(record, earlier[record['file']]))
+               for record in records if report.AGAINST in record]
     if args.html is not None:
-        from state_sensor_ros.evaluation.evaluation_page import write_scenes_page
         with WholeFile(args.html, force=args.force) as file:
-            write_scenes_page(file.handle, records)
+            report.write_page(file.handle, f'Evaluation of {counted(len(records), "bag")}', tables)
         show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if not (args.json or args.quiet):
-        rows = records if len(records) < 2 else [*records, _mean(records)]
-        print_records(rows, 'bag', [heading for heading, _ in _SHOWN], _cells, width=7)
-        _print_changes(args, records, earlier)
+        _print_tables(args, tables)
     failed = [record for record in records if record['error'] is not None]
-    for record in failed if args.json or args.quiet else ():
-        print_line(f'{record["file"]}: {record["error"]}')
+    for record in failed:
+        print_line(f'error: {record["file"]}: {record["error"]}')
     if failed:
         raise TrajectoryFormatError('evaluate', f'{len(failed)} of {len(records)} bags failed')
 
@@ -506,10 +480,9 @@ def _joined(parts: Iterable[tuple[str, str]]) -> Any:  # noqa: ANN401
     """Return the rows of several tables as one, with the bag in the first column."""
     import pyarrow as pa
     from pyarrow import parquet
-    tables = [parquet.read_table(path) for _, path in parts if os.path.exists(path)]
-    bags = [bag for bag, path in parts if os.path.exists(path)]
+    tables = [(bag, parquet.read_table(path)) for bag, path in parts if os.path.exists(path)]
     return pa.concat_tables([table.add_column(0, 'bag', pa.array(
-        [bag] * table.num_rows, pa.string())) for bag, table in zip(bags, tables, strict=True)
+        [bag] * table.num_rows, pa.string())) for bag, table in tables
         if table.num_rows] or [pa.table({'bag': pa.array([], pa.string())})])
 
 
@@ -531,38 +504,9 @@ def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[st
     """Return the earlier result of each bag; one without fails when it is evaluated."""
     if args.against is None:
         return {}
-    results, found = evaluation_result.read_results(args.against), {}
+    results, found = report.read_results(args.against), {}
     for stack in stacks:
         with suppress(TrajectoryFormatError):
-            found[stack] = evaluation_result.result_of_bag(
+            found[stack] = report.result_of_bag(
                 args.against, results, stack, definition=args.definition, alignment=args.align)
     return found
-
-
-def _print_changes(args: argparse.Namespace, records: list[dict[str, Any]],
-                   earlier: Mapping[str, Any]) -> None:
-    """Print how many numbers of each bag got better and worse."""
-    if args.against is None:
-        return
-    print_output(f'against {one_line(args.against)}:')
-    for record in records:
-        if evaluation_result.AGAINST in record:
-            found = evaluation_result.changes(record, earlier[record['file']])
-            n_better = sum(change.is_better for change in found)
-            print_output(f'{one_line(record["file"])}: {counted(n_better, "number")} better, '
-                         f'{len(found) - n_better} worse')
-
-
-def _mean(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a record of the means over the bags that have the numbers, by their paths."""
-    found = [dict(evaluation_result.numbers_of(record)) for record in records
-             if record['error'] is None]
-    return {'file': 'mean', 'error': None, **{
-        path: fmean(numbers) for _, path in _SHOWN
-        if (numbers := [number for each in found if (number := each.get(path)) is not None])}}
-
-
-def _cells(record: Mapping[str, Any]) -> list[str]:
-    numbers = dict(evaluation_result.numbers_of(record))
-    return ['-' if (number := numbers.get(path)) is None
-            else f'{number:.{4 if "/" in path else 0}f}' for _, path in _SHOWN]

@@ -22,13 +22,7 @@ from state_sensor_ros.commands.options import ego_of
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched, Warnings
 from state_sensor_ros.commands.terminal import print_line
 from state_sensor_ros.errors import ConfigError, DecodeError, no_frames, TrajectoryFormatError
-from state_sensor_ros.evaluation.ground_truth import (
-    EgoTrack,
-    FrameGroundTruth,
-    GroundTruth,
-    GroundTruthBuilder,
-)
-from state_sensor_ros.evaluation.stack_messages import (
+from state_sensor_ros.evaluation.messages import (
     decode_flat,
     EGO_TOPIC,
     nanoseconds,
@@ -37,6 +31,12 @@ from state_sensor_ros.evaluation.stack_messages import (
     TRACKED,
     truth_topic,
     unit_pose,
+)
+from state_sensor_ros.evaluation.truth import (
+    EgoTrack,
+    FrameGroundTruth,
+    GroundTruth,
+    GroundTruthBuilder,
 )
 from state_sensor_ros.files import format_of, open_any, ReadOptions
 from state_sensor_ros.files.bag import Bag, is_bag

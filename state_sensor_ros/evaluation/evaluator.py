@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 import math
 from typing import Any, Final
@@ -19,19 +20,11 @@ from typing import Any, Final
 import numpy as np
 
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.evaluation import (
-    ego_metrics,
-    prediction_metrics,
-    stack_messages,
-    tracking_metrics,
-)
-from state_sensor_ros.evaluation.detection_metrics import ClassScores, score_classes
-from state_sensor_ros.evaluation.frame_record import FrameRecord, FrameRecorder, Matches
-from state_sensor_ros.evaluation.frame_transforms import FrameTransforms, turned
-from state_sensor_ros.evaluation.ground_truth import EgoTrack, GroundTruth
-from state_sensor_ros.evaluation.matching import EvaluatedFrame, Selection
-from state_sensor_ros.evaluation.stack_messages import TopicKey, unit_pose
-from state_sensor_ros.evaluation.track_record import TrackRecorder
+from state_sensor_ros.evaluation import detection, ego, messages, prediction, tracking
+from state_sensor_ros.evaluation.matching import EvaluatedFrame, NOTHING, Selection
+from state_sensor_ros.evaluation.messages import TopicKey
+from state_sensor_ros.evaluation.transforms import FrameTransforms, Placed, turned
+from state_sensor_ros.evaluation.truth import EgoTrack, GroundTruth
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.texts import counted
@@ -40,44 +33,33 @@ from state_sensor_ros.topics.base_link import BASE_LINK
 AT_STAMP: Final = 'stamp'
 # Time of receipt, ns, and message.
 Messages = Iterable[tuple[int, bytes]]
-# Called with the name of a topic and matches of it.
-MatchObserver = Callable[[str, Matches], None]
 # Time, ns, and what returns the pose and the speed of base_link then, None if it is not known.
 _PoseAt = tuple[int, Callable[[EgoTrack], Floats | None]]
-_UNKNOWN_XYZ: Floats = np.full(3, np.nan)
+_UNMOVED: Placed = (np.array(IDENTITY_XYZW), np.zeros(3))
+# Messages that are late by less come from several threads.
+_RESTART_NS = 1_000_000_000
+# A longer interval than so many usual ones has unanswered frames.
+_ALMOST = 0.1
 
 
 @dataclass(slots=True)
 class TopicResult:
-    """
-    The result on one topic.
-
-    ``topic`` its name; ``n_frames`` messages evaluated; ``n_without_truth`` those that have
-    no ground truth or transform; ``n_without_transform`` those of them in a frame without a
-    transform to the global frame;
-    ``n_unusable`` objects, or messages of the ego, without a usable pose; ``record`` of the
-    frames, None for the ego; ``classes``, ``tracking``, ``prediction`` and ``ego`` None if the
-    topic has no such part; ``ego_stamps_ns`` (T,) of the poses of the ego;
-    ``unplaced_child`` frame of the ego's poses that has no transform to base_link, '' for none;
-    ``n_unsorted`` stamps of it that were not in order; ``n_repeated`` messages with the time of
-    the one before; ``n_wrong`` objects with a negative size or no confidence.
-    """
+    """The result on one topic; the parts that it does not have are None."""
 
     topic: str
-    n_frames: int = 0
-    n_without_truth: int = 0
-    n_without_transform: int = 0
-    n_unusable: int = 0
-    record: FrameRecord | None = None
-    classes: list[ClassScores] | None = None
-    tracking: tracking_metrics.TrackingScores | None = None
-    prediction: prediction_metrics.PathSums | None = None
-    ego: ego_metrics.EgoScores | None = None
-    ego_stamps_ns: Rows | None = None
-    unplaced_child: str = ''
-    n_unsorted: int = 0
-    n_repeated: int = 0
-    n_wrong: int = 0
+    n_frames: int = 0  # messages evaluated
+    n_without_truth: int = 0  # those without ground truth or transform
+    n_unanswered: int = 0  # messages that the stack left out: see missing_times
+    faults: Counter[str] = field(default_factory=Counter)  # by the keys of messages.FAULTS
+    frames: Sequence[EvaluatedFrame] = ()  # with the empty ones in place of unanswered ones
+    detections: detection.Detections | None = None
+    classes: list[detection.ClassScores] | None = None
+    tracking: tracking.TrackingScores | None = None
+    no_tracking: str = ''  # why ids are not those of tracks, '' if they are
+    prediction: prediction.PathSums | None = None
+    ego: ego.EgoScores | None = None
+    ego_stamps_ns: Rows | None = None  # (T,)
+    unplaced_child: str = ''  # frame of the ego's poses without a transform to base_link
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,37 +74,33 @@ class Evaluator:
     with_nuscenes: bool  # whether tracks are scored as by nuScenes, too
     # Returns the transforms of the bag; called once, and only if a message is in another frame.
     open_transforms: Callable[[], FrameTransforms]
-    horizons_s: Sequence[float] = prediction_metrics.HORIZONS_S
+    horizons_s: Sequence[float] = prediction.HORIZONS_S
     # Numbers of the most confident paths that count, beside all.
-    path_counts: Sequence[int] = prediction_metrics.PATH_COUNTS
-    # Called with the matches of each topic as they are found, None for no call.
-    observe: MatchObserver | None = None
+    path_counts: Sequence[int] = prediction.PATH_COUNTS
     transforms: FrameTransforms | None = None
 
     # Numbers of a stack may be so large that their squares are infinite.
     @np.errstate(all='ignore')
-    def evaluate_objects(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:
+    def evaluate_objects(self, name: str, key: TopicKey, received: Messages) -> TopicResult:
         """
         Evaluate a topic of objects.
 
         :param name: name of the bag.
         :param key: name and type of the topic.
-        :param messages: messages of the topic.
+        :param received: messages of the topic.
         :raises DecodeError: if one is damaged.
         :raises TrajectoryFormatError: if none has ground truth.
         """
         topic, type_name = key
-        if type_name in (stack_messages.TRACKED, stack_messages.PREDICTED):
-            tracking_metrics.load_trackeval()
-        result, span, last_ns = TopicResult(topic), _Span(f'{name}: {topic}'), None
-        paths = prediction_metrics.PathScorer(self.truth, self.horizons_s, self.path_counts)
-        recorder = FrameRecorder(None if self.observe is None else partial(self.observe, topic))
-        # None once a message has no ids.
-        tracks: TrackRecorder | None = TrackRecorder()
-        has_objects = False
-        for log_ns, data in messages:
-            found = stack_messages.objects_in(data, type_name)
-            at_ns = self._time_of(found, log_ns)
+        if type_name in (messages.TRACKED, messages.PREDICTED):
+            tracking.load_trackeval()
+        result, span = TopicResult(topic), _Span(f'{name}: {topic}')
+        paths = prediction.PathScorer(self.truth, self.horizons_s, self.path_counts)
+        timed: list[tuple[int, EvaluatedFrame]] = []
+        has_ids, has_objects, best, last_ns = True, False, 0.0, None
+        for log_ns, data in received:
+            found = messages.objects_in(data, type_name)
+            at_ns = found.stamp_ns if self.at == AT_STAMP else log_ns
             span.add(at_ns)
             if not self.selection.has_time(at_ns, last_ns):
                 continue
@@ -131,33 +109,40 @@ class Evaluator:
                 result.n_without_truth += 1
                 continue
             last_ns = at_ns
-            result.n_unusable += found.n_unusable
-            result.n_wrong += found.n_wrong
-            if found.objects.ids or found.has_ids:
-                has_objects = True
-                if not found.has_ids:
-                    tracks = None
-            recorder.add(frame)
-            if tracks is not None:
-                tracks.add(frame)
-            if type_name == stack_messages.PREDICTED:
+            result.faults += found.faults
+            ids = found.objects.ids
+            if ids or found.has_ids:
+                has_objects, has_ids = True, has_ids and found.has_ids
+            if found.has_ids and len(set(ids)) < len(ids) and not result.no_tracking:
+                result.no_tracking = _repeated(found.stamp_ns, *Counter(ids).most_common(1)[0])
+            best = max(best, float(found.objects.scores.max(initial=0.0)))
+            if type_name == messages.PREDICTED:
                 paths.add(frame, at_ns)
-        result.record = recorder.finish()
-        result.n_frames = len(result.record.frames)
+                frame = replace(frame, stack=replace(frame.stack, paths=()))
+            timed.append((at_ns, frame))
+        result.n_frames = len(timed)
+        result.faults['repeated'] += span.n_repeated
         self._check(name, result, span)
-        result.classes = score_classes(result.record.classes)
-        if tracks is not None and has_objects:
-            tracking_metrics.load_trackeval()
-            result.tracking = tracking_metrics.score_tracks(
-                tracks.finish(), tracks.interpolated() if self.with_nuscenes else None)
-        if type_name == stack_messages.PREDICTED:
+        result.frames = self._filled(timed, result, merges=type_name == messages.DERIVED)
+        result.detections = detection.detections_of(result.frames)
+        result.classes = detection.score_classes(result.detections)
+        if not best:
+            result.faults['confidence'] = len(result.detections.detections)
+        if has_ids and has_objects:
+            self._score_tracks(result)
+        if type_name == messages.PREDICTED:
             result.prediction = paths.finish()
         return result
 
-    def _time_of(self, found: stack_messages.MessageObjects, log_ns: int) -> int:
-        return found.stamp_ns if self.at == AT_STAMP else log_ns
+    def _score_tracks(self, result: TopicResult) -> None:
+        if self.truth.repeated is not None:
+            result.no_tracking = f'{self.truth.name}: ' + _repeated(*self.truth.repeated)
+        if not result.no_tracking:
+            tracking.load_trackeval()
+            result.tracking = tracking.score_tracks(
+                result.frames, with_nuscenes=self.with_nuscenes)
 
-    def _frame_of(self, found: stack_messages.MessageObjects, type_name: str, at_ns: int,
+    def _frame_of(self, found: messages.MessageObjects, type_name: str, at_ns: int,
                   result: TopicResult) -> EvaluatedFrame | None:
         """Return a message beside the ground truth at a time, None without that or its frame."""
         truth = self.truth.at(at_ns)
@@ -165,20 +150,32 @@ class Evaluator:
             return None
         placed = self._placed(found.frame_id, found.stamp_ns)
         if placed is None:
-            result.n_without_transform += 1
+            result.faults['transform'] += 1
             return None
         return self.selection.match(
             found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
-            merges=type_name == stack_messages.DERIVED)
+            merges=type_name == messages.DERIVED)
+
+    def _filled(self, timed: list[tuple[int, EvaluatedFrame]], result: TopicResult, *,
+                merges: bool) -> list[EvaluatedFrame]:
+        """Return frames by their times, with an empty one for each that the stack left out."""
+        for at_ns in missing_times([at_ns for at_ns, _ in timed], self.truth.stamps_ns,
+                                   self.selection).tolist():
+            truth = self.truth.at(at_ns)
+            if truth is not None:
+                timed.append((at_ns, self.selection.match(
+                    at_ns, NOTHING, *truth, self._ego_origin(at_ns), merges=merges)))
+        result.n_unanswered = len(timed) - result.n_frames
+        return [frame for _, frame in sorted(timed, key=lambda each: each[0])]
 
     @np.errstate(all='ignore')
-    def evaluate_ego(self, name: str, key: TopicKey, messages: Messages) -> TopicResult:
+    def evaluate_ego(self, name: str, key: TopicKey, received: Messages) -> TopicResult:
         """
         Evaluate the odometry of the ego.
 
         :param name: name of the bag.
         :param key: name and type of the topic.
-        :param messages: messages of the topic.
+        :param received: messages of the topic.
         :raises DecodeError: if one is damaged.
         :raises TrajectoryFormatError: if the ground truth has no ego, or none at a message.
         """
@@ -186,21 +183,25 @@ class Evaluator:
         result = TopicResult(topic)
 
         def pose_of(message: Any, stamp_ns: int,  # noqa: ANN401
-                    ego: EgoTrack) -> Floats | None:
-            pose = None if stack_messages.is_unknown(message.pose) else unit_pose(
+                    track: EgoTrack) -> Floats | None:
+            pose = None if messages.is_unknown(message.pose) else messages.unit_pose(
                 message.pose.pose.values)
             if pose is None:
-                result.n_unusable += 1
+                result.faults['pose'] += 1
                 return None
             placed = self._placed(message.header.frame_id, stamp_ns)
-            return None if placed is None else _at_base_link(
-                pose, stack_messages.motion_of(message.twist), placed,
-                self._base_link(message.child_frame_id, stamp_ns, ego, result))
+            if placed is None:
+                result.faults['transform'] += 1
+                result.n_without_truth += 1
+                return None
+            return _at_base_link(pose, messages.motion_of(message.twist), placed,
+                                 self._base_link(message.child_frame_id, stamp_ns, track, result))
 
         def poses() -> Iterator[_PoseAt]:
-            for log_ns, data in messages:
-                message = stack_messages.decode_flat(data, type_name)
-                stamp_ns = stack_messages.nanoseconds(message.header.stamp)
+            for log_ns, data in received:
+                message = messages.decode_flat(data, type_name)
+                stamp_ns = messages.nanoseconds(message.header.stamp)
+                result.faults['frame'] += not message.header.frame_id
                 yield (stamp_ns if self.at == AT_STAMP else log_ns,
                        partial(pose_of, message, stamp_ns))
         return self._scored_ego(name, result, poses())
@@ -208,8 +209,8 @@ class Evaluator:
     def _scored_ego(self, name: str, result: TopicResult,
                     poses: Iterable[_PoseAt]) -> TopicResult:
         """Score poses and speeds of base_link in the global frame, (8,) each."""
-        ego = self.truth.ego
-        if ego is None:
+        track = self.truth.ego
+        if track is None:
             raise TrajectoryFormatError(self.truth.name, 'no ego',
                                         f'an ego to compare {result.topic} with')
         span = _Span(f'{name}: {result.topic}')
@@ -217,63 +218,56 @@ class Evaluator:
         rows: list[Floats] = []
         for at_ns, pose_at in poses:
             span.add(at_ns)
-            if not self.selection.has_time(at_ns, times_ns[-1] if times_ns else None):
-                continue
-            n_unusable, pose = result.n_unusable, pose_at(ego)
-            if pose is not None:
-                times_ns.append(at_ns)
-                rows.append(pose)
-            elif result.n_unusable == n_unusable:
-                result.n_without_transform += 1
-                result.n_without_truth += 1
-        result.n_unsorted = span.n_late
+            if self.selection.has_time(at_ns, times_ns[-1] if times_ns else None):
+                pose = pose_at(track)
+                if pose is not None:
+                    times_ns.append(at_ns)
+                    rows.append(pose)
+        result.faults.update({'order': span.n_late, 'repeated': span.n_repeated})
         stamps_ns = np.array(times_ns, np.int64)
         order = stamps_ns.argsort(kind='stable')
         stamps_ns, stack = stamps_ns[order], np.array(rows).reshape(-1, 8)[order]
-        _, truth, speeds = ego.at(stamps_ns)
+        _, truth, speeds = track.at(stamps_ns)
         have_truth: Bools = np.logical_and.reduce(np.isfinite(truth), axis=1)
         result.n_frames = int(have_truth.sum())
         result.n_without_truth += int((~have_truth).sum())
         self._check(name, result, span)
         result.ego_stamps_ns = stamps_ns[have_truth]
+        result.n_unanswered = len(missing_times(result.ego_stamps_ns.tolist(), track.stamps_ns,
+                                                self.selection))
         try:
-            result.ego = ego_metrics.score_ego(
-                ego_metrics.EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
-                ego_metrics.EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
-        except ego_metrics.DegenerateAlignmentError as error:
+            result.ego = ego.score_ego(
+                ego.EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
+                ego.EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
+        except ego.DegenerateAlignmentError as error:
             raise TrajectoryFormatError(f'{name}: {result.topic}', 'positions on a line',
                                         'a curve, which can be aligned, or --align none'
                                         ) from error
         return result
 
-    def _base_link(self, child: str, stamp_ns: int, ego: EgoTrack,
-                   result: TopicResult) -> tuple[Floats, Floats]:
+    def _base_link(self, child: str, stamp_ns: int, track: EgoTrack,
+                   result: TopicResult) -> Placed:
         """Return orientation and origin of base_link in the child frame of a message."""
-        own_turn: Floats = np.array(IDENTITY_XYZW)
-        if child in ego.frames:
-            return own_turn, ego.offset
+        if child in track.frames:
+            return _UNMOVED[0], track.offset
         if child not in ('', BASE_LINK):
-            there = self._transformed(child, BASE_LINK, stamp_ns)
+            there = self._loaded().between(child, BASE_LINK, stamp_ns)
             if there is not None:
                 return there
             result.unplaced_child = child
-        return own_turn, np.zeros(3)
+        return _UNMOVED
 
     def _ego_origin(self, at_ns: int) -> Floats:
         if self.truth.ego is None:
-            return _UNKNOWN_XYZ
+            return np.full(3, np.nan)
         origin: Floats = self.truth.ego.at(np.array([at_ns], np.int64))[0][0]
         return origin
 
-    def _placed(self, frame_id: str, stamp_ns: int) -> tuple[Floats, Floats] | None:
+    def _placed(self, frame_id: str, stamp_ns: int) -> Placed | None:
         """Return orientation and origin of a frame in the global frame; None if unknown."""
         if frame_id.removeprefix('/') in ('', self.global_frame):
-            return np.array(IDENTITY_XYZW), np.zeros(3)
-        return self._transformed(self.global_frame, frame_id, stamp_ns)
-
-    def _transformed(self, target: str, source: str,
-                     stamp_ns: int) -> tuple[Floats, Floats] | None:
-        return self._loaded().between(target, source, stamp_ns)
+            return _UNMOVED
+        return self._loaded().between(self.global_frame, frame_id, stamp_ns)
 
     def _loaded(self) -> FrameTransforms:
         if self.transforms is None:
@@ -282,29 +276,53 @@ class Evaluator:
 
     def _check(self, name: str, result: TopicResult, span: _Span) -> None:
         """Check that at least one message has been evaluated."""
-        result.n_repeated = span.n_repeated
         if result.n_frames:
             return
         where = f'{name}: {result.topic}'
-        if result.n_unusable and not result.n_without_truth:
+        if result.faults['pose'] and not result.n_without_truth:
             raise TrajectoryFormatError(
-                where, f'{counted(result.n_unusable, "pose")} that are not finite or not '
-                'rotations',
-                'at least one other pose')
-        if result.n_without_transform:
+                where, f'{counted(result.faults["pose"], "pose")} that are not finite or not '
+                'rotations', 'at least one other pose')
+        if result.faults['transform']:
             raise TrajectoryFormatError(
                 where, f'no transform from its frame to {self.global_frame}',
                 'a transform in /tf or /tf_static, or -p global_frame:=NAME')
         stamps = self.truth.stamps_ns
-        span_of_truth = f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s' \
-            if len(stamps) else 'none'
         raise TrajectoryFormatError(
-            where, f'stamps {span}', f'stamps within those of {self.truth.name}, {span_of_truth}, '
-            'and within the selection (--at, -p stamp_source, --start, --end)')
+            where, f'stamps {span}', f'stamps within those of {self.truth.name}, '
+            f'{stamps[0] * 1e-9:.3f} s to {stamps[-1] * 1e-9:.3f} s, and within the selection '
+            '(--at, -p stamp_source, --start, --end)')
 
 
-def _at_base_link(pose: Floats, twist: Floats, placed: tuple[Floats, Floats],
-                  base_link: tuple[Floats, Floats]) -> Floats:
+def _repeated(stamp_ns: int, id_: str, n_objects: int = 2) -> str:
+    return f'{stamp_ns * 1e-9:.3f} s: {n_objects} objects have the id {id_}'
+
+
+def missing_times(times_ns: Sequence[int], truth_ns: Rows, selection: Selection) -> Rows:
+    """
+    Return the times at which a stack did not answer, at its own median interval.
+
+    :param times_ns: times of its messages, at least one.
+    :param truth_ns: (T,) int64, times of the ground truth: its first and last one that are
+        selected are the limits.
+    """
+    times = np.unique(np.array(times_ns, np.int64))
+    judged = truth_ns[(truth_ns >= selection.start_ns) & (truth_ns <= selection.end_ns)]
+    steps = np.diff(times if len(times) > 1 else judged)
+    if not len(steps) or not len(judged):
+        return times[:0]
+    step_ns = float(np.median(steps))
+    gaps = np.diff(times) / step_ns
+    found = [np.arange(1, int(gap + _ALMOST)) * (gap / int(gap + _ALMOST)) * step_ns + begin
+             for begin, gap in zip(times.tolist(), gaps.tolist(), strict=False)
+             if gap >= 2.0 - _ALMOST]
+    for end, way, sign in ((times[0], times[0] - judged[0], -1), (
+            times[-1], judged[-1] - times[-1], 1)):
+        found.append(end + sign * step_ns * np.arange(1, int(max(way, 0) / step_ns + _ALMOST) + 1))
+    return np.sort(np.concatenate(found)).astype(np.int64)
+
+
+def _at_base_link(pose: Floats, twist: Floats, placed: Placed, base_link: Placed) -> Floats:
     """
     Return (8,) the pose of base_link in the global frame, and its speed forward.
 
@@ -319,10 +337,6 @@ def _at_base_link(pose: Floats, twist: Floats, placed: tuple[Floats, Floats],
         turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
         quaternion_product(turn, quaternion_product(pose[3:], own_turn)),
         turned(own_turn * CONJUGATE_XYZW, velocity)[:1]))
-
-
-# Messages that are late by less come from several threads.
-_RESTART_NS = 1_000_000_000
 
 
 class _Span:

@@ -36,7 +36,8 @@ XYZ: Final = slice(0, 3)
 YAW: Final = 3
 VELOCITY: Final = slice(4, 6)
 SIZE: Final = slice(6, 9)
-N_COLUMNS: Final = 9
+PERIOD: Final = 9
+N_COLUMNS: Final = 10
 MATCH_DISTANCES_M: Final = (0.5, 1.0, 2.0, 4.0)
 # Most objects in a frame, and pairs of them near each other: 0.5 GB.
 MAX_OBJECTS: Final = 100_000
@@ -63,8 +64,8 @@ class ObjectSet:
 
     ids: tuple[str, ...]  # K strings, '' for none
     classes: Rows  # (K,) int64, index in EVALUATED_CLASSES
-    # (K, 9) float64: center xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
-    # if unknown.
+    # (K, 10) float64: center xyz (m), yaw (rad), velocity xy (m/s), length, width, height (m), NaN
+    # if unknown; period of the yaw, rad: half a turn where front and back are not told apart.
     states: Floats
     scores: Floats  # (K,) float64, confidences 0..1
     # Of each object, or an empty tuple if the message has no paths.
@@ -80,6 +81,9 @@ class ObjectSet:
             self.scores[mask], tuple(self.paths[row] for row in rows) if self.paths else ())
 
 
+NOTHING: Final = ObjectSet((), np.zeros(0, np.int64), np.zeros((0, N_COLUMNS)), np.zeros(0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluatedFrame:
     """One message of the stack beside the ground truth at its time."""
@@ -91,6 +95,12 @@ class EvaluatedFrame:
     # of the stack, -1 for none.
     matches: npt.NDArray[np.int64]
     ego_xyz: Floats  # (3,) float64, the ego's origin, m, NaN without an ego
+
+    @property
+    def matched(self) -> tuple[Rows, Rows]:
+        """Rows of the stack and of the ground truth that match at 2 m, (R,) each."""
+        rows = np.flatnonzero(self.matches[I_ERRORS] >= 0)
+        return rows, self.matches[I_ERRORS][rows]
 
     @property
     def distances(self) -> Floats:
@@ -139,7 +149,7 @@ def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Ro
 
 
 def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
-    """Match the objects of one instant."""
+    """Match the objects of one instant; of equal confidences the later detection is first."""
     # Returns (4, N) int64, row of the matching ground-truth object at each of MATCH_DISTANCES_M,
     # -1 for none.
     matches = np.full((len(MATCH_DISTANCES_M), len(stack.ids)), -1, np.int64)
@@ -151,31 +161,14 @@ def match(stack: ObjectSet, truth: ObjectSet) -> Rows:
     order = np.lexsort((truths, distances, -detections, -stack.scores[detections]))
     detections, truths, distances = detections[order], truths[order], distances[order]
     for row, limit in zip(matches, MATCH_DISTANCES_M, strict=True):
+        taken: set[int] = set()
         are_within = distances < limit
-        take_in_turn(row, detections[are_within], truths[are_within])
+        for detection, other in zip(detections[are_within].tolist(), truths[are_within].tolist(),
+                                    strict=True):
+            if row[detection] < 0 and other not in taken:
+                row[detection] = other
+                taken.add(other)
     return matches
-
-
-def take_in_turn(row: Rows, detections: Rows, truths: Rows) -> None:
-    """
-    Match each detection with its first object that is free.
-
-    Of equal confidences the later detection is first, as in nuscenes-devkit.
-
-    :param row: (N,) int64, -1; the matches are set.
-    :param detections: (P,) int64 of each pair, in the order of their turns.
-    :param truths: (P,) int64 of each pair, the nearest of a detection first.
-    """
-    able, first = np.unique(detections, return_index=True)
-    wanted = truths[first]
-    if len(np.unique(wanted)) == len(wanted):
-        row[able] = wanted
-        return
-    taken: set[int] = set()
-    for detection, truth in zip(detections.tolist(), truths.tolist(), strict=True):
-        if row[detection] < 0 and truth not in taken:
-            row[detection] = truth
-            taken.add(truth)
 
 
 @dataclass(frozen=True, slots=True)

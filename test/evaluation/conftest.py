@@ -45,13 +45,6 @@ def stack(drive, stacks):
     return stacks(drive)
 
 
-@pytest.fixture
-def without_pictures(monkeypatch):
-    """Have pages without their pictures, most of their time: only the text is read."""
-    monkeypatch.setattr('state_sensor_ros.evaluation.evaluation_plots._png',
-                        lambda figure: 'data:image/png;base64,')
-
-
 @pytest.fixture(scope='session')
 def nuscenes():
     """Return the scenes of make_golden.py, and what nuscenes-devkit makes of them."""

@@ -15,11 +15,8 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.detection_metrics import detection_score, score_classes
-from state_sensor_ros.evaluation.evaluation_result import result_of
-from state_sensor_ros.evaluation.evaluation_tables import lines_of
+from state_sensor_ros.evaluation.detection import detection_score, detections_of, score_classes
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.frame_record import FrameRecorder
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
     EvaluatedFrame,
@@ -27,6 +24,7 @@ from state_sensor_ros.evaluation.matching import (
     MATCH_DISTANCES_M,
     ObjectSet,
 )
+from state_sensor_ros.evaluation.report import result_of, tables_of
 
 # Made by make_golden.py beside it.
 GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['detection']
@@ -38,18 +36,17 @@ def object_set(rows):
     return ObjectSet(
         tuple(str(i) for i in range(len(rows))),
         np.array([EVALUATED_CLASSES.index(row[0]) for row in rows], np.int64),
-        np.array([row[2:] for row in rows], np.float64).reshape(-1, 9),
+        np.column_stack((np.array([row[2:] for row in rows], np.float64).reshape(-1, 9),
+                         np.full(len(rows), 2.0 * math.pi))),
         np.array([row[1] for row in rows], np.float64))
 
 
 def scored(frames, ego_xyz=NOWHERE):
     """Return the scores of frames of rows of the stack and of the ground truth, by class."""
-    recorder = FrameRecorder()
-    for i, (stack, truth) in enumerate(frames):
-        stack, truth = object_set(stack), object_set(truth)
-        recorder.add(EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz))
-    record = recorder.finish()
-    return {each.name: each for each in score_classes(record.classes)}
+    pairs = [tuple(map(object_set, pair)) for pair in frames]
+    return {each.name: each for each in score_classes(detections_of([
+        EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz)
+        for i, (stack, truth) in enumerate(pairs)]))}
 
 
 @pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])
@@ -57,7 +54,7 @@ def test_scores_are_those_of_nuscenes_devkit(scene):
     scores = scored(zip(scene['detections'], scene['truths'], strict=True))
     assert {name for name, each in scores.items() if each.n_truths} == scene['expected'].keys()
     for name, expected in scene['expected'].items():
-        assert scores[name].average_precisions == pytest.approx(expected['ap'], abs=1e-12)
+        assert scores[name].curves.average_precisions == pytest.approx(expected['ap'], abs=1e-12)
         assert scores[name].errors == pytest.approx(expected['errors'], rel=1e-9)
         assert scores[name].recall_errors == pytest.approx(expected['recall_errors'], rel=1e-9)
     assert detection_score(list(scores.values())) == pytest.approx(scene['nds'], abs=1e-12)
@@ -69,7 +66,7 @@ def test_scores_are_those_of_nuscenes_devkit_on_other_scenes(seed, nuscenes):
     scores = scored(zip(nuscenes.written(detections), nuscenes.written(truths), strict=True))
     expected = nuscenes.expected(truths, detections)
     for name, each in expected.items():
-        assert scores[name].average_precisions == pytest.approx(each['ap'], abs=1e-12)
+        assert scores[name].curves.average_precisions == pytest.approx(each['ap'], abs=1e-12)
         assert scores[name].recall_errors == pytest.approx(each['recall_errors'], rel=1e-9)
     assert detection_score(list(scores.values())) == pytest.approx(
         nuscenes.detection_score(expected), abs=1e-12)
@@ -153,22 +150,22 @@ def test_bands_of_distance():
     assert counts == {'0-30': (1, 1, 1), '30-50': (0, 1, 0), '50+': (1, 1, 0)}
     assert scores.bands['0-30'].errors[0] == pytest.approx(1.5)
     # Within 1 m it does not match, and is a false one at 30.5 m.
-    assert scores.bands['0-30'].average_precisions.tolist() == [0.0, 0.0, 1.0, 1.0]
-    assert scores.bands['30-50'].average_precisions is None
+    assert scores.bands['0-30'].curves.average_precisions.tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert scores.bands['30-50'].curves is None
 
 
 def test_scores_of_a_class_without_truths_or_detections():
     scores = scored([([car()], [car(**{'class': 'bus'})])])
-    assert scores['car'].average_precisions is None
+    assert scores['car'].curves is None
     assert (scores['car'].n_truths, scores['car'].n_detections) == (0, 1)
-    assert scores['bus'].average_precisions.tolist() == [0.0] * 4
+    assert scores['bus'].curves.average_precisions.tolist() == [0.0] * 4
     assert np.isnan(scores['bus'].errors).all()
 
 
 def test_perfect_detections_score_one_at_most():
     """The mean of 90 equal precisions is exact, whatever is omitted from it."""
     frames = [([car(), car(x=20.0)], [car(), car(x=20.0)])] * 7
-    assert scored(frames)['car'].average_precisions.tolist() == [1.0] * 4
+    assert scored(frames)['car'].curves.average_precisions.tolist() == [1.0] * 4
 
 
 def result_of_classes(frames):
@@ -183,7 +180,8 @@ def test_class_unknown_is_reported_and_not_part_of_the_mean():
     assert detection['classes']['unknown']['ap'] == dict.fromkeys(('0.5', '1.0', '2.0', '4.0'), 0)
     assert detection['map'] == 1.0
     assert detection['nds'] == 1.0
-    last = list(lines_of(result_of_classes([([car()], [car(), car(**cone)])])))[-1]
+    [table] = tables_of(result_of_classes([([car()], [car(), car(**cone)])]))
+    last = table.note
     assert last.startswith('mAP 1.0000  NDS 1.0000  mATE 0.0000')
     assert last.endswith('(without class unknown)')
     only_unknown = result_of_classes([([], [car(**cone)])])['detection']

@@ -15,7 +15,7 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.ego_metrics import (
+from state_sensor_ros.evaluation.ego import (
     DegenerateAlignmentError,
     EgoPoses,
     score_ego,

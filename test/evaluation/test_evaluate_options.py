@@ -16,15 +16,14 @@ from stack_bags import changed, EGO, messages_of, N_CARS, TRACKING, typestore
 
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.evaluation.detection_metrics import score_classes
-from state_sensor_ros.evaluation.frame_record import FrameRecorder
+from state_sensor_ros.evaluation.detection import detections_of, score_classes
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
     EvaluatedFrame,
     match,
     ObjectSet,
 )
-from state_sensor_ros.evaluation.stack_messages import DERIVED, objects_in, VISION
+from state_sensor_ros.evaluation.messages import DERIVED, objects_in, VISION
 
 
 def test_warnings_of_what_is_wrong(tmp_path, drive, stack, capsys):
@@ -38,7 +37,7 @@ def test_warnings_of_what_is_wrong(tmp_path, drive, stack, capsys):
     n_messages = sum(1 for _ in messages_of(stack, (TRACKING,)))
     assert main(['evaluate', str(drive), str(bag), '-q']) == 0
     errors = capsys.readouterr().err
-    assert f'{n_messages} objects: a negative size counts as unknown' in errors
+    assert f'{n_messages} objects with a negative size, which is unknown' in errors
     assert 'half of the positions of the ego are more than 25 m off' in errors
 
 
@@ -49,7 +48,7 @@ def test_many_bags_have_a_row_of_means(tmp_path, drive, stack, capsys):
                  '--jobs', '1']) == 0
     heading, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert heading[:4] == ['bag', 'mAP', 'NDS', 'HOTA']
-    assert [row[0] for row in rows][-1] == 'mean'
+    assert [row[0] for row in rows][-2:] == ['mean', 'standard']
     for column in range(1, 6):
         numbers = [row[column] for row in rows]
         if '-' not in numbers:
@@ -99,21 +98,20 @@ def test_other_messages_have_the_numbers_of_nuscenes_devkit(nuscenes, type_name)
         box.detection_score = (i + 1.0) / 255.0
     expected = nuscenes.expected(truths, detections)
     stamps_ns = [i * 500_000_000 for i in range(12)]
-    recorder = FrameRecorder()
+    frames = []
     for i, (stamp_ns, message) in enumerate(written_scene(
             nuscenes, detections, type_name, stamps_ns)):
         found = objects_in(bytes(typestore().serialize_cdr(message, type_name)), type_name)
         stack = found.in_frame(np.array((0.0, 0.0, 0.0, 1.0)), np.zeros(3))
         rows = nuscenes.written(truths)[i]
-        states = np.array([[*row[2:8], row[9], row[8], row[10]] for row in rows])
+        states = np.array([[*row[2:8], row[9], row[8], row[10], 2.0 * math.pi] for row in rows])
         truth = ObjectSet(tuple(map(str, range(len(rows)))), np.array(
             [EVALUATED_CLASSES.index(row[0]) for row in rows]), states, np.ones(len(rows)))
-        recorder.add(EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), np.zeros(3)))
-    record = recorder.finish()
-    scores = {each.name: each for each in score_classes(record.classes)}
+        frames.append(EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), np.zeros(3)))
+    scores = {each.name: each for each in score_classes(detections_of(frames))}
     n_errors = 3 if type_name == VISION else 4
     assert {'car', 'truck'} <= expected.keys() & scores.keys()
     for name, numbers in expected.items():
-        assert scores[name].average_precisions == pytest.approx(numbers['ap'], abs=1e-9)
+        assert scores[name].curves.average_precisions == pytest.approx(numbers['ap'], abs=1e-9)
         assert scores[name].recall_errors[:n_errors] == pytest.approx(
             numbers['recall_errors'][:n_errors], abs=1e-6)

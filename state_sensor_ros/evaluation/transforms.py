@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.evaluation.ground_truth import brackets
-from state_sensor_ros.evaluation.stack_messages import decode_flat, nanoseconds, unit_pose
+from state_sensor_ros.evaluation.messages import decode_flat, nanoseconds, unit_pose
+from state_sensor_ros.evaluation.truth import brackets
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
@@ -30,6 +30,8 @@ from state_sensor_ros.rotations import (
 TF_TYPE: Final = 'tf2_msgs/msg/TFMessage'
 TF_TOPIC: Final = '/tf'
 STATIC_TF_TOPIC: Final = '/tf_static'
+# Orientation (4,) xyzw and origin (3,) of a frame in another one.
+Placed = tuple[Floats, Floats]
 # Longer chains of frames are loops.
 _MAX_DEPTH = 100
 
@@ -60,7 +62,7 @@ class FrameTransforms:
             self._moving[child] = stamps, np.array(poses).reshape(-1, 7)[order]
 
     def between(self, target: str, source: str,
-                stamp_ns: int) -> tuple[Floats, Floats] | None:
+                stamp_ns: int) -> Placed | None:
         """Return the orientation (4,) xyzw and the origin (3,) of a frame in another one."""
         # stamp_ns: time; a moving frame needs a transform within 0.1 s of it.
         target, source = _plain(target), _plain(source)

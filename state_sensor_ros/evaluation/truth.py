@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.evaluation.matching import N_COLUMNS, ObjectSet, SIZE, VELOCITY, XY, XYZ, YAW
+from state_sensor_ros.evaluation.matching import (
+    N_COLUMNS,
+    ObjectSet,
+    PERIOD,
+    SIZE,
+    VELOCITY,
+    XY,
+    XYZ,
+    YAW,
+)
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
 from state_sensor_ros.naming import Actor, registry_of
@@ -128,6 +138,7 @@ class GroundTruth:
     names: tuple[str, ...]
     are_selected: Bools  # (A,) bool of each of ``names``
     ego: EgoTrack | None  # None if the recording has none
+    repeated: tuple[int, str] | None  # stamp, ns, and the id of several objects of one frame
 
     def at(self, stamp_ns: int) -> tuple[ObjectSet, Bools] | None:
         """
@@ -213,6 +224,7 @@ class GroundTruthBuilder:
         self._selected: list[bool] = []
         self._stamps_ns: list[int] = []
         self._frames: list[TruthRows] = []
+        self._repeated: tuple[int, str] | None = None
 
     def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
         """Add a frame."""
@@ -221,19 +233,24 @@ class GroundTruthBuilder:
             raise TrajectoryFormatError(
                 self._name, f'{self._stamps_ns[-1] * 1e-9:.3f} s, then {stamp_ns * 1e-9:.3f} s',
                 'ground truth of one run, with increasing stamps')
-        for name, is_selected in zip(objects.ids, are_selected.tolist(), strict=True):
+        names, counts = list(objects.ids), Counter(objects.ids)
+        for i, name in enumerate(names):
+            if counts[name] > 1:
+                self._repeated = self._repeated or (stamp_ns, name)
+                names[i] = f'{name} {i}'
+        for name, is_selected in zip(names, are_selected.tolist(), strict=True):
             if self._numbers.setdefault(name, len(self._numbers)) == len(self._selected):
                 self._selected.append(is_selected)
-        numbers = np.array([self._numbers[name] for name in objects.ids], np.int64)
-        actors, first = np.unique(numbers, return_index=True)
+        actors = np.array([self._numbers[name] for name in names], np.int32)
+        order = actors.argsort()
         self._stamps_ns.append(stamp_ns)
-        self._frames.append((actors.astype(np.int32), objects.classes[first].astype(np.int8),
-                             objects.states[first]))
+        self._frames.append((actors[order], objects.classes[order].astype(np.int8),
+                             objects.states[order]))
 
     def finish(self, ego: EgoTrack | None) -> GroundTruth:
         return GroundTruth(
             self._name, np.array(self._stamps_ns, np.int64), tuple(self._frames),
-            tuple(self._numbers), np.array(self._selected, np.bool_), ego)
+            tuple(self._numbers), np.array(self._selected, np.bool_), ego, self._repeated)
 
 
 class FrameGroundTruth:
@@ -270,7 +287,7 @@ class FrameGroundTruth:
         states[:, XYZ] = objects.poses[:, :3]
         states[:, YAW] = np.arctan2(objects.axes[:, 1, 0], objects.axes[:, 0, 0])
         states[:, VELOCITY] = objects.twists[:, :2]
-        states[:, SIZE] = objects.sizes
+        states[:, SIZE], states[:, PERIOD] = objects.sizes, 2.0 * np.pi
         rows = objects.rows.tolist()
         are_selected: Bools = np.array([self._selects(frame.names[row], frame.tags[row])
                                         for row in rows], np.bool_)

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Topics and messages of an autonomy stack: Autoware, derived_object_msgs, vision_msgs.
+Messages of an autonomy stack: Autoware, derived_object_msgs, vision_msgs, odometry; their topics.
 
 Fields, classes and axes of twists: doc/reference/outputs.md. Poses, twists and vectors are decoded
 as arrays of numbers, in half the time: in CDR a pose has the bytes of an array of seven float64,
@@ -16,6 +16,7 @@ only the type that rosbags makes of the definition differs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,7 @@ from state_sensor_ros.evaluation.matching import (
     N_COLUMNS,
     ObjectSet,
     PathOfObject,
+    PERIOD,
     SIZE,
     VELOCITY,
     XYZ,
@@ -56,19 +58,6 @@ DETECTED: Final = 'autoware_perception_msgs/msg/DetectedObjects'
 PREDICTED: Final = 'autoware_perception_msgs/msg/PredictedObjects'
 DERIVED: Final = 'derived_object_msgs/msg/ObjectArray'
 VISION: Final = 'vision_msgs/msg/Detection3DArray'
-
-_OF_AUTOWARE = {each.autoware: i for i, each in enumerate(CLASSES)}
-_OF_DERIVED = {each.derived: i for i, each in enumerate(CLASSES)}
-_OF_DERIVED[9] = BUS_OR_TRAILER
-_OF_VISION = {name: i for i, each in enumerate(CLASSES) for name in (each.name, *each.tags)}
-_CYLINDER, _POLYGON = 1, 2
-_NO_ORIENTATION = 0
-_SOLID_BOX, _SOLID_SPHERE, _SOLID_CYLINDER = 1, 2, 3
-_DERIVED_TRACKED = 1
-_UNKNOWN_XYZ = (math.nan, math.nan, math.nan)
-# Name and type of a topic.
-TopicKey = tuple[str, str]
-
 ODOMETRY: Final = 'nav_msgs/msg/Odometry'
 _PERCEPTION = '/perception/object_recognition'
 GROUND_TRUTH: Final = f'{_PERCEPTION}/ground_truth/objects'
@@ -79,9 +68,27 @@ _USUAL = ((f'{_PERCEPTION}/tracking/objects', TRACKED),
           (f'{_PERCEPTION}/objects', PREDICTED), ('', DERIVED), ('', VISION),
           (GROUND_TRUTH, TRACKED))
 
-
-# So many topics are named in an error.
-_N_LISTED = 10
+_OF_AUTOWARE = {each.autoware: i for i, each in enumerate(CLASSES)}
+_OF_DERIVED = {each.derived: i for i, each in enumerate(CLASSES)} | {9: BUS_OR_TRAILER}
+_OF_VISION = {name: i for i, each in enumerate(CLASSES) for name in (each.name, *each.tags)}
+_CYLINDER, _POLYGON = 1, 2
+_NO_ORIENTATION, _SIGN_UNKNOWN = 0, 1
+_SOLID_BOX, _SOLID_SPHERE, _SOLID_CYLINDER = 1, 2, 3
+_DERIVED_TRACKED = 1
+_UNKNOWN_XYZ = (math.nan, math.nan, math.nan)
+_NO_CLASS = -1
+# Name and type of a topic.
+TopicKey = tuple[str, str]
+# What is wrong with messages: what is counted, and what becomes of it.
+FAULTS: Final = {
+    'transform': ('message', ' dropped: no transform to the global frame'),
+    'pose': ('pose', ' dropped: not finite or not a rotation'),
+    'number': ('object', ' with a negative size, which is unknown, or a confidence that is none'),
+    'class': ('object', ' without a class, evaluated as unknown'),
+    'frame': ('message', ' without a frame, taken as in the global frame'),
+    'confidence': ('object', ': all confidences are 0, so their order is that of the messages'),
+    'order': ('stamp', ' out of order, sorted'),
+    'repeated': ('message', ' with the time of the one before, evaluated like the others')}
 
 
 @lru_cache(maxsize=16)
@@ -112,29 +119,17 @@ def decode_flat(data: bytes, type_name: str) -> Any:  # noqa: ANN401
 
 
 def nanoseconds(time: Any) -> int:  # noqa: ANN401
-    """
-    Return a time or a duration, ns.
-
-    :param time: builtin_interfaces/Time or Duration.
-    """
+    """Return a builtin_interfaces/Time or Duration, ns."""
     return int(time.sec) * NS_PER_S + int(time.nanosec)
 
 
 def is_unknown(each: Any) -> bool:  # noqa: ANN401
-    """
-    Return whether the variance of x or y says that a pose or a twist is unknown.
-
-    :param each: geometry_msgs/PoseWithCovariance or TwistWithCovariance.
-    """
+    """Return whether the variance of x or y of a pose or twist says that it is unknown."""
     return bool(max(each.covariance[[0, 7]].tolist()) >= UNKNOWN_VARIANCE)
 
 
 def motion_of(each: Any) -> Floats:  # noqa: ANN401
-    """
-    Return the numbers of a twist, NaN if it is unknown.
-
-    :param each: geometry_msgs/TwistWithCovariance.
-    """
+    """Return the numbers of a geometry_msgs/TwistWithCovariance, NaN if it is unknown."""
     values: Floats = each.twist.values
     return np.full_like(values, np.nan) if is_unknown(each) else values
 
@@ -155,24 +150,15 @@ def unit_pose(values: Floats) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageObjects:
-    """
-    The K objects of a message, in the axes of its frame.
+    """The K objects of a message with a usable pose, in the axes of its frame."""
 
-    ``stamp_ns`` and ``frame_id`` of the header; ``objects``, whose velocities and yaws
-    :meth:`in_frame` sets; ``orientations`` (K, 4) xyzw, ``velocities`` (K, 3) m/s; ``has_ids``
-    whether the ids are those of tracks; ``n_unusable`` objects dropped: a position that is not
-    finite, or a quaternion that is not a rotation; ``n_wrong`` objects with a negative size,
-    which is unknown, or a confidence that is no number, which is 0.
-    """
-
-    stamp_ns: int
+    stamp_ns: int  # of the header, as frame_id
     frame_id: str
-    objects: ObjectSet
-    orientations: Floats
-    velocities: Floats
-    has_ids: bool
-    n_unusable: int
-    n_wrong: int
+    objects: ObjectSet  # whose velocities and yaws in_frame() sets
+    orientations: Floats  # (K, 4) xyzw
+    velocities: Floats  # (K, 3) m/s
+    has_ids: bool  # whether the ids are those of tracks
+    faults: Counter[str]  # by the keys of FAULTS
 
     def in_frame(self, turn: Floats, origin: Floats) -> ObjectSet:
         """
@@ -189,19 +175,11 @@ class MessageObjects:
         # NaN marks an orientation that the stack does not send.
         states[:, YAW] = np.where(np.isnan(states[:, YAW]), np.nan, yaw)
         states[:, VELOCITY] = (self.velocities @ axes.T)[:, :2]
-        return ObjectSet(objects.ids, objects.classes, states, objects.scores, tuple([
-            tuple([_moved(path, turn, axes, origin) for path in paths])
-            for paths in objects.paths]))
-
-
-def _moved(path: PathOfObject, turn: Floats, axes: Floats, origin: Floats) -> PathOfObject:
-    """Return a path in another frame."""
-    if turn[3] == 1.0 and not origin.any():
-        return path
-    return PathOfObject(path.step_ns, np.column_stack((
-        path.poses[:, :3] @ axes.T + origin,
-        quaternion_product(np.broadcast_to(turn, (len(path.poses), 4)), path.poses[:, 3:]))),
-        path.confidence)
+        paths = tuple([tuple([PathOfObject(path.step_ns, np.column_stack((
+            path.poses[:, :3] @ axes.T + origin, quaternion_product(
+                np.broadcast_to(turn, (len(path.poses), 4)), path.poses[:, 3:]))),
+            path.confidence) for path in of_object]) for of_object in objects.paths])
+        return ObjectSet(objects.ids, objects.classes, states, objects.scores, paths)
 
 
 class _Object(NamedTuple):
@@ -213,7 +191,7 @@ class _Object(NamedTuple):
     pose: Sequence[float]
     size: Sequence[float]
     velocity: Sequence[float] | Floats
-    has_yaw: bool = True
+    period: float = 2.0 * math.pi  # of the yaw, NaN without one
     paths: tuple[PathOfObject, ...] = ()
 
 
@@ -222,45 +200,43 @@ def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noq
                elements: Sequence[Any] = ()) -> MessageObjects:
     """Return the objects whose poses are usable; ``elements`` have headers, too."""
     columns: Any = zip(*objects, strict=True) if objects else ((),) * len(_Object._fields)
-    ids, classes, scores, poses, sizes, velocities, have_yaws, paths = columns
+    ids, classes, scores, poses, sizes, velocities, periods, paths = columns
     poses = np.array(poses, np.float64).reshape(-1, 7)
     velocities = np.array(velocities, np.float64).reshape(-1, 3)
+    classes, scores = np.array(classes, np.int64), np.array(scores, np.float64)
     usable = usable_poses(poses[:, :3], poses[:, 3:])
     states = np.full((len(objects), N_COLUMNS), np.nan)
     states[:, XYZ], states[:, SIZE] = poses[:, :3], np.array(sizes).reshape(-1, 3)
-    scores, are_negative = np.array(scores, np.float64), states[:, SIZE] < 0.0
+    states[:, PERIOD], states[:, YAW] = periods, 0.0 * np.array(periods)
+    are_negative = states[:, SIZE] < 0.0
     states[:, SIZE][are_negative] = np.nan
     are_wrong = np.logical_or.reduce(are_negative, axis=1) | ~np.isfinite(scores)
-    states[:, YAW] = np.where(np.array(have_yaws, np.bool_), 0.0, np.nan)
-    found = ObjectSet(ids, np.array(classes, np.int64), states,
+    frame_id = next((str(each.frame_id) for each in (header, *(
+        element.header for element in elements)) if each.frame_id), '')
+    faults = Counter({'pose': int((~usable).sum()), 'number': int((are_wrong & usable).sum()),
+                      'class': int((classes == _NO_CLASS).sum()), 'frame': int(not frame_id)})
+    found = ObjectSet(ids, np.where(classes == _NO_CLASS, UNKNOWN, classes), states,
                       np.nan_to_num(scores, posinf=0.0, neginf=0.0),
                       paths if has_paths else ()).select(usable)
     orientations, velocities = poses[usable, 3:], velocities[usable]
     velocities[~np.isfinite(velocities)] = np.nan
     if are_own_axes:
         velocities = (global_from_body(orientations) @ velocities[:, :, None])[:, :, 0]
-    return MessageObjects(
-        nanoseconds(header.stamp), _frame_of(header, elements), found, orientations, velocities,
-        has_ids, int((~usable).sum()), int((are_wrong & usable).sum()))
-
-
-def _frame_of(header: Any, elements: Sequence[Any]) -> str:  # noqa: ANN401
-    """Return the frame of a message, the first of its elements' if it names none itself."""
-    return next((str(each.frame_id) for each in (header, *(
-        element.header for element in elements)) if each.frame_id), '')
+    return MessageObjects(nanoseconds(header.stamp), frame_id, found, orientations, velocities,
+                          has_ids, faults)
 
 
 def _tracked(message: Any) -> MessageObjects:  # noqa: ANN401
     return _collected(message.header, [_autoware(
         each, each.kinematics.pose_with_covariance, each.kinematics.twist_with_covariance,
-        id_=_track_id(each), has_yaw=_has_yaw(each)) for each in message.objects],
+        has_id=True, period=_period(each)) for each in message.objects],
         has_ids=True, are_own_axes=True)
 
 
 def _predicted(message: Any) -> MessageObjects:  # noqa: ANN401
     return _collected(message.header, [_autoware(
         each, each.kinematics.initial_pose_with_covariance,
-        each.kinematics.initial_twist_with_covariance, id_=_track_id(each),
+        each.kinematics.initial_twist_with_covariance, has_id=True,
         paths=tuple(map(_path, each.kinematics.predicted_paths))) for each in message.objects],
         has_ids=True, are_own_axes=True, has_paths=True)
 
@@ -269,20 +245,18 @@ def _detected(message: Any) -> MessageObjects:  # noqa: ANN401
     return _collected(message.header, [_autoware(
         each, each.kinematics.pose_with_covariance,
         each.kinematics.twist_with_covariance if each.kinematics.has_twist else None,
-        has_yaw=_has_yaw(each)) for each in message.objects], has_ids=False, are_own_axes=True)
+        period=_period(each)) for each in message.objects], has_ids=False, are_own_axes=True)
 
 
-def _track_id(each: Any) -> str:  # noqa: ANN401
-    # One text for all messages: 80 bytes less for each object.
-    return intern(bytes(each.object_id.uuid).hex())
+def _period(each: Any) -> float:  # noqa: ANN401
+    """Return the period of the yaw: half a turn where front and back are not told apart."""
+    available = each.kinematics.orientation_availability
+    return math.nan if available == _NO_ORIENTATION else \
+        math.pi if available == _SIGN_UNKNOWN else 2.0 * math.pi
 
 
-def _has_yaw(each: Any) -> bool:  # noqa: ANN401
-    return bool(each.kinematics.orientation_availability != _NO_ORIENTATION)
-
-
-def _autoware(each: Any, pose: Any, twist: Any, *, id_: str = '',  # noqa: ANN401
-              has_yaw: bool = True, paths: tuple[PathOfObject, ...] = ()) -> _Object:
+def _autoware(each: Any, pose: Any, twist: Any, *, has_id: bool = False,  # noqa: ANN401
+              period: float = 2.0 * math.pi, paths: tuple[PathOfObject, ...] = ()) -> _Object:
     likely = max(each.classification, key=lambda label: label.probability, default=None)
     length, width, height = each.shape.dimensions.values.tolist()
     if each.shape.type == _CYLINDER:
@@ -291,9 +265,11 @@ def _autoware(each: Any, pose: Any, twist: Any, *, id_: str = '',  # noqa: ANN40
         corners = np.array([(point.x, point.y) for point in each.shape.footprint.points])
         length, width = np.ptp(corners, axis=0).tolist()
     return _Object(
-        id_, UNKNOWN if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN),
+        # One text for all messages: 80 bytes less for each object.
+        intern(bytes(each.object_id.uuid).hex()) if has_id else '',
+        _NO_CLASS if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN),
         each.existence_probability, pose.pose.values, (length, width, height),
-        _UNKNOWN_XYZ if twist is None else motion_of(twist)[:3], has_yaw, paths)
+        _UNKNOWN_XYZ if twist is None else motion_of(twist)[:3], period, paths)
 
 
 def _path(path: Any) -> PathOfObject:  # noqa: ANN401
@@ -327,10 +303,10 @@ def _vision(message: Any) -> MessageObjects:  # noqa: ANN401
     for each in message.detections:
         likely = max((result.hypothesis for result in each.results),
                      key=lambda hypothesis: hypothesis.score, default=None)
-        objects.append(_Object(
-            each.id, UNKNOWN if likely is None else _OF_VISION.get(
-                likely.class_id.lower(), UNKNOWN), 0.0 if likely is None else likely.score,
-            each.bbox.center.values, each.bbox.size.values, _UNKNOWN_XYZ))
+        class_, score = (_NO_CLASS, 0.0) if likely is None else (
+            _OF_VISION.get(likely.class_id.lower(), UNKNOWN), likely.score)
+        objects.append(_Object(each.id, class_, score, each.bbox.center.values,
+                               each.bbox.size.values, _UNKNOWN_XYZ))
     return _collected(message.header, objects, elements=message.detections, has_ids=bool(
         objects) and all(each.id_ for each in objects))
 
@@ -352,8 +328,8 @@ def objects_in(data: bytes, type_name: str) -> MessageObjects:
     return _DECODERS[type_name](decode_flat(data, type_name))
 
 
-def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
-                  ) -> list[TopicKey]:
+def chosen_topics(name: str, topics: Collection[TopicKey],
+                  named: Sequence[str]) -> list[TopicKey]:
     """
     Choose the topics to evaluate.
 
@@ -364,30 +340,22 @@ def chosen_topics(name: str, topics: Collection[TopicKey], named: Sequence[str],
     :raises ConfigError: if a named topic is missing or its type cannot be evaluated.
     :raises TrajectoryFormatError: if there is none, or several are equally likely.
     """
-    evaluable = [key for key in sorted(topics) if key[1] in (*OBJECT_TYPES, ODOMETRY)]
-    if named:
-        by_name = {key[0]: key for key in evaluable}
-        for topic in named:
-            if topic not in by_name:
-                raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that '
-                                  'can be evaluated',
-                                  nearest(topic, by_name) or f'one of {_listed(by_name)}')
-        return [by_name[topic] for topic in named]
-    found = [key for key in (_objects(name, evaluable), _ego(evaluable)) if key is not None]
-    if not found:
+    by_name = {key[0]: key for key in sorted(topics) if key[1] in (*OBJECT_TYPES, ODOMETRY)}
+    for topic in named:
+        if topic not in by_name:
+            names = listed(sorted(by_name, key=lambda each: 'odometry' in each), 10) or 'none'
+            raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that can be '
+                              'evaluated', nearest(topic, by_name) or f'one of {names}')
+    keys = [by_name[topic] for topic in named] or [key for key in (
+        _objects(name, by_name.values()), _ego(by_name.values())) if key is not None]
+    if not keys:
         raise TrajectoryFormatError(
             name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
             f'{EGO_TOPIC} of the type {ODOMETRY}')
-    return found
+    return keys
 
 
-def _listed(topics: Collection[str]) -> str:
-    """Return names of topics as text; of many, those of the usual ones first."""
-    names = sorted(topics, key=lambda name: 'odometry' in name)
-    return listed(names, _N_LISTED) or 'none'
-
-
-def _objects(name: str, evaluable: Sequence[TopicKey]) -> TopicKey | None:
+def _objects(name: str, evaluable: Collection[TopicKey]) -> TopicKey | None:
     for topic, type_name in _USUAL:
         if (topic, type_name) in evaluable:
             return topic, type_name
@@ -404,7 +372,7 @@ def _only(name: str, keys: Sequence[TopicKey], option: str) -> TopicKey:
     return keys[0]
 
 
-def _ego(evaluable: Sequence[TopicKey]) -> TopicKey | None:
+def _ego(evaluable: Collection[TopicKey]) -> TopicKey | None:
     """Return the ego's odometry: the topic of the usual name, else the only one."""
     odometries = [key for key in evaluable if key[1] == ODOMETRY]
     if (EGO_TOPIC, ODOMETRY) in odometries:
@@ -426,6 +394,5 @@ def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey
         raise TrajectoryFormatError(
             name, f'no topic {named} of the type {TRACKED}' if named else
             f'neither frames nor a topic of the type {TRACKED}', 'a recording with ground truth')
-    if (GROUND_TRUTH, TRACKED) in tracked:
-        return GROUND_TRUTH, TRACKED
-    return _only(name, tracked, '--truth-topic')
+    return (GROUND_TRUTH, TRACKED) if (GROUND_TRUTH, TRACKED) in tracked else _only(
+        name, tracked, '--truth-topic')

@@ -23,13 +23,13 @@ from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.evaluation.ground_truth import GroundTruth
 from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
     I_ERRORS,
     PathOfObject,
     XY,
 )
+from state_sensor_ros.evaluation.truth import GroundTruth
 from state_sensor_ros.frame import Floats, Rows
 
 HORIZONS_S: Final = (3.0, 5.0, 8.0)

@@ -1,0 +1,538 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The result of an evaluation: the numbers of ``--json``, their change, tables, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+import math
+from pathlib import Path
+from statistics import fmean, stdev
+import sys
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import numpy as np
+
+from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.evaluation import detection, prediction, tracking
+from state_sensor_ros.evaluation.detection import ERROR_NAMES, NUSCENES, PLAIN
+from state_sensor_ros.evaluation.evaluator import TopicResult
+from state_sensor_ros.evaluation.matching import EvaluatedFrame, MATCH_DISTANCES_M
+from state_sensor_ros.parameters import near_names
+from state_sensor_ros.texts import counted, one_line
+from state_sensor_ros.version import __version__
+
+DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
+# Key of the result with the differences, new less old.
+AGAINST: Final = 'against'
+# The last key of numbers of which more, or less, is better.
+MORE: Final = frozenset((
+    'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',
+    *DISTANCES))
+LESS: Final = frozenset((
+    *ERROR_NAMES, *(f'm{name}' for name in ERROR_NAMES), 'motp', 'amotp', 'identity_switches',
+    'fragmentations', 'false_positives', 'misses', 'mostly_lost', 'track_initialization_duration',
+    'longest_gap_duration', 'min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse',
+    'miss_rate_nuscenes', 'ate_rmse', 'rpe_rmse', 'rmse'))
+# Parts of paths whose numbers repeat others in more detail.
+_DETAILS = ('/bands/', '/nuscenes/', '/k/', '/unknown/')
+_EXPECTED = 'the output of evaluate --json'
+# Smaller differences are rounding: relative, and of errors near zero.
+_LEAST_SHARE, _LEAST_CHANGE = 1e-9, 1e-6
+_N_CHANGES, _N_EVENTS, _N_MOMENTS = 20, 20, 10
+_APART_NS = 500_000_000
+# Heading and key of the numbers in tables.
+_OF_TRACKS = (
+    ('HOTA', 'hota'), ('MOTA', 'mota'), ('IDF1', 'idf1'), ('MOTP m', 'motp'),
+    ('IDS', 'identity_switches'), ('FRAG', 'fragmentations'), ('FP', 'false_positives'),
+    ('FN', 'misses'), ('MT', 'mostly_tracked'), ('PT', 'partially_tracked'), ('ML', 'mostly_lost'),
+    ('TID s', 'track_initialization_duration'), ('LGD s', 'longest_gap_duration'))
+_OF_CLASS = (('AMOTA', 'amota'), ('AMOTP m', 'amotp'), ('MOTA', 'mota'), ('MOTP m', 'motp'),
+             ('IDS', 'identity_switches'), ('TID s', 'track_initialization_duration'),
+             ('LGD s', 'longest_gap_duration'))
+_OF_PATHS = (('minADE m', 'min_ade'), ('minFDE m', 'min_fde'), ('miss rate', 'miss_rate'),
+             ('objects', 'objects'))
+_OF_EGO = ('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse')
+# Of the head of the page, and of a row of several bags.
+FIGURES: Final = (
+    ('mAP', 'detection/map'), ('NDS', 'detection/nds'), ('HOTA', 'tracking/hota'),
+    ('MOTA', 'tracking/mota'), ('IDF1', 'tracking/idf1'), ('AMOTA', 'tracking/amota'),
+    ('ADE 3s', 'prediction/3.0/min_ade'), ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
+
+Result = Mapping[str, Any]
+
+
+def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
+              definition: str = PLAIN, alignment: str = 'none') -> dict[str, Any]:
+    """Return the result with the keys of doc/guide/evaluation.md; undefined numbers are None."""
+    first = topic_results[0]
+    result: dict[str, Any] = {
+        'frames': first.n_frames, 'frames_without_truth': first.n_without_truth,
+        'unanswered_frames': first.n_unanswered, 'truth_frames': n_truth_frames,
+        # As in the metadata of tables.
+        'version': f'state_sensor_ros {__version__}'}
+    for found in topic_results:
+        if found.classes is not None:
+            result.setdefault('detection', _detection(found.classes, definition))
+        if found.no_tracking or found.tracking is not None:
+            result.setdefault('tracking', _tracking(found.tracking))
+        if found.prediction is not None:
+            result.setdefault('prediction', {str(horizon_s): {
+                **by_count[prediction.ALL_PATHS], 'matched': found.prediction.n_matched,
+                'k': {str(n_paths): scores for n_paths, scores in by_count.items() if n_paths}}
+                for horizon_s, by_count in prediction.path_scores(found.prediction).items()})
+        if found.ego is not None:
+            numbers = found.ego.statistics
+            result.setdefault('ego', _nested((
+                ('ate_rmse', numbers['ate/translation']['rmse']),
+                ('rpe_rmse', numbers['rpe/1m/translation']['rmse']), *numbers.items(),
+                ('alignment', alignment), ('scale', found.ego.scale))))
+    known: dict[str, Any] = _known(result)
+    return known
+
+
+def _known(value: Any) -> Any:  # noqa: ANN401
+    """Return a result in which numbers that are not finite are None."""
+    if isinstance(value, dict):
+        return {key: _known(part) for key, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _detection(classes: Sequence[detection.ClassScores], definition: str) -> dict[str, Any]:
+    means = detection.mean_recall_errors(classes).tolist()
+    return {
+        'map': detection.mean_average_precision(classes),
+        'classes': {scores.name: {
+            **_class(scores, definition),
+            **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
+               if scores.bands else {})} for scores in classes},
+        'nds': detection.detection_score(classes),
+        **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)},
+        'definition': definition}
+
+
+def _class(scores: detection.ClassScores, definition: str) -> dict[str, Any]:
+    curves = scores.curves
+    plain, over_recall = (dict(zip(ERROR_NAMES, errors.tolist(), strict=True))
+                          for errors in (scores.errors, scores.recall_errors))
+    if curves is None:
+        over_recall = dict.fromkeys(ERROR_NAMES, math.nan)
+    n_matches, n_truths, n_detections = scores.n_matches, scores.n_truths, scores.n_detections
+    return {
+        'ap': dict.fromkeys(DISTANCES) if curves is None else dict(
+            zip(DISTANCES, curves.average_precisions.tolist(), strict=True)),
+        **(over_recall if definition == NUSCENES else plain),
+        'recall': n_matches / n_truths if n_truths else None,
+        'precision': n_matches / n_detections if n_detections else None,
+        'truths': n_truths, 'detections': n_detections, NUSCENES: over_recall}
+
+
+def _tracking(scores: tracking.TrackingScores | None) -> dict[str, Any] | None:
+    if scores is None or scores.classes is None:
+        return None if scores is None else dict(scores.numbers)
+    means = tracking.class_means(scores.classes)
+    averages = {name: means.pop(name) for name in ('amota', 'amotp')}
+    return {**scores.numbers, **averages, NUSCENES: means, 'classes': scores.classes}
+
+
+def _nested(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a result of values by their paths."""
+    result: dict[str, Any] = {}
+    for path, value in values:
+        *keys, name = path.split('/')
+        part = result
+        for key in keys:
+            part = part.setdefault(key, {})
+        part[name] = value
+    return result
+
+
+def number_at(result: Result, path: str) -> float | None:
+    """Return the number at a path such as ``detection/classes/car/ate``; None if undefined."""
+    # path: keys, separated by ``/``.
+    found: Any = result
+    for i, key in enumerate(path.split('/')):
+        if found is None:
+            return None
+        if not isinstance(found, Mapping) or key not in found:
+            names = near_names([key], found) if isinstance(found, Mapping) \
+                else ', which is not a group'
+            place = '/'.join(path.split('/')[:i])
+            raise ConfigError(path, f'no {key} in {place or "the result"}{names}')
+        found = found[key]
+    if isinstance(found, Mapping):
+        raise ConfigError(path, 'a group of numbers', f'{path}/ and one of {", ".join(found)}')
+    if not _is_number(found):
+        raise ConfigError(path, f'{found}', 'the path of a number')
+    return None if found is None else float(found)
+
+
+def numbers_of(result: Result, path: str = '') -> Iterator[tuple[str, float | None]]:
+    """Yield the path of each number, and the number."""
+    # path: path of the part, with ``/`` at its end.
+    for key, value in result.items():
+        if isinstance(value, Mapping):
+            yield from numbers_of(value, f'{path}{key}/')
+        elif _is_number(value):
+            yield f'{path}{key}', None if value is None else float(value)
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a value is None or a number; numbers beyond float64 are none."""
+    return value is None or isinstance(value, float) or (
+        isinstance(value, int) and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    path: str
+    old: float
+    new: float | None  # None if the number is lost
+
+    @property
+    def word(self) -> str:
+        """Whether the number is lost, better or worse."""
+        if self.new is None:
+            return 'lost'
+        is_more = self.path.rpartition('/')[2] in MORE
+        return 'better' if (self.new > self.old) == is_more else 'worse'
+
+    @property
+    def size(self) -> float:
+        """Change relative to the greater of both numbers; infinite for a lost one."""
+        return math.inf if self.new is None else \
+            abs(self.new - self.old) / max(abs(self.new), abs(self.old))
+
+
+def read_results(path: str) -> list[dict[str, Any]]:
+    """Read the results of an earlier run: the output of ``evaluate --json``, a line or more."""
+    try:
+        data = Path(path).read_bytes()
+        try:
+            return [msgspec.json.decode(data, type=dict[str, Any])]
+        except msgspec.MsgspecError:
+            return msgspec.json.Decoder(dict[str, Any]).decode_lines(data) or [{}]
+    except OSError as error:
+        raise TrajectoryFormatError(path, one_line(str(error.strerror)), _EXPECTED) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise TrajectoryFormatError(path, 'no JSON object', _EXPECTED) from error
+
+
+def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str, *,
+                  definition: str, alignment: str) -> dict[str, Any]:
+    """Return the earlier result of a bag: the only one, or that of its path, else of its name."""
+    if len(results) > 1:
+        files = [Path(str(result.get('file', ''))) for result in results]
+        found = [result for result, file in zip(results, files, strict=True)
+                 if file == Path(stack)] or [
+            result for result, file in zip(results, files, strict=True)
+            if file.name == Path(stack).name]
+        if len(found) != 1:
+            raise TrajectoryFormatError(
+                path, f'no result of {stack}' if not found else
+                f'{len(found)} results of bags named {Path(stack).name}', 'one result')
+        results = found
+    if 'frames' not in results[0]:
+        raise TrajectoryFormatError(path, 'no frames', _EXPECTED)
+    for part, name, ours, option in (('detection', 'definition', definition, '--definition'),
+                                     ('ego', 'alignment', alignment, '--align')):
+        other = (results[0].get(part) or {}).get(name, ours)
+        if other != ours:
+            raise TrajectoryFormatError(f'{path}: {part}/{name}', one_line(str(other)),
+                                        f'{ours}, as {option} of this run')
+    return results[0]
+
+
+def _compared(result: Result) -> dict[str, float | None]:
+    return dict(numbers_of({key: value for key, value in result.items() if key != AGAINST}))
+
+
+def against(new: Result, old: Result) -> dict[str, Any]:
+    """Return the part of the result that compares it with an earlier one."""
+    ours, before = _compared(new), _compared(old)
+    return {**_nested(
+        (path, None if number is None or other is None else number - other)
+        for path, other in before.items() if path in ours for number in (ours[path],)), 'lost': [
+        change.path for change in changes(new, old) if change.new is None]}
+
+
+def changes(new: Result, old: Result) -> list[Change]:
+    """Return the main numbers that are lost, or got better or worse, the greatest change first."""
+    ours = _compared(new)
+    found = [Change(path, other, ours.get(path)) for path, other in _compared(old).items()
+             if other is not None and path.rpartition('/')[2] in MORE | LESS
+             and not any(part in path for part in _DETAILS)]
+    return sorted((each for each in found if each.new is None or abs(each.new - each.old) > max(
+        _LEAST_SHARE * max(abs(each.new), abs(each.old)), _LEAST_CHANGE)),
+        key=lambda change: -change.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of numbers: lines of a terminal, CSV, LaTeX or HTML."""
+
+    title: str  # heading of the names
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, Sequence[float | str | None]]]  # name, and a cell for each heading
+    note: str = ''
+
+    def lines(self, style: str = 'text') -> Iterator[str]:
+        """Yield the lines in a style: ``text``, ``csv``, ``latex`` or ``html``."""
+        heading, *rows = [[self.title, *self.headings], *(
+            [name, *map(_text_of, cells)] for name, cells in self.rows)]
+        if style == 'html':
+            yield '<table><thead><tr>' + ''.join(f'<th>{escape(each)}</th>' for each in heading)
+            yield '</tr></thead><tbody>'
+            for row in rows:
+                yield '<tr>' + ''.join(f'<td>{escape(cell)}</td>' for cell in row) + '</tr>'
+            yield f'</tbody></table><p>{escape(self.note)}</p>'
+        elif style == 'text':
+            first = max(len(row[0]) for row in (heading, *rows))
+            widths = [max(8, len(each)) for each in self.headings]
+            for name, *cells in (heading, *rows):
+                yield f'{name:{first}}' + ''.join(
+                    f'  {cell:>{width}}' for cell, width in zip(cells, widths, strict=True))
+            if self.note:
+                yield self.note
+        else:
+            for row in (heading, *rows):
+                yield ','.join(row) if style == 'csv' else \
+                    ' & '.join(cell.strip().replace('_', r'\_') for cell in row) + r' \\'
+
+
+def _text_of(cell: float | str | None) -> str:
+    """Return a number as text, ``-`` if it is undefined."""
+    return '-' if cell is None else f'{cell:.4f}' if isinstance(cell, float) else str(cell)
+
+
+def heading_of(result: Result) -> str:
+    """Return the line about the numbers of frames."""
+    unanswered = f', {result["unanswered_frames"]} unanswered' if result['unanswered_frames'] \
+        else ''
+    return (f'{result["frames"]} frames evaluated, {result["frames_without_truth"]} without '
+            f'ground truth{unanswered}; {result["truth_frames"]} frames of ground truth')
+
+
+def tables_of(result: Result) -> Iterator[Table]:
+    """Yield the tables of a result."""
+    if 'detection' in result:
+        yield _detection_table(result['detection'])
+    found = result.get('tracking')
+    if found:
+        yield Table('tracking', *_columns(_OF_TRACKS, [('all objects', found)]))
+        if 'amota' in found:
+            yield Table('tracking as nuScenes', *_columns(_OF_CLASS, [
+                ('mean', {**found, **found[NUSCENES]}), *found['classes'].items()]))
+    if 'prediction' in result:
+        rows = [(f'{horizon} s, k = {count}', numbers)
+                for horizon, scores in result['prediction'].items()
+                for count, numbers in (('all', scores), *scores['k'].items())]
+        yield Table('prediction', *_columns(_OF_PATHS, rows),
+                    f'matched objects with paths: {rows[0][1]["matched"]}; objects: those that '
+                    'reach the horizon')
+    if 'ego' in result:
+        yield _ego_table(result['ego'])
+
+
+def _columns(names: Sequence[tuple[str, str]], rows: Iterable[tuple[str, Result]],
+             ) -> tuple[tuple[str, ...], list[tuple[str, list[float | None]]]]:
+    """Return headings and rows of the numbers by their keys."""
+    return tuple(heading for heading, _ in names), [
+        (name, [numbers[key] for _, key in names]) for name, numbers in rows]
+
+
+def _detection_table(found: Result) -> Table:
+    """Return the table of classes, and of distance bands that have objects."""
+    rows: list[tuple[str, Result]] = []
+    for name, scores in found['classes'].items():
+        rows.append((name, {**scores, **scores['ap']}))
+        rows += [(f'  {band} m', {**numbers, **numbers['ap']})
+                 for band, numbers in scores.get('bands', {}).items()
+                 if numbers['truths'] or numbers['detections']]
+    names = [*((f'AP {distance} m', distance) for distance in DISTANCES),
+             *zip(('ATE m', 'ASE', 'AOE rad', 'AVE m/s', 'AAE'), ERROR_NAMES, strict=True),
+             ('recall', 'recall'), ('precision', 'precision'), ('objects', 'truths'),
+             ('detected', 'detections')]
+    means = '  '.join(f'{name} {_text_of(found[key])}' for name, key in (
+        ('mAP', 'map'), ('NDS', 'nds'), *((f'm{name.upper()}', f'm{name}')
+                                          for name in ERROR_NAMES)))
+    return Table('detection', *_columns(names, rows), f'{means}  (errors as nuScenes defines '
+                 'them: means over recall, of single matches if all confidences are equal)' + (
+                     f'  (without class {CLASS_NAMES[UNKNOWN]})'
+                     if CLASS_NAMES[UNKNOWN] in found['classes'] else ''))
+
+
+def _ego_table(found: Result) -> Table:
+    """Return the table that evo prints, of all errors of the ego."""
+    parts = [('ATE translation m', found['ate']['translation']),
+             ('ATE rotation rad', found['ate']['rotation'])]
+    for length, both in found['rpe'].items():
+        parts += [(f'RPE {length} translation m', both['translation']),
+                  (f'RPE {length} rotation rad', both['rotation'])]
+    parts += [(f'{name} error {unit}', found[f'{name}_error']) for name, unit in (
+        ('longitudinal', 'm'), ('lateral', 'm'), ('speed', 'm/s'))]
+    title = 'ego' if found['alignment'] == 'none' else f'ego, aligned by {found["alignment"]}'
+    return Table(title, *_columns([(name, name) for name in _OF_EGO], [
+        part for part in parts if part[1]['rmse'] is not None]))
+
+
+def change_table(old: str, found: Sequence[Change]) -> Table:
+    """Return the table of what got better or worse."""
+    words = [change.word for change in found]
+    counts = ', '.join(f'{words.count(word)} {word}' for word in ('better', 'worse', 'lost'))
+    rows = [(f'{change.word:6}  {change.path}', [
+        change.old, change.new, None if change.new is None else change.new - change.old])
+        for change in found[:_N_CHANGES]]
+    more = f'and {len(found) - len(rows)} smaller changes (--json has all)' \
+        if len(found) > len(rows) else ''
+    return Table(f'against {old}: {counts}' if found else f'no number differs from {old}',
+                 ('old', 'new', 'change'), rows, more)
+
+
+def bags_table(records: Sequence[Result]) -> Table:
+    """
+    Return a row for each of several bags, and their means and standard deviations.
+
+    :param records: result of each bag, with the keys ``file`` and ``error``, None if it was
+        evaluated.
+    """
+    results = [(one_line(str(record['file'])), dict(numbers_of(record))) for record in records
+               if record['error'] is None]
+    shown = [figure for figure in FIGURES if any(found.get(figure[1]) is not None
+                                                 for _, found in results)]
+    rows = [(name, [found.get(path) for _, path in shown]) for name, found in results]
+    columns = [[number for number in column if number is not None]
+               for column in zip(*(cells for _, cells in rows), strict=True)]
+    if len(rows) > 1:
+        rows += [('mean', [fmean(column) for column in columns]), (
+            'standard deviation', [stdev(column) if len(column) > 1 else None
+                                   for column in columns])]
+    return Table('bag', tuple(heading for heading, _ in shown), rows)
+
+
+_STYLE = """
+body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;
+       padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 0 0 .3rem; }
+img { max-width: 100%; height: auto; }
+.figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
+.figures div { background: #f1f5f9; border-radius: .5rem; padding: .6rem 1rem; min-width: 7rem; }
+.figures b { display: block; font-size: 1.5rem; }
+table { border-collapse: collapse; font-size: 12.5px; display: block; overflow-x: auto; }
+th, td { padding: .2rem .4rem; text-align: right; white-space: pre; }
+th:first-child, td:first-child { text-align: left; }
+tbody tr + tr td { border-top: 1px solid #e9ecef; } thead th { border-bottom: 2px solid #adb5bd; }
+.moments { display: grid; gap: 1.5rem;
+           grid-template-columns: repeat(auto-fill, minmax(26rem, 1fr)); }
+"""
+
+
+def write_page(file: BinaryIO, title: str, tables: Iterable[Table], parts: Iterable[str] = (),
+               result: Result | None = None) -> None:
+    """
+    Write a page: figures, tables, and more parts.
+
+    :param file: stays open.
+    :param title: text.
+    :param parts: HTML of :func:`sections`.
+    :param result: the result whose main numbers are at the head, None for none.
+    """
+    numbers = {} if result is None else dict(numbers_of(result))
+    figures = [f'<div>{name}<b>{numbers[path]:.3f}</b></div>' for name, path in FIGURES[:-1]
+               if numbers.get(path) is not None]
+    file.write('\n'.join((
+        '<!DOCTYPE html>', '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">', f'<title>{escape(title)}</title>',
+        f'<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>',
+        f'<div class="figures">{"".join(figures)}</div>',
+        *(line for table in tables for line in ('<h2></h2>', *table.lines('html'))), *parts,
+        '</body></html>\n')).encode('utf-8', 'replace'))
+
+
+def sections(found: TopicResult) -> Iterator[str]:
+    """Yield the curves of a topic, and its worst moments, as HTML; needs matplotlib."""
+    from state_sensor_ros.evaluation import plots
+    topic = f'<code>{escape(found.topic)}</code>'
+    if found.ego is not None and found.ego_stamps_ns is not None:
+        yield f'<h2>Ego over time, {topic}</h2>'
+        times_s = (found.ego_stamps_ns - found.ego_stamps_ns[0]) * 1e-9
+        yield plots.over_time('error of the ego (m)', times_s, {'': found.ego.distances})
+    if found.classes is None or found.detections is None:
+        return
+    if any(scores.curves is not None for scores in found.classes):
+        yield f'<h2>Precision and recall, {topic}</h2>'
+        yield plots.precision_recall(found.classes)
+    stamps_ns = np.array([frame.stamp_ns for frame in found.frames])
+    times_s, matches = (stamps_ns - stamps_ns[0]) * 1e-9, found.detections.matches
+    for heading, values in (('distance from the ego (m)', matches['distance']),
+                            ('time since the first frame (s)', times_s[matches['frame']])):
+        if np.isfinite(values).any():
+            yield f'<h2>Errors over {heading}</h2>'
+            yield plots.errors_over(values, matches['errors'], heading)
+    moments = [Moment.of(frame) for frame in found.frames]
+    yield plots.over_time('objects in a frame', times_s, {
+        'misses': np.array([moment.n_missed for moment in moments]),
+        'false positives': np.array([moment.n_false for moment in moments])})
+    yield '<h2>The worst moments</h2>'
+    worst = _worst(moments)
+    if not worst:
+        yield '<p>No moment has an error.</p>'
+        return
+    yield ('<p>By the number of misses and of false positives (no match within 2 m) plus the sum '
+           'of the translation errors divided by 2 m; at most one of each half second.</p>'
+           '<div class="moments">')
+    for number, moment in enumerate(worst, 1):
+        stamp_ns = moment.frame.stamp_ns
+        mean = f', mean error {moment.errors.mean():.2f} m' if len(moment.errors) else ''
+        yield (f'<section><h3>{number}. {(stamp_ns - stamps_ns[0]) * 1e-9:.2f} s after the first '
+               f'frame (stamp {stamp_ns * 1e-9:.2f} s)</h3><p>{moment.n_missed} missed, '
+               f'{counted(moment.n_false, "false positive")}, '
+               f'{len(moment.errors)} matched{mean}</p>'
+               f'{plots.moment_picture(moment.frame)}</section>')
+    yield '</div>'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """An evaluated frame and its errors."""
+
+    frame: EvaluatedFrame
+    n_missed: int  # ground-truth objects without a match at 2 m
+    n_false: int  # detections without one
+    errors: np.ndarray[Any, np.dtype[np.float64]]  # (R,) translation errors of the matches, m
+
+    @classmethod
+    def of(cls, frame: EvaluatedFrame) -> Moment:
+        rows, others = frame.matched
+        errors = np.linalg.norm(frame.stack.states[rows, :2] - frame.truth.states[others, :2],
+                                axis=1)
+        return cls(frame, len(frame.truth.ids) - len(rows), len(frame.stack.ids) - len(rows),
+                   errors)
+
+    @property
+    def cost(self) -> float:
+        """Misses and false positives, and the sum of the errors by 2 m."""
+        return self.n_missed + self.n_false + float(self.errors.sum()) / 2.0
+
+
+def _worst(moments: Iterable[Moment]) -> list[Moment]:
+    """Return the moments of the greatest cost, at most one of each half second."""
+    found: dict[int, Moment] = {}
+    for moment in moments:
+        place = moment.frame.stamp_ns // _APART_NS
+        # Smaller costs are rounding.
+        if moment.cost > (found[place].cost if place in found else _LEAST_CHANGE):
+            found[place] = moment
+    return sorted(found.values(), key=lambda moment: -moment.cost)[:_N_MOMENTS]
