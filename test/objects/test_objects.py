@@ -18,12 +18,11 @@ from raw_actors import cross, into, product, turned
 
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.objects.box_bounds import box_of, point_of
+from state_sensor_ros.objects.box_bounds import box_of
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.rotations import quaternion_from_rpy
 from state_sensor_ros.settings import Settings
 
-HALF = 0.5 ** 0.5
 # Axes of a box x, y, z that are the actor's y, z, x: width, height, length.
 PERMUTED = (0.5, 0.5, 0.5, 0.5)
 LEVEL = (0.0, 0.0, 0.0, 1.0)
@@ -98,12 +97,6 @@ def test_object_without_a_box_stands_on_its_origin(attitude, tags, size):
     assert found.sizes[0] == pytest.approx(size)
     assert found.poses[0, :3] == pytest.approx(
         np.add((1.0, 2.0, 3.0), turned(own, (0.0, 0.0, size[2] / 2.0))))
-
-
-def test_default_sizes_can_be_given():
-    sizes = tuple(float(i + 1) for i in range(21))
-    found = World(default_sizes=sizes).objects([row()])
-    assert found.sizes.tolist() == [[19.0, 20.0, 21.0]]
 
 
 @pytest.mark.parametrize('attitude', ATTITUDES)
@@ -198,15 +191,3 @@ def test_corners_of_boxes_are_in_the_frame_of_the_actor():
         tuple(np.round(turned(quaternion(0.0, 0.0, 0.5), (x, y, z)), 9))
         for x, y, z in itertools.product((-2.0, 2.0), (-1.0, 1.0), (-0.5, 0.5))}
     assert box_of(make_frame(), 0) is None
-
-
-def test_boxes_overlap_volumes():
-    frame = make_frame(kinematics=[row((0.0, 0.0, 0.0))], boxes=boxes_of(
-        box_at(0, (0.0, 0.0, 0.0), quaternion(0.0, 0.0, math.pi / 4.0), (2.0, 2.0, 2.0))))
-    box, reach = box_of(frame, 0), math.sqrt(2.0)
-    assert box.overlaps_sphere(np.array((reach + 0.5, 0.0, 0.0)), 0.51)
-    assert not box.overlaps_sphere(np.array((reach + 0.5, 0.0, 0.0)), 0.49)
-    assert box.overlaps_sphere(np.array((0.2, 0.1, 0.0)), 0.01)
-    point = point_of(frame, 0)
-    assert point.overlaps_box(np.array((-1.0, -1.0, -1.0)), np.array((0.0, 0.0, 0.0)))
-    assert not point.overlaps_sphere(np.array((0.0, 0.0, 2.0)), 1.0)

@@ -92,17 +92,6 @@ def test_true_path_is_interpolated_by_slerp():
             (math.cos(math.pi * time_s / 10.0), math.sin(math.pi * time_s / 10.0), 0.0))
 
 
-def test_true_path_ends_with_the_recording():
-    frames = recorded([0.05 * i for i in range(101)])
-    paths = TruePaths()
-    for i in (0, 1, 50, 51, 100):
-        objects = objects_of([frames[i].poses[0]])
-        found = paths.paths(objects, ('car',), frames[i])
-        assert found.lengths.tolist() == [int((5.0 - 0.05 * i + 1e-9) / 0.5) + 1]
-        assert found.poses[0, :found.lengths[0], 0] == pytest.approx(
-            0.05 * i + TIMES_S[:found.lengths[0]])
-
-
 def test_true_path_ends_where_the_actor_leaves():
     lost = {(i, 'b') for i in range(21, 40)}
     frames = recorded([0.1 * i for i in range(200)], ('a', 'b'), lost=lost)

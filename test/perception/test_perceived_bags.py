@@ -117,14 +117,6 @@ def test_same_seed_gives_the_same_file(tmp_path, drive):
     assert files[0] == files[1]
 
 
-def test_topics_do_not_depend_on_the_others(seen, convert):
-    alone = convert('--outputs', 'derived_objects', '-p', 'frame:=false', **ALL)
-    assert alone[DERIVED] == seen[DERIVED]
-    part = convert('--outputs', 'vision,autoware', '-p', 'autoware_objects:=[tracking]', **ALL)
-    assert part[VISION] == seen[VISION]
-    assert part[TRACKING] == seen[TRACKING]
-
-
 def test_all_topics_show_the_same_objects(seen):
     n_false = 0
     for i in range(N_FRAMES):

@@ -45,21 +45,6 @@ def test_noise_is_that_of_seed_name_and_time_in_whatever_order_actors_come():
     assert not set(later.values()) & {*expected.values()}
 
 
-def test_noise_is_the_same_whatever_else_is_on():
-    frame = scene(PLACES)
-    alone = Sensor(seed=4, position_std=0.3).perceived(frame).objects
-    among = Sensor(seed=4, range=200.0, field_of_view=200.0, missing=0.4, ghosts=5.0, **NOISE
-                   ).perceived(frame)
-    rows = among.seen_objects().rows
-    assert 0 < len(rows) < 40
-    places = np.searchsorted(alone.rows, rows)
-    assert among.seen_objects().poses[:, :3].tolist() == alone.poses[places, :3].tolist()
-    # Who is missed does not depend on the others either.
-    first = Sensor(seed=4, missing=0.4).names(frame)
-    assert Sensor(seed=4, missing=0.4).names(scene(PLACES[:20])) \
-        == first & {f'car_{i}' for i in range(20)}
-
-
 @pytest.mark.parametrize(('name', 'members'), [
     ('position_std', {'poses'}), ('yaw_std', {'poses', 'axes'}), ('size_std', {'sizes'}),
     ('velocity_std', {'twists'})])

@@ -172,10 +172,6 @@ def test_names_of_a_table_without_a_light_are_reported_once(tmp_path):
         f'{table}: no traffic light of the first frame with lights has the name or id poel, 12']
 
 
-def test_without_ids_there_is_no_topic():
-    assert Rig().elements(lights(('a', LIGHT_GREEN, 0, 0))) is None
-
-
 def test_latitudes_and_longitudes_are_placed_in_the_square_of_mgrs(tmp_path):
     proj = pytest.importorskip('pyproj')
     to_degrees = proj.Transformer.from_crs('EPSG:32654', 'EPSG:4326')

@@ -293,26 +293,3 @@ def test_an_id_is_never_that_of_another_marker():
             assert texts.setdefault((marker.ns, marker.id), marker.text) == marker.text
     assert len(stage.shown) == 4
     assert len(set(texts.values()) - {''}) == 151
-
-
-@pytest.mark.parametrize('seed', range(tries(1)))
-def test_no_markers_remain_of_300_actors_that_come_and_go(seed):
-    rng, stage = np.random.default_rng(seed), Stage(ego_tag='ego')
-    names = np.array([f'actor_{i}' for i in range(300)])
-    kinematics = np.zeros((300, 13))
-    kinematics[:, 6] = 1.0
-    for i in range(40):
-        present = rng.random(300) < rng.choice((0.1, 0.5, 0.9))
-        rows = np.flatnonzero(present)
-        frame = make_frame(names[present], kinematics[present], boxes=boxes_of(
-            *[box_at(row) for row in range(len(rows))]), tags=tuple(
-                ('ego',) if row == i % 50 else () for row in rows.tolist()))
-        if i == 20:
-            stage.encoder.restart()
-            stage.registry.restart()
-            # The clock goes back.
-            stage.stamp_ns = STAMP_NS
-        stage.show(frame)
-        assert sorted(m.text for m in stage.shown.values() if m.type == TEXT) == sorted(
-            frame.names)
-        assert len(stage.shown) == 2 * len(rows)

@@ -53,16 +53,6 @@ def test_topics_of_an_actor(settings, has_lanes, has_wheels, kinds):
     assert encoder.actor_topics(SILENT, has_lanes=has_lanes, has_wheels=has_wheels) == ()
 
 
-def test_messages_are_of_the_announced_topics():
-    frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
-    actor_list = Registry().update(frame)
-    announced = {*encoder.topics}
-    for i, actor in enumerate(actor_list.actors):
-        announced |= {*encoder.actor_topics(actor, has_lanes=i == 0, has_wheels=i == 0)}
-    sent = {topic for topic, _ in encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)}
-    assert sent == announced
-
-
 @pytest.mark.parametrize(('settings', 'subscriptions', 'needs'), [
     (ALL_ON, EVERYTHING, True), (ALL_ON, NOTHING, False),
     (Settings(), subscriptions_without('~/frame'), False),

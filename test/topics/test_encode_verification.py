@@ -85,14 +85,6 @@ def test_a_field_that_only_the_middleware_has_is_an_error():
         check(definitions(), lambda type_name: class_of(type_name, real))
 
 
-def test_bytes_that_cannot_be_deserialized_are_an_error():
-    def refuse(data, class_):
-        raise RuntimeError('failed to deserialize')
-
-    with pytest.raises(EncodeError, match='nav_msgs/msg/Odometry: found failed to deserialize'):
-        check(definitions(), deserialized=refuse)
-
-
 def test_a_middleware_that_reads_other_numbers_is_an_error():
     # With the alignment of XCDR2 numbers of 8 bytes begin at a multiple of 4.
     with pytest.raises(EncodeError, match=r"Odometry: found \('a', 'bcdef', .*; expected \('a', "):

@@ -185,13 +185,6 @@ def test_ego_is_in_the_odom_frame_and_it_in_the_global_frame():
     assert fixed.transform.translation.y == 1.0
 
 
-def test_an_empty_frame_is_only_a_frame():
-    found = encoded(make_frame(()))
-    assert found.keys() == {'/clock', '~/frame', '~/markers', '~/actors'}
-    assert found['~/frame'].actors == []
-    assert len(found['~/markers'].markers) == 1
-
-
 def test_parts_that_were_not_decoded_leave_their_topics_out():
     frame = replace(two_actors(), boxes=None, wheels=None, inputs=None)
     found = encoded(frame)

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from silent_sink import SilentSink
 
-from state_sensor_ros.files.frame_builder import build_frame, FrameBuilder
 from state_sensor_ros.frame import MapLine, TrafficLights
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -208,14 +207,3 @@ def test_map_of_a_file_takes_the_place_of_that_of_the_frames():
     [(_, array)] = rig.send(map_lines=lines('driving'))
     assert [marker.ns for marker in array.markers] == ['border']
     assert rig.send(map_lines=lines('driving')) == []
-
-
-def test_frames_of_an_added_simulator_have_roads_lights_and_map():
-    lights = TrafficLights(np.array((1,)), ('a',), np.zeros(1, np.uint8), np.ones((1, 7)))
-    builder = FrameBuilder('toy', 1.0, road_names={3: 'high street'}, traffic_lights=lights,
-                           map_lines=lines('driving'))
-    builder.add('car', (1.0, 2.0, 0.0))
-    built = build_frame('toy', 1.0, ['car'], [[1.0, 2.0, 0.0]], traffic_lights=lights,
-                        map_lines=lines('driving'))
-    assert {name for name, _ in Rig().send(builder.frame())} == NEW
-    assert {name for name, _ in Rig().send(built)} == NEW - {'~/roads'}

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from ruamel.yaml import YAML
@@ -88,18 +88,12 @@ def lights_of(frame: Frame) -> list[ShownLight]:
             for row, text in enumerate(frame.extension.displays()) if text in _STATES]
 
 
-class Groups(Protocol):
-
-    def of(self, light: ShownLight) -> tuple[int, ...]:
-        """Return the ids of the groups that a light belongs to, none if it is not known."""
-
-    @property
-    def missing(self) -> str:
-        """Return what a light without groups lacks, for the log."""
-
-
 class TabledGroups:
-    """Groups by name, OpenDRIVE id or id of a light, from a YAML file with ids for each."""
+    """
+    Groups by name, OpenDRIVE id or id of a light, from a YAML file with ids for each.
+
+    ``missing`` what a light without groups lacks, for the log.
+    """
 
     def __init__(self, path: str) -> None:
         self.path, self.missing = path, f'no entry in {path}'
@@ -166,11 +160,8 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
 
     def set_up(self, settings: Settings) -> None:
         own = settings.of(Autoware)
-        self._sources: list[Groups] = []
-        self._unchecked: TabledGroups | None = None
-        if own.traffic_light_ids:
-            self._unchecked = TabledGroups(own.traffic_light_ids)
-            self._sources.append(self._unchecked)
+        self._unchecked = [TabledGroups(path) for path in (own.traffic_light_ids,) if path]
+        self._sources: list[TabledGroups | MappedGroups] = [*self._unchecked]
         if own.lanelet2_map:
             self._sources.append(MappedGroups(own.lanelet2_map, own.traffic_light_distance))
         self._message = self.message(SIGNALS_TOPIC.type_name, {
@@ -190,9 +181,12 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
     def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
         """Lay out the message; there is none before the first light."""
         lights = lights_of(now.frame)
-        if lights and self._unchecked is not None:
-            self._check(self._unchecked, lights)
-            self._unchecked = None
+        while lights and self._unchecked:
+            table = self._unchecked.pop()
+            if names := table.unmatched(lights):
+                self._report('light ids', f'{table.path}: no traffic light of the first frame '
+                             'with lights has the name or id '
+                             f'{shortened(", ".join(names), _MAX_NAMES)}')
         self._match(light for light in lights if light.name not in self._groups)
         if not self._groups:
             return []
@@ -204,12 +198,6 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
         return encoding.message_blocks([MessageInstance(self._message, {'groups': [
             {'id': group, 'elements': _elements(shown[group])} for group in sorted(shown)]})], {},
             self.topics)
-
-    def _check(self, table: TabledGroups, lights: Sequence[ShownLight]) -> None:
-        """Report the entries of the table that are of no light."""
-        if names := table.unmatched(lights):
-            self._report('light ids', f'{table.path}: no traffic light of the first frame with '
-                         f'lights has the name or id {shortened(", ".join(names), _MAX_NAMES)}')
 
     def _match(self, lights: Iterable[ShownLight]) -> None:
         """Find the groups of lights; report those without any."""
