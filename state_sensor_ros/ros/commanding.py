@@ -71,9 +71,6 @@ _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
 # Longest wait for subscribers that have not acknowledged the last command, s.
 _DELIVERY_S = 0.2
-# A publisher may be discovered before the name of its node: the report waits for this many
-# commands.
-_N_WAITS = 20
 # Time from the first command after which a state is assumed if its topic has no publisher, s; the
 # publishers of a stack are discovered within some tenths of a second of each other.
 STATE_WAIT_S = 1.0
@@ -227,7 +224,7 @@ class CommandTopics:
                                           'has arrived: the ego does not move until then')
 
     def _forget_rivals(self) -> None:
-        self._rivals, self._reported, self._n_waits = '', '', _N_WAITS
+        self._rivals = self._reported = ''
 
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; report them once."""
@@ -237,9 +234,8 @@ class CommandTopics:
             if names:
                 self._rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
                                 'expected one: every command is refused')
-                self._n_waits -= 1
-                is_named = UNDISCOVERED not in names or self._n_waits < 0
-                if is_named and self._rivals != self._reported:
+                # A publisher may be discovered before the name of its node.
+                if UNDISCOVERED not in names and self._rivals != self._reported:
                     self._reported = self._rivals
                     self._report('command publishers', self._rivals)
                 return True

@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.util import find_spec
 import os
 
@@ -20,7 +19,6 @@ from rclpy.qos import ReliabilityPolicy
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import CORE, Settings
-from state_sensor_ros.topics.topic import Topic
 
 
 def check_packages(settings: Settings) -> None:
@@ -52,69 +50,52 @@ def rival_publishers(node: Node, topic: str) -> list[str]:
         for publisher in node.get_publishers_info_by_topic(topic))
 
 
-class OtherPublishers:
+class GraphWatch:
     """
-    Warn of other publishers on the topics of a stack, which contradict those of the node.
+    Warn once of each other node of the same name, publisher of an own topic, and unread publisher.
 
-    A stack may start long after the node.
+    An unread publisher is one on a topic to which the node subscribes, of another type, or
+    best-effort while the subscription is reliable. All of them may start long after the node.
+
+    :ivar exclusive: names of topics that are wrong with a second publisher, as those of a stack.
     """
-
-    # For the name of a publisher: discovery takes some time.
-    _N_SEARCHES = 20
-
-    def __init__(self, node: Node, topics: Iterable[Topic], warn: Callable[[str], None]) -> None:
-        self._node, self._warn = node, warn
-        self._topics = {topic.name for topic in topics if topic.is_exclusive}
-        # Number of searches that found a publisher without a name, by topic.
-        self._n_unnamed: Counter[str] = Counter()
-
-    def search(self) -> None:
-        """Warn once for each topic that has another publisher now."""
-        for topic in sorted(self._topics):
-            names = set(rival_publishers(self._node, topic))
-            if UNDISCOVERED in names and self._n_unnamed[topic] < self._N_SEARCHES:
-                self._n_unnamed[topic] += 1
-            elif names:
-                names.discard(self._node.get_fully_qualified_name())
-                self._topics.remove(topic)
-                self._warn(f'{topic} has another publisher, '
-                           f'{", ".join(sorted(names)) or "a node of the same name"}')
-
-
-class DuplicateNodes:
-    """Warn of other nodes with the name of this one: both then publish on the same topics."""
 
     def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
         self._node, self._warn = node, warn
-        self._n_known = 1
+        self.exclusive: set[str] = set()
+        self._n_nodes = 1
+        self._unread: set[tuple[str, str, str]] = set()
 
     def search(self) -> None:
-        """Compare the name with those of the nodes that are discovered now."""
+        """Look at what is discovered now."""
+        self.find_duplicates()
+        self.find_others()
+        self.find_unread()
+
+    def find_duplicates(self) -> None:
+        """Compare the name with those of other nodes: both publish on the same topics."""
         name = self._node.get_name(), self._node.get_namespace()
         n_nodes = self._node.get_node_names_and_namespaces().count(name)
-        if n_nodes > self._n_known:
+        if n_nodes > self._n_nodes:
             self._warn(f'{n_nodes} nodes have the name {self._node.get_fully_qualified_name()} '
                        'and publish on the same topics: start each with a name of its own '
                        '(--ros-args -r __node:=NAME) or end the others')
-        self._n_known = max(n_nodes, 1)
+        self._n_nodes = max(n_nodes, 1)
 
+    def find_others(self) -> None:
+        """Find other publishers of exclusive topics, once their nodes have names."""
+        for topic in sorted(self.exclusive):
+            names = set(rival_publishers(self._node, topic))
+            if names and UNDISCOVERED not in names:
+                names.discard(self._node.get_fully_qualified_name())
+                self.exclusive.remove(topic)
+                self._warn(f'{topic} has another publisher, '
+                           f'{", ".join(sorted(names)) or "a node of the same name"}')
 
-class UnreadPublishers:
-    """
-    Warn of publishers on the topics to which a node subscribes, whose messages it cannot receive.
-
-    These have another type, or are best-effort while the subscription is reliable.
-    """
-
-    def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
-        self._node, self._warn = node, warn
-        self._known: set[tuple[str, str, str]] = set()
-
-    def search(self) -> None:
-        """Look at the publishers that are discovered now."""
+    def find_unread(self) -> None:
+        """Find publishers whose messages are not received."""
         for subscription in self._node.subscriptions:
-            topic = subscription.topic_name
-            expected = _type_name(subscription.msg_type)
+            topic, expected = subscription.topic_name, _type_name(subscription.msg_type)
             is_reliable = subscription.qos_profile.reliability is ReliabilityPolicy.RELIABLE
             for publisher in self._node.get_publishers_info_by_topic(topic):
                 reliability = publisher.qos_profile.reliability
@@ -123,8 +104,8 @@ class UnreadPublishers:
                     'is best-effort; expected a reliable publisher' \
                     if is_reliable and reliability is ReliabilityPolicy.BEST_EFFORT else ''
                 found = topic, bytes(publisher.endpoint_gid).hex(), reason
-                if reason and publisher.node_name != _UNKNOWN and found not in self._known:
-                    self._known.add(found)
+                if reason and publisher.node_name != _UNKNOWN and found not in self._unread:
+                    self._unread.add(found)
                     self._warn(f'{topic}: {publisher.node_namespace.rstrip("/")}/'
                                f'{publisher.node_name} {reason}: its messages are not received')
 

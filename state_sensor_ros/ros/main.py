@@ -213,14 +213,12 @@ def choose_log_folder() -> str:
     """Select a temporary folder if that of ROS cannot be written: rcl would not start."""
     selected, home = os.environ.get(_SELECTED), os.environ.get('HOME')
     above = os.environ.get('ROS_HOME') or (home and f'{home}/.ros')
-    if selected:
-        reason = _refusal(Path(selected))
-        if reason:
-            raise ConfigError(_SELECTED, f'{reason} ({selected})', 'a folder that can be written')
-        return ''
-    reason = _refusal(Path(above, 'log')) if above else 'HOME is not set'
+    wanted = selected or (above and f'{above}/log')
+    reason = _refusal(Path(wanted)) if wanted else 'HOME is not set'
     if not reason:
         return ''
+    if selected:
+        raise ConfigError(_SELECTED, f'{reason} ({selected})', 'a folder that can be written')
     folder = tempfile.mkdtemp(prefix='ros_log_')
     os.environ[_SELECTED] = folder
     return f'{reason}: the log is in {folder}; {_SELECTED} selects another folder'

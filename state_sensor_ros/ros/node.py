@@ -147,7 +147,6 @@ class StateSensorNode(ManagedNode):
         self._report = report.StreamReport('', 1.0, 0)
         # Diagnostics in a row with actors and without an ego.
         self._n_without_ego = 0
-        self._other_publishers: graph_checks.OtherPublishers | None = None
         # Whether /clock is left to another node, and the end of the search for it.
         self._clock_left, self._clock_until_s = False, 0.0
         add_services(self)
@@ -163,8 +162,7 @@ class StateSensorNode(ManagedNode):
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
         self._waker = self.create_guard_condition(self._log_timer.reset)
-        self._duplicates = graph_checks.DuplicateNodes(self, self.get_logger().warning)
-        self._unread = graph_checks.UnreadPublishers(self, self.get_logger().warning)
+        self._graph = graph_checks.GraphWatch(self, self.get_logger().warning)
 
     @property
     def settings(self) -> Settings:
@@ -216,8 +214,7 @@ class StateSensorNode(ManagedNode):
         encoder = encoder_of(settings)
         verify(encoder.type_names, definitions, message_class, deserialize_message)
         self._sink = TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
-        self._other_publishers = graph_checks.OtherPublishers(
-            self, encoder.topics, self.get_logger().warning)
+        self._graph.exclusive = {topic.name for topic in encoder.topics if topic.is_exclusive}
         self._stopped = None
         self._pipeline = Pipeline(
             settings, encoder_of, self._sink, report=note,
@@ -266,8 +263,6 @@ class StateSensorNode(ManagedNode):
             self._commanding = Commanding(
                 self, settings, self._input.open_commands(source), self.snapshot,
                 source.health, self._hardware_id(), self._fault_log)
-        if self._other_publishers is not None:
-            self._other_publishers.search()
         self._clock_left, self._clock_until_s = False, time.monotonic() + _DISCOVERY_S
         self._leave_clock()
         return super().on_activate(state)
@@ -379,14 +374,11 @@ class StateSensorNode(ManagedNode):
 
     def _publish_diagnostics(self) -> None:
         self._log_stream()
-        self._duplicates.search()
-        self._unread.search()
+        self._graph.search()
         stream, pipeline = self._stream, self._pipeline
         if stream is None or pipeline is None:
             statuses = {'stream': report.Status(report.Level.OK, 'not active', ())}
         else:
-            if self._other_publishers is not None:
-                self._other_publishers.search()
             reading = self._reading(stream, pipeline)
             statuses = {
                 'stream': self._report.status(reading, pipeline.counters.take_latencies()),

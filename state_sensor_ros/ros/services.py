@@ -30,15 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.util import find_spec
-import time
-from typing import Any, cast
+from typing import Any
 
 from geometry_msgs.msg import Vector3
 import numpy as np
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.task import Future
 from simulation_interfaces import msg, srv
 from simulation_interfaces.msg import (
     Bounds,
@@ -54,7 +50,7 @@ from state_sensor_ros.frame import Floats, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.source import Health, Source, SteerableSource
+from state_sensor_ros.source import SteerableSource
 
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.
@@ -67,9 +63,6 @@ _STEERABLE_FEATURES = (
     SimulatorFeatures.SIMULATION_RESET, SimulatorFeatures.SIMULATION_RESET_TIME,
     SimulatorFeatures.SIMULATION_STATE_SETTING, SimulatorFeatures.SIMULATION_STATE_PAUSE,
     SimulatorFeatures.STEP_SIMULATION_SINGLE, SimulatorFeatures.STEP_SIMULATION_MULTIPLE)
-_OF_ACTION = (SimulatorFeatures.STEP_SIMULATION_ACTION,)
-# Period and longest time of the wait for the frame of a step, s.
-_POLL_S, _LONGEST_STEP_S = 0.005, 30.0
 
 
 class Services:
@@ -84,7 +77,7 @@ class Services:
     def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
                  steerable: Callable[[], SteerableSource | None],
                  with_boxes: Callable[[], Snapshot | None], global_frame: str) -> None:
-        self._node, self._snapshot, self._steerable = node, snapshot, steerable
+        self._snapshot, self._steerable = snapshot, steerable
         self._with_boxes, self._global_frame = with_boxes, global_frame
         for name, type_, callback in (
                 ('get_simulator_features', srv.GetSimulatorFeatures, self._get_features),
@@ -98,18 +91,10 @@ class Services:
                 ('step_simulation', srv.StepSimulation, self._step),
                 ('reset_simulation', srv.ResetSimulation, self._reset)):
             node.create_service(type_, f'~/{name}', partial(_reply, callback))
-        # In the package since version 1.0, but not in all of its subsets.
-        self._has_action = find_spec('simulation_interfaces.action') is not None
-        if self._has_action:
-            from rclpy.action import ActionServer, CancelResponse
-            from simulation_interfaces.action import SimulateSteps
-            ActionServer(node, SimulateSteps, '~/simulate_steps', self._simulate_steps,
-                         cancel_callback=lambda goal: CancelResponse.ACCEPT)
 
     def _get_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        of_source = (*_STEERABLE_FEATURES, *_OF_ACTION[:self._has_action]) \
-            if self._steerable() is not None else ()
-        response.features.features = [*_FEATURES, *of_source]
+        response.features.features = [
+            *_FEATURES, *(() if self._steerable() is None else _STEERABLE_FEATURES)]
         response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
 
     def _get_entities(self, request: Any, response: Any) -> None:  # noqa: ANN401
@@ -161,16 +146,13 @@ class Services:
             raise _unsupported(f'state {target}')
 
     def _step(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        self._for_steps(request.steps).step(request.steps)
-
-    def _for_steps(self, n_steps: int) -> SteerableSource:
-        source = self._source('steps')
+        source, n_steps = self._source('steps'), request.steps
         if not source.is_paused:
             raise _RefusedError(
                 _FAILED, 'found a source that is playing; expected it to be paused')
         if n_steps < 1:
             raise _RefusedError(_FAILED, f'found {n_steps} steps; expected 1 or more')
-        return source
+        source.step(n_steps)
 
     def _reset(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('the reset')
@@ -254,51 +236,6 @@ class Services:
         _assign(state.acceleration.linear, change[:3])
         _assign(state.acceleration.angular, change[3:])
         return state
-
-    async def _simulate_steps(self, goal: Any) -> Any:  # noqa: ANN401
-        """Execute the action: as the service, with feedback for each step."""
-        from simulation_interfaces.action import SimulateSteps
-        n_steps, n_done, text = goal.request.steps, 0, ''
-        try:
-            source = self._for_steps(n_steps)
-            while n_done < n_steps and not text and not goal.is_cancel_requested:
-                health = cast(Source, source).health
-                n_wanted = health.n_packets + 1
-                source.step(1)
-                if await self._until(health, n_wanted):
-                    n_done += 1
-                    goal.publish_feedback(SimulateSteps.Feedback(
-                        completed_steps=n_done, remaining_steps=n_steps - n_done))
-                else:
-                    text = f'found no frame of a step within {_LONGEST_STEP_S:g} s'
-        except StateSensorError as error:
-            text = str(error)
-        if text:
-            goal.abort()
-        elif n_done < n_steps:
-            goal.canceled()
-            text = f'canceled after {n_done} of {n_steps} steps'
-        else:
-            goal.succeed()
-        return SimulateSteps.Result(result=Result(
-            result=_FAILED if text else Result.RESULT_OK, error_message=text))
-
-    async def _until(self, health: Health, n_packets: int) -> bool:
-        """Wait for so many packets while the node goes on; return whether they have come."""
-        future: Future[bool] = Future()
-        until_s = time.monotonic() + _LONGEST_STEP_S
-
-        def check() -> None:
-            if health.n_packets >= n_packets or time.monotonic() > until_s:
-                future.set_result(health.n_packets >= n_packets)
-
-        # The simulated clock stands.
-        timer = self._node.create_timer(_POLL_S, check,
-                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
-        try:
-            return bool(await future)
-        finally:
-            self._node.destroy_timer(timer)
 
 
 def _overlap_test(bounds: Any) -> Callable[[ActorBox], bool] | None:  # noqa: ANN401

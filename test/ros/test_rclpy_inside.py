@@ -20,7 +20,7 @@ from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool, String
 
 from state_sensor_ros.ros import rclpy_inside, topic_sink  # noqa: I100
-from state_sensor_ros.ros.graph_checks import UnreadPublishers
+from state_sensor_ros.ros.graph_checks import GraphWatch
 from state_sensor_ros.ros.topic_sink import TopicSink
 from state_sensor_ros.topics.topic import Qos, Topic
 
@@ -77,14 +77,14 @@ def test_a_publisher_may_be_destroyed_twice(node):
 
 def test_publishers_whose_messages_are_not_received_are_named(node, listener):
     lines = []
-    unread = UnreadPublishers(node, lines.append)
+    watch = GraphWatch(node, lines.append)
     subscriptions = [node.create_subscription(String, name, print, 10)
                      for name in ('/command', '/right', '/other')]
     made = [listener.node.create_publisher(String, '/right', 10),
             listener.node.create_publisher(String, '/command', qos_profile_sensor_data),
             listener.node.create_publisher(Bool, '/other', 10)]
-    listener.until(lambda: unread.search() or len(lines) == 2, what='two warnings')
-    unread.search()
+    listener.until(lambda: watch.find_unread() or len(lines) == 2, what='two warnings')
+    watch.find_unread()
     reasons = [line.removesuffix(': its messages are not received') for line in sorted(lines)]
     assert reasons == [
         '/command: /listener is best-effort; expected a reliable publisher',

@@ -9,14 +9,9 @@
 """The services of simulation_interfaces on a recording and a started SUMO."""
 
 from importlib.util import find_spec
-import json
 import math
-import os
 import socket
-import subprocess
-import sys
 
-from budgets import AWAIT_S
 from commands_rig import pedals, Stack
 from geometry_msgs.msg import Vector3
 import pytest
@@ -208,67 +203,3 @@ def test_services_of_a_sumo_that_was_joined_are_not_supported(domain, listener):
         for result in (call(SetSimulationState, state=pause).result,
                        call(StepSimulation, steps=1).result, call(ResetSimulation).result):
             assert result.result == Result.RESULT_FEATURE_UNSUPPORTED
-
-
-CALLER = """
-import rclpy
-rclpy.init()
-node = rclpy.create_node('caller')
-def call(type_, service, **fields):
-    client = node.create_client(type_, f'/state_sensor/{service}')
-    client.wait_for_service(60)
-    answers = []
-    # What a service answers before it has found its client is lost.
-    while not any(answer.done() for answer in answers):
-        answers.append(client.call_async(type_.Request(**fields)))
-        rclpy.spin_until_future_complete(node, answers[-1], timeout_sec=1)
-    return next(answer.result() for answer in answers if answer.done())
-"""
-
-STEPPER = CALLER + """
-import faulthandler, json, sys
-from rclpy.action import ActionClient
-from simulation_interfaces.action import SimulateSteps
-from simulation_interfaces.srv import GetSimulatorFeatures
-# A call that hangs is named before the test gives up.
-faulthandler.dump_traceback_later(float(sys.argv[1]) - 30.0, exit=True)
-def result_of(future):
-    rclpy.spin_until_future_complete(node, future, timeout_sec=60)
-    return future.result()
-client = ActionClient(node, SimulateSteps, '/state_sensor/simulate_steps')
-client.wait_for_server(60)
-seen = []
-def run(steps, cancel=False):
-    seen.clear()
-    goal = result_of(client.send_goal_async(SimulateSteps.Goal(steps=steps), feedback_callback=(
-        lambda message: seen.append([message.feedback.completed_steps,
-                                     message.feedback.remaining_steps]))))
-    if cancel:
-        result_of(goal.cancel_goal_async())
-    # rclpy takes no feedback once it has the result, which may overtake it.
-    while not cancel and len(seen) < steps:
-        rclpy.spin_once(node, timeout_sec=1)
-    answer = result_of(goal.get_result_async())
-    return [answer.status, answer.result.result.result, answer.result.result.error_message]
-features = list(call(GetSimulatorFeatures, 'get_simulator_features').features.features)
-print(json.dumps([run(3), list(seen), run(0), run(10 ** 9, cancel=True), 33 in features]))
-"""
-
-
-def test_steps_are_an_action_with_feedback(call, domain, tmp_path):
-    pytest.importorskip('simulation_interfaces.action')
-    pause = SimulationState(state=SimulationState.STATE_PAUSED)
-    assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
-    call.listener.receive_all(call.frames)
-    n_frames = len(call.frames)
-    done = subprocess.run([sys.executable, '-c', STEPPER, str(AWAIT_S)], capture_output=True,
-                          text=True, env={**os.environ, 'ROS_DOMAIN_ID': str(domain)},
-                          timeout=AWAIT_S)
-    assert done.returncode == 0, done.stderr
-    stepped, seen, none, canceled, has_action = json.loads(done.stdout)
-    # Statuses of action_msgs: succeeded 4, canceled 5, aborted 6.
-    assert (stepped[:2], seen) == ([4, Result.RESULT_OK], [[1, 2], [2, 1], [3, 0]])
-    assert none == [6, Result.RESULT_OPERATION_FAILED, 'found 0 steps; expected 1 or more']
-    assert canceled[:2] == [5, Result.RESULT_OPERATION_FAILED]
-    assert has_action
-    call.listener.until(lambda: len(call.frames) >= n_frames + 3)

@@ -15,9 +15,8 @@ import pytest
 from rig import frame, NodeProcess, packet, Remote, state
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.graph_checks import check_packages, OtherPublishers
+from state_sensor_ros.ros.graph_checks import check_packages, GraphWatch
 from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.topics.topic import Topic
 
 ALL = ['autoware', 'derived_objects', 'vision']
 PREDICTED = '/perception/object_recognition/objects'
@@ -98,12 +97,12 @@ def test_publisher_that_starts_long_after_the_node_is_named_once():
         get_publishers_info_by_topic=lambda topic: [
             SimpleNamespace(node_namespace='/', node_name=name) for name in names])
     lines = []
-    others = OtherPublishers(
-        node, [Topic('/tf', 'a'), Topic('/objects', 'a', is_exclusive=True)], lines.append)
+    watch = GraphWatch(node, lines.append)
+    watch.exclusive = {'/objects'}
     for more in ([], ['_NODE_NAME_UNKNOWN_'], ['stack'], ['stack']):
         names[1:] = more
         for _ in range(100 if not more else 1):
-            others.search()
+            watch.find_others()
     assert lines == ['/objects has another publisher, /stack']
 
 
