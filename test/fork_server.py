@@ -189,7 +189,7 @@ def _load_commands():
     from state_sensor_ros.commands.cli import COMMANDS, main
     _load(*(f'state_sensor_ros.commands.{name}' for name in COMMANDS))
     _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.source',
-          'state_sensor_ros.files.osi.osi_output', 'state_sensor_ros.evaluation.evaluator')
+          'state_sensor_ros.files.osi_writer', 'state_sensor_ros.evaluation.evaluator')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for words in (('synth', path / 'a.json', '--frames', '2'),

@@ -71,6 +71,13 @@ def add_building(message, number=50):
     base.orientation.yaw = math.pi / 2
 
 
+def name(each, *identifiers):
+    """Give an object the name of an entity of a scenario."""
+    reference = each.source_reference.add()
+    reference.type = 'net.asam.openscenario'
+    reference.identifier.extend(identifiers)
+
+
 def drive(n_frames=12):
     """Return messages at 20 Hz; lanes, the building and the host are only in the first one."""
     messages = [ground_truth(i / 20) for i in range(n_frames)]

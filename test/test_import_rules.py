@@ -28,7 +28,6 @@ MAY_IMPORT = {
     'connections': set(),
     'files': {'cdr', 'objects', 'topics', 'pipeline'},
     'files/tables': {'cdr', 'objects', 'topics', 'pipeline', 'files'},
-    'files/osi': {'cdr', 'objects', 'topics', 'pipeline', 'files', 'files/tables'},
     'control': set(),
     'emulator': set(),
     'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'files/tables',
@@ -36,14 +35,14 @@ MAY_IMPORT = {
     **{f'simulators/{name}': {
         'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'emulator', 'simulators'}
        for name in ('monodrive', 'carla', 'carla9', 'sumo')},
-    'simulators/osi': {'control', 'connections', 'files', 'files/osi', 'simulators'},
+    'simulators/osi': {'control', 'connections', 'files', 'simulators'},
     'drawing': set(),
     'library': {'objects', 'perception', 'pipeline', 'connections', 'files', 'files/tables',
                 'simulators', 'drawing'},
     'viewing': {'objects', 'connections', 'simulators', 'drawing'},
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
-    'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables', 'files/osi',
+    'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables',
                  'simulators', 'simulators/monodrive', 'library', 'drawing', 'viewing', 'ros',
                  'evaluation', 'emulator'}}
 # The package exports the names of the library; a frame is shown as a table by it.

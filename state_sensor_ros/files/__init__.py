@@ -190,8 +190,8 @@ FORMATS: dict[str, Format] = {row.name: row for row in (
            f'{_TABLE}:TableOutput', carries=_IN_TABLES),
     Format('csv', 'a table', ('.csv', '.csv.gz', '.csv.zst'), '', f'{_TABLE}:TableOutput',
            f'{_TABLE}:copy_whole', carries=_IN_TABLES),
-    Format('osi', 'a trace of ASAM OSI', ('.osi.mcap', '.osi'), f'{_OSI}:open_trace',
-           '.files.osi.osi_output:OsiOutput', '.files.osi.osi_repair:copy_whole',
+    Format('osi', 'a trace of ASAM OSI', ('.osi.mcap', '.osi', '.osi.gz'),
+           f'{_OSI}:open_trace', '.files.osi_writer:OsiWriter', f'{_OSI}:copy_whole',
            carries=frozenset(('accelerations', 'boxes', 'ids'))),
     # Bags have the suffix, too: the content distinguishes them.
     Format('osi-mcap', 'a trace of ASAM OSI', ('.mcap',), f'{_OSI}:open_trace',

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 SOURCE_PARAMETERS = frozenset(name for name in NAMES if rule_of(name).selected)
 # Prefix of the parameters of commands to the ego.
 CONTROL = 'control'
-# Names of parameters that mean the source's own if it declares such.
-_GENERAL = ('host', 'port')
+# Parameters that mean one of the source's own, if it declares such.
+_GENERAL = ('host', 'host'), ('host', 'bind'), ('port', 'port')
 Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]
 
 
@@ -255,7 +255,7 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
     general = {field.name for field in fields(own[source])} if source in own else set()
     return ParameterTable({
         CONTROL: cast(type, imported('.control.ego_commands:ControlParameters')), **own}, {
-        name: f'{source}.{name}' for name in _GENERAL if name in general})
+        name: f'{source}.{each}' for name, each in _GENERAL if each in general})
 
 
 def schema_for(names: Iterable[str], source: str = DEFAULTS.source) -> ParameterTable:
@@ -349,7 +349,7 @@ def unused_parameters(names: Iterable[str], source: str, *,
             return found.rule.used_by != LIVE
         if is_own:
             return owner == simulator.name and found.rule.used_by != RECORDED
-        if name in _GENERAL:
+        if name in dict(_GENERAL):
             return simulator.default_port is not None
         return name in simulator.uses or (
             found.rule.used_by != RECORDED and name not in SOURCE_PARAMETERS)

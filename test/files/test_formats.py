@@ -280,7 +280,7 @@ def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
     (WRITTEN[0], 'drive.jsn.gz', '.jsn.gz is not the suffix of a format; the nearest is .json.gz'),
     (WRITTEN[0], 'drive.CSVX', '.CSVX is not the suffix of a format; the nearest is .csv'),
     (WRITTEN[0], 'drive.xlsx', '.xlsx is not the suffix of a format; expected one of .json'),
-    (WRITTEN[0], 'drive.xmm.gz', '.xmm.gz is not the suffix of a format; the nearest is .csv.gz'),
+    (WRITTEN[0], 'drive.xmm.gz', '.xmm.gz is not the suffix of a format; the nearest is .osi.gz'),
     (WRITTEN[0], 'drive.xml', "SUMO's FCD output can be read, but not written"),
     (WRITTEN[0], 'drive.png', '`state_sensor render` makes a picture')])
 @pytest.mark.parametrize('command', ['convert', 'record', 'synth'])

@@ -34,7 +34,7 @@ from state_sensor_ros.fields import Field, public_rows_of
 from state_sensor_ros.files import PARQUET, WriteOptions
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
-from state_sensor_ros.files.tables.table_rows import (
+from state_sensor_ros.files.table_rows import (
     ActorColumns,
     FLOAT_NAMES,
     FrameRows,

@@ -15,6 +15,7 @@ import re
 
 from state_sensor_ros.parameters import LIVE, parameter
 
+CENTER, REAR_AXLE = 'center', 'rear_axle'
 # Port of the UDP receivers of esmini.
 _ESMINI_PORT = 48198
 
@@ -27,4 +28,7 @@ class OsiParameters:
                           pattern=re.compile(r'\S+'), used_by=LIVE)
     port: int = parameter(_ESMINI_PORT, 'UDP port that receives ground truth.',
                           low=1, high=65535, used_by=LIVE)
-    ego: str = parameter('', 'Name or id of the ego, if messages name no host.')
+    ego: str = parameter('', 'Name or id of the ego; empty: the host that messages name.')
+    velocity_at: str = parameter(CENTER, 'Point whose velocity messages have: the center of the '
+                                 'box, as ASAM says, or the rear axle, as esmini sends.',
+                                 choices=(CENTER, REAR_AXLE))

@@ -11,15 +11,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from contextlib import closing, contextmanager
 import os
 from pathlib import Path
+import re
 import struct
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 from state_sensor_ros.errors import (
     DecodeError,
+    importing,
     reason_of,
     StateSensorError,
     TrajectoryFormatError,
@@ -27,50 +28,25 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
-from state_sensor_ros.files.input import closed_on_failure, open_input
+from state_sensor_ros.files.bag_repair import McapSalvage
+from state_sensor_ros.files.input import decompressed, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.simulators.osi.decoder import OsiDecoder
-from state_sensor_ros.simulators.osi.messages import (
-    kind_of_messages,
-    kind_of_name,
-    KINDS,
-    MessageKind,
-    n_placed,
-    parse_truth,
-)
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.osi.frames import Decoder, Run
+from state_sensor_ros.simulators.osi.messages import GROUND_TRUTH, parse, SCHEMAS, SENSOR_VIEW
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.source import LOST
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.texts import counted, one_line
 
 _LENGTH = struct.Struct('<I')
+# Protobuf has no longer messages.
+_MAX_BYTES = 2**31
 # The beginning of an MCAP file up to the profile: the magic number, the head of a record.
 _HEADER = struct.Struct('<8sBQI4s')
-_PROTOBUF = 'protobuf'
-# Most messages that are searched for objects if the name of the file does not say their type.
-_N_TRIED = 50
-# Most messages that are searched for a position.
-_N_SEARCHED = 10_000
 _FORMAT = 'a trace of ASAM OSI'
-
-
-class StoredGroundTruth(NamedTuple):
-    data: bytes  # serialized
-    position: int  # of its end in the file, in :attr:`MessageFile.unit`
-
-
-class MessageFile(Protocol):
-    """An open trace."""
-
-    kind: MessageKind  # of its messages
-    total: int  # total, unit: of :attr:`StoredGroundTruth.position`
-    unit: str
-
-    def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
-        """Yield the messages from the first one on, or from the end of another one."""
-
-    def close(self) -> None:
-        """Close the file; a second call has no effect."""
+# As ASAM names its traces: DATE_TYPE_OSI_PROTOBUF_FRAMES.osi.
+_SCHEMA_IN_NAME = re.compile(r'_(gt|sv)_')
 
 
 class CutTraceError(TruncatedError):
@@ -82,67 +58,108 @@ class CutTraceError(TruncatedError):
         return one_line(f'{self.where}: found {self.found}; {self.summary}')
 
 
-class PlainTrace:
-    """A file of messages, each after its length."""
+class Message(NamedTuple):
+    """A serialized message in a file."""
+
+    data: bytes
+    end: Any  # where the next one begins
+    position: int  # of its end in the file, in the unit of the trace
+
+
+class Trace(FrameFile):
+    """
+    Base of traces; a frame is one message.
+
+    :param schema: of the messages, empty if it is not known.
+    """
+
+    def __init__(self, name: str, schema: str, settings: Settings, total: int) -> None:
+        self._own, self._schema = settings.of(OsiParameters), schema
+        super().__init__(name, ', '.join(filter(None, (_FORMAT.removeprefix('a '), schema))),
+                         'osi', total)
+        first = next(self.messages(None), None)
+        if first is None:
+            raise TrajectoryFormatError(name, 'an empty file', _FORMAT)
+        try:
+            truth = parse(first.data, schema)
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{name}: message 1', error.found,
+                                        error.expected) from error
+        if truth.n_objects and not truth.n_placed:
+            raise TrajectoryFormatError(
+                name, f'{counted(truth.n_objects, "object")} without a position',
+                f'positions, as an {schema or " or ".join(SCHEMAS)} has them')
+
+    def messages(self, begin: Any) -> Iterator[Message]:  # noqa: ANN401
+        """Yield the messages from the end of another one on; None for the first one."""
+        raise NotImplementedError
+
+    def mark(self) -> tuple[Any, Run]:
+        """Return the end of the last message, and what later ones need not repeat."""
+        return self._end, self._decoder.run
+
+    def read(self, mark: tuple[Any, Run] | None) -> Iterator[Frame]:
+        """Yield a frame for each message."""
+        begin, run = mark or (None, Run(self._schema))
+        self._decoder = decoder = Decoder(self._own, run, self.faults)
+        for index, message in enumerate(self.messages(begin)):
+            self.faults.place, decoder.details = f'message {index + 1}', self.details
+            self._end = message.end
+            if self.unit != 'frame':
+                self.position = message.position
+            try:
+                yield decoder.frame(message.data)
+            except DecodeError as error:
+                self.faults.add(LOST, error)
+
+
+class PlainTrace(Trace):
+    """A file of messages, each after its length; it may be compressed."""
 
     unit = 'B'
 
-    def __init__(self, path: Path) -> None:
-        self._name = str(path)
-        self._file: BinaryIO = open_input(path)
-        with closed_on_failure(self):
-            self.total = os.fstat(self._file.fileno()).st_size
-            try:
-                self.kind = kind_of_name(path.name) or self._kind()
-            except DecodeError as error:
-                raise TrajectoryFormatError(self._name, error.found, error.expected) from error
+    def __init__(self, path: str, settings: Settings) -> None:
+        with open_input(path) as file:
+            self._n_bytes = os.fstat(file.fileno()).st_size
+        found = _SCHEMA_IN_NAME.search(Path(path).name)
+        super().__init__(path, {'gt': GROUND_TRUTH, 'sv': SENSOR_VIEW}[found[1]] if found else '',
+                         settings, self._n_bytes)
 
-    def _kind(self) -> MessageKind:
-        if not self.total:
-            raise TrajectoryFormatError(self._name, 'an empty file', _FORMAT)
-        kind, _ = kind_of_messages(self._first_messages())
-        if kind is None:
-            raise TrajectoryFormatError(
-                f'{self._name}: message 1', 'bytes that cannot be parsed',
-                f'an {KINDS}')
-        return kind
+    def messages(self, begin: int | None) -> Iterator[Message]:
+        """Yield the messages from an offset on."""
+        with open_input(self.name) as raw:
+            file, compressed = decompressed(raw)
+            yield from whole_messages(
+                file, self.name, begin or 0, _MAX_BYTES if compressed else self._n_bytes)
+            if compressed is not None and compressed.fault:
+                compressed.check_undamaged(self.name)
+                raise CutTraceError(self.name, compressed.fault, 'a whole file', n_frames=1,
+                                    end=file.tell(), lost='what follows')
 
-    def _first_messages(self) -> Iterator[bytes]:
-        try:
-            for stored in islice(self.messages(), _N_TRIED):
-                yield stored.data
-        except TruncatedError as error:
-            if not error.n_frames:
-                raise
 
-    def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
-        self._file.seek(begin)
-        offset, n_messages = begin, 0
-        while offset < self.total:
-            head = self._file.read(_LENGTH.size)
-            n_bytes = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
-            content = offset + _LENGTH.size
-            if len(head) < _LENGTH.size or content + n_bytes > self.total:
-                raise self._cut(offset, n_messages, head, n_bytes)
-            data = self._file.read(n_bytes)
-            if len(data) < n_bytes:
-                raise self._cut(offset, n_messages, head, n_bytes)
-            n_messages += 1
-            offset = content + n_bytes
-            yield StoredGroundTruth(data, offset)
+def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Iterator[Message]:
+    """
+    Yield messages, each after its length.
 
-    def _cut(self, offset: int, n_messages: int, head: bytes, n_bytes: int) -> TruncatedError:
-        where = f'{self._name}: message {n_messages + 1}'
-        if len(head) < _LENGTH.size:
-            found, expected = f'{len(head)} bytes at the end', f'{_LENGTH.size} of its length'
-        else:
-            found = f'a length of {n_bytes} bytes {self.total - offset} bytes before the end'
-            expected = 'a whole message'
-        return CutTraceError(where, found, expected, n_frames=n_messages, end=offset,
-                             lost=f'the last {self.total - offset} bytes')
-
-    def close(self) -> None:
-        self._file.close()
+    :param n_bytes: size of the file, or of the longest message.
+    :raises CutTraceError: after the whole ones, if the end is missing.
+    """
+    offset, n_messages = file.seek(begin), 0
+    while head := file.read(_LENGTH.size):
+        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+        data = file.read(min(length, n_bytes))
+        if len(head) < _LENGTH.size or len(data) < length:
+            n_left = len(head) + len(data)
+            raise CutTraceError(
+                f'{name}: message {n_messages + 1}', f'{len(head)} bytes at the end'
+                if len(head) < _LENGTH.size else
+                f'a length of {length} bytes {n_left} bytes before the end',
+                f'{_LENGTH.size} of its length' if len(head) < _LENGTH.size
+                else 'a whole message', n_frames=n_messages, end=offset,
+                lost=f'the last {n_left} bytes')
+        n_messages += 1
+        offset += _LENGTH.size + length
+        yield Message(data, offset, offset)
 
 
 @contextmanager
@@ -159,48 +176,51 @@ def _damage_of_trace(name: str) -> Iterator[None]:
             'a whole trace; `state_sensor repair` recovers its whole messages') from error
 
 
-class McapTrace:
-    """The messages of one channel of an MCAP file."""
+class McapTrace(Trace):
+    """
+    The messages of one channel of an MCAP file, in the order of their times.
 
-    # topic: topic of the channel, empty for the only one with ground truth.
+    :param topic: of the channel, empty for the only one with ground truth.
+    """
 
-    unit = 'frame'
+    def __init__(self, path: str, topic: str, settings: Settings) -> None:
+        self.name = path
+        with _damage_of_trace(path), closing(McapStorage(Path(path), profile=None)) as storage:
+            self._channel = self._chosen(storage, topic)
+            schema = storage.topics[self._channel].type_name
+            total = storage.counts[self._channel]
+        super().__init__(path, schema, settings, total)
 
-    def __init__(self, path: Path, topic: str) -> None:
-        self._name = str(path)
-        with _damage_of_trace(self._name):
-            self._reader = McapStorage(path, profile=None)
-        with closed_on_failure(self):
-            self._channel = self._chosen(topic)
-        self.kind = MessageKind(self._reader.topics[self._channel].type_name)
-        self.total = self._reader.counts[self._channel]
-
-    def _chosen(self, topic: str) -> int:
-        channels = {stored.name: number for number, stored in self._reader.topics.items()
+    def _chosen(self, storage: McapStorage, topic: str) -> int:
+        channels = {stored.name: number for number, stored in storage.topics.items()
                     if is_truth(stored.type_name, stored.serialization)
-                    and self._reader.counts[number]}
+                    and storage.counts[number]}
         if not channels:
-            others = ', '.join(sorted({stored.type_name for stored
-                                       in self._reader.topics.values()}))
-            raise TrajectoryFormatError(self._name, f'messages of {others or "no type"}',
-                                        f'a channel of {KINDS}')
+            others = ', '.join(sorted({each.type_name for each in storage.topics.values()}))
+            raise TrajectoryFormatError(self.name, f'messages of {others or "no type"}',
+                                        f'a channel of {" or ".join(SCHEMAS)}')
         if topic and topic not in channels:
-            raise TrajectoryFormatError(self._name, f'no channel {topic} of the type {KINDS}',
-                                        f'one of {", ".join(sorted(channels))}')
+            raise TrajectoryFormatError(
+                self.name, f'no channel {topic} of the type {" or ".join(SCHEMAS)}',
+                f'one of {", ".join(sorted(channels))}')
         if not topic and len(channels) > 1:
-            raise TrajectoryFormatError(self._name, f'the channels {", ".join(sorted(channels))}',
+            raise TrajectoryFormatError(self.name, f'the channels {", ".join(sorted(channels))}',
                                         'one of them to be named by --topic')
         return channels[topic or next(iter(channels))]
 
-    def messages(self, begin: int = 0) -> Iterator[StoredGroundTruth]:
-        """Yield the messages in the order of their times, from a number on."""
-        with _damage_of_trace(self._name):
-            for i, (_, _, data) in enumerate(self._reader.messages((self._channel,), 0)):
-                if i >= begin:
-                    yield StoredGroundTruth(data, i + 1)
-
-    def close(self) -> None:
-        self._reader.close()
+    def messages(self, begin: tuple[int, int] | None) -> Iterator[Message]:
+        """Yield the messages from a time on, without the first ones of that time."""
+        time_ns, n_skipped = begin or (0, 0)
+        n_same = 0
+        with _damage_of_trace(self.name), \
+                closing(McapStorage(Path(self.name), profile=None)) as storage:
+            for _, stamp_ns, data in storage.messages((self._channel,), time_ns):
+                n_same = n_same + 1 if stamp_ns == time_ns else 1
+                time_ns = stamp_ns
+                if n_skipped:
+                    n_skipped -= 1
+                else:
+                    yield Message(data, (time_ns, n_same), 0)
 
 
 def is_mcap_trace(path: Path) -> bool:
@@ -223,75 +243,60 @@ def is_mcap_trace(path: Path) -> bool:
 
 def is_truth(type_name: str, encoding: str) -> bool:
     """Return whether a channel has ground truth."""
-    return encoding == _PROTOBUF and type_name in {kind.value for kind in MessageKind}
+    return encoding == 'protobuf' and type_name in SCHEMAS
 
 
-class OsiRecording(FrameFile):
-    """A trace; a frame is one message."""
-
-    # ego: name or id of the ego if there is no host, empty for none.
-
-    def __init__(self, name: str, file: MessageFile, ego: str = '') -> None:
-        self._file, self._ego = file, ego
-        self.unit = file.unit
-        first = next(file.messages(), None)
-        if first is None:
-            raise TrajectoryFormatError(name, 'no messages', 'at least one')
-        self._first, self._end = first.data, 0
-        self._check_places(name)
-        super().__init__(name, f'trace of ASAM OSI, {file.kind.value}', 'osi', file.total)
-
-    def _check_places(self, name: str) -> None:
-        """Refuse objects none of which has a position, up to the first message that has one."""
-        n_objects = 0
-        with suppress(TruncatedError, DecodeError):
-            for stored in islice(self._file.messages(), _N_SEARCHED):
-                truth = parse_truth(stored.data, self._file.kind).truth
-                if n_placed(truth):
-                    return
-                n_objects += len(truth.moving_object) + len(truth.stationary_object)
-        if n_objects:
-            raise TrajectoryFormatError(name, f'{n_objects} objects without a position',
-                                        f'positions, as an {self._file.kind.value} has them')
-
-    def _new_decoder(self) -> OsiDecoder:
-        """Make a decoder with what only the first message may have."""
-        try:
-            return OsiDecoder(self._file.kind, self.faults, self._ego, self._first)
-        except DecodeError as error:
-            raise TrajectoryFormatError(f'{self.name}: message 1', error.found,
-                                        error.expected) from error
-
-    def mark(self) -> int:
-        """Return the end of the last message."""
-        return self._end
-
-    def read(self, mark: int | None) -> Iterator[Frame]:
-        """Yield a frame for each message."""
-        decoder = self._new_decoder()
-        for index, stored in enumerate(self._file.messages(mark or 0)):
-            self.faults.place, decoder.details = f'message {index + 1}', self.details
-            self._end = stored.position
-            if self.unit != 'frame':
-                self.position = stored.position
-            try:
-                yield decoder.decode(stored.data)
-            except DecodeError as error:
-                self.faults.add(LOST, error)
-
-    def close(self) -> None:
-        self._file.close()
+def open_trace(path: str, options: ReadOptions) -> Trace:
+    """Open a trace by its suffix: length-delimited messages in ``.osi``, else MCAP."""
+    if path.endswith('.mcap'):
+        return McapTrace(path, options.topic, options.settings)
+    if options.topic:
+        raise TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
+                                    'an MCAP file, or no topic')
+    return PlainTrace(path, options.settings)
 
 
-def open_trace(path: str, options: ReadOptions) -> OsiRecording:
-    where = Path(path)
-    file: MessageFile
-    if where.name.endswith('.osi'):
-        if options.topic:
-            raise TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
-                                        'an MCAP file, or no topic')
-        file = PlainTrace(where)
-    else:
-        file = McapTrace(where, options.topic)
-    with closed_on_failure(file):
-        return OsiRecording(path, file, options.settings.of(OsiParameters).ego)
+def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
+    """Copy the whole messages of a trace; return their number and the loss, empty for none."""
+    is_mcap = cut.read(len(MCAP_MAGIC)) == MCAP_MAGIC
+    n_messages, lost = (_copy_mcap if is_mcap else _copy_plain)(cut, target)
+    if not n_messages:
+        raise TrajectoryFormatError(name, 'no whole message', 'at least one whole message')
+    return n_messages, lost
+
+
+def _copy_plain(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
+    n_messages, n_bytes = 0, cut.seek(0, os.SEEK_END)
+    try:
+        for message in whole_messages(cut, '', 0, n_bytes):
+            target.write(_LENGTH.pack(len(message.data)) + message.data)
+            n_messages += 1
+    except CutTraceError as error:
+        return n_messages, error.lost
+    return n_messages, ''
+
+
+def _copy_mcap(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
+    """Copy the readable records of an MCAP file, and write a new index."""
+    with importing('a trace in MCAP'):
+        from mcap import records
+        from mcap.writer import Writer
+    writer = Writer(target)
+    writer.start('', 'state_sensor_ros')
+    schemas, channels, salvage = {0: 0}, {}, McapSalvage(cut)
+    for record in salvage.records():
+        match record:
+            case records.Schema():
+                schemas[record.id] = writer.register_schema(
+                    record.name, record.encoding, record.data)
+            case records.Channel():
+                channels[record.id] = writer.register_channel(
+                    record.topic, record.message_encoding, schemas[record.schema_id],
+                    record.metadata)
+            case records.Metadata():
+                writer.add_metadata(record.name, record.metadata)
+            case records.Message():
+                writer.add_message(channels[record.channel_id], record.log_time, record.data,
+                                   record.publish_time, record.sequence)
+    writer.finish()  # type: ignore[no-untyped-call]
+    return salvage.n_found, '; '.join(salvage.losses)

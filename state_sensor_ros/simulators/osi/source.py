@@ -28,7 +28,7 @@ from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.osi.decoder import OsiDecoder
+from state_sensor_ros.simulators.osi.frames import Decoder, Run
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.source import Report
 from state_sensor_ros.texts import counted
@@ -57,7 +57,7 @@ class OsiSource(LiveSource):
         self._report = report
         self._port: DatagramPort | None = None
         self._parts = MessageParts(settings.max_frame_bytes)
-        self._decoder = OsiDecoder(None, self.faults, settings.of(OsiParameters).ego)
+        self._decoder = Decoder(settings.of(OsiParameters), Run(), self.faults)
 
     def receive(self) -> Iterator[Frame]:
         """Open the port, and yield the frames."""
@@ -86,10 +86,10 @@ class OsiSource(LiveSource):
             self._count(self._parts)
             if message is not None:
                 self._decoder.details = self.details
-                yield from self.decoded(partial(self._decode, message))
+                yield from self.decoded(partial(self._frames_of, message))
 
-    def _decode(self, message: bytes) -> Iterator[Frame]:
-        yield self._decoder.decode(message)
+    def _frames_of(self, message: bytes) -> Iterator[Frame]:
+        yield self._decoder.frame(message)
 
     def _count(self, parts: MessageParts) -> None:
         health = self.health

@@ -125,7 +125,7 @@ def test_osi_message_that_cannot_be_parsed_is_one_fault(tmp_path):
     (struct.pack('<I', 5) + b'abc',
      'message 1: found a length of 5 bytes 7 bytes before the end; expected a whole message'),
     (struct.pack('<I', 9) + b'\xff' * 9,
-     ('message 1: found bytes that cannot be parsed; expected an osi3.GroundTruth or '
+     ('message 1: found 9 bytes that cannot be parsed; expected an osi3.GroundTruth or '
      'osi3.SensorView'))])
 def test_osi_file_without_a_message_is_one_line(tmp_path, capsys, content, text):
     path = tmp_path / 'a.osi'

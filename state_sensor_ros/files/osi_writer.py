@@ -1,0 +1,331 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Frames as a trace of ASAM OSI: a GroundTruth for each.
+
+The reference point of an object is the center of its box. A trace has strictly increasing times, a
+host in each message, and no object with a gap: repeated frames are dropped, the times of a new
+run of the simulator follow those of the last one, and an object that returns gets a new id. Other
+objects have the ids of their actors. What the format requires and a frame lacks is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from itertools import count
+import math
+import struct
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+
+from state_sensor_ros.classes import class_of, CLASSES, DEFAULT_CLASSES
+from state_sensor_ros.errors import importing, TrajectoryFormatError
+from state_sensor_ros.files import WriteOptions
+from state_sensor_ros.files.osi_terms import NAME_REFERENCE, OsiType, rates_of, type_of
+from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.recording import FrameWriter
+from state_sensor_ros.files.table_rows import FLOAT_NAMES, FrameRows, RowMaker
+from state_sensor_ros.frame import Bools, Floats, Frame, KIND_VEHICLE, NS_PER_S
+from state_sensor_ros.naming import ActorList
+from state_sensor_ros.objects.object_maker import transported
+from state_sensor_ros.pipeline.stamps import Step
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.texts import counted, listed
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import FileDescriptor
+    from osi3.osi_groundtruth_pb2 import GroundTruth
+
+_TRACE = 'net.asam.osi.trace'
+_ROLE_CIVIL = 2
+# First id of objects that return: those of actors are seldom as great.
+_FIRST_NEW_ID = 3 * 2**30
+# Time between the last frame of a run of the simulator and the first one of the next.
+_RUN_GAP_NS = 50_000_000
+# A killed program loses the chunk that it collects.
+_CHUNK_BYTES = 128 * 1024
+# omega-prime recommends 10 Hz; this adds a tolerance for the rounding of times.
+_SLOW_NS = 101_000_000
+_MAX_NAMED = 3
+# The text of each kind of note.
+_TEXTS = {
+    'repeated': 'frames without a new time, dropped',
+    'restarts': 'restarts of the simulator, after which the time continues',
+    'hosts': 'traces without an ego, with the first object as the host',
+    'empty': 'frames without an object before the first one, dropped',
+    'dropped': 'objects without a box whose tags name no class, dropped; --default-class keeps '
+               'those that are not traffic lights or signs',
+    'poses': 'objects without a usable pose, dropped from those frames',
+    'sizes': 'objects without a box, written with the usual size of a class; '
+             '-p default_sizes:=[…] gives others',
+    'vehicles': 'vehicles whose tags name no class, written as cars; --default-class gives '
+                'another',
+    'others': 'objects whose tags name no class, written as TYPE_OTHER; --default-class gives '
+              'another',
+    'returned': 'objects back after a gap, given a new id',
+    'renumbered': 'objects whose id a returned object has, given a new id',
+    'slow': 'steps of more than 0.1 s, although 10 Hz is recommended'}
+
+
+def _columns(*names: str) -> list[int]:
+    return [FLOAT_NAMES.index(name) for name in names]
+
+
+_ORIGIN, _CENTER = _columns('x', 'y', 'z'), _columns('center_x', 'center_y', 'center_z')
+_SIZE, _ANGLES = _columns('length', 'width', 'height'), _columns('roll', 'pitch', 'yaw')
+_VELOCITY, _TURNING = _columns('vx', 'vy', 'vz'), _columns('wx', 'wy', 'wz')
+_ACCELERATION, _SPEED = _columns('ax', 'ay', 'az'), FLOAT_NAMES.index('speed')
+
+
+class OsiWriter(WholeFile, FrameWriter):
+    """
+    A trace in a file: MCAP, or length-delimited messages in ``.osi`` and ``.osi.gz``.
+
+    :param options: of the recording; ``default_class`` class of actors without a class tag, ``''``
+        for ``car`` of vehicles and ``other`` of objects.
+    """
+
+    def __init__(self, path: str, options: WriteOptions) -> None:
+        from osi3 import osi_groundtruth_pb2, osi_version_pb2
+        self._new_message = osi_groundtruth_pb2.GroundTruth
+        self._version = osi_version_pb2.DESCRIPTOR.GetOptions().Extensions[
+            osi_version_pb2.current_interface_version]
+        default_class = options.values.get('default_class')
+        self.n_frames = self._n_messages = 0
+        self._source, self._has_default = options.source or path, bool(default_class)
+        self._maker = RowMaker(
+            options.settings,
+            default_class=DEFAULT_CLASSES.index(default_class) if default_class else None)
+        self._notes: dict[str, dict[str, None]] = {}
+        self._shift_ns, self._last_ns = 0, -1
+        self._host: int | None = None
+        # The last actors, their types, and which of these are assumed.
+        self._actor_list: ActorList | None = None
+        self._types: list[OsiType] = []
+        self._assumed: Bools = np.zeros(0, np.bool_)
+        # For each actor: its id in the trace, the number of its last message, and its time, ns.
+        self._ids: dict[int, tuple[int, int, int]] = {}
+        self._new_ids, self._used_ids = count(_FIRST_NEW_ID), set[int]()
+        self._mcap: Any = None
+        super().__init__(path, force=options.force)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a line for each kind of difference from the recording."""
+        lines = []
+        for kind, places in self._notes.items():
+            what, _, advice = _TEXTS[kind].partition('; ')
+            noun, _, rest = what.partition('s ')
+            lines.append(f'{counted(len(places), noun)} {rest}: '
+                         + listed([*places][:_MAX_NAMED], n_items=len(places))
+                         + (f'; {advice}' if advice else ''))
+        return lines
+
+    def _note(self, kind: str, places: Iterable[str]) -> None:
+        if new := dict.fromkeys(places):
+            self._notes.setdefault(kind, {}).update(new)
+
+    def write(self, frame: Frame) -> None:
+        """Append a frame; ``frame``: SI, REP-103 axes."""
+        self.n_frames += 1
+        for rows in self._maker.add(frame):
+            self._add(rows)
+
+    def flush(self) -> None:
+        """Write the messages that are known."""
+        for rows in self._maker.flush():
+            self._add(rows)
+        if self._mcap is not None:
+            self._mcap.flush()
+        super().flush()
+
+    def complete(self) -> None:
+        """Write the last frames and the end, and sync the file."""
+        if self.is_open:
+            for rows in [*self._maker.flush(), *self._maker.rest()]:
+                self._add(rows)
+            if self.n_frames and not self._n_messages:
+                raise TrajectoryFormatError(self._source, 'no objects', 'at least one')
+            if self._mcap is not None:
+                self._mcap.finish()
+        super().complete()
+
+    def salvage(self) -> str:
+        """Keep the messages: readers of both formats read up to the cut."""
+        return self.kept()
+
+    def _add(self, rows: FrameRows) -> None:
+        if rows.step is Step.REPEATED or rows.stamp_ns is None:
+            self._note('repeated', (f'frame {rows.index}',))
+            return
+        chosen = self._chosen(rows)
+        actors = [rows.actors.actor_list.actors[row] for row in chosen]
+        stamp_ns = self._stamp_of(rows.stamp_ns)
+        ids = [self._id_of(actor.id, actor.name, stamp_ns) for actor in actors]
+        egos = np.flatnonzero(rows.actors.are_egos[chosen])
+        if len(egos):
+            self._host = ids[egos[0]]
+        elif self._host is None:
+            if not ids:
+                self._note('empty', (f'at {stamp_ns / NS_PER_S:.6g} s',))
+                return
+            self._host = ids[0]
+            self._note('hosts', (actors[0].name,))
+        message = self._new_message()
+        message.version.CopyFrom(self._version)
+        message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
+        message.host_vehicle_id.value = self._host
+        with np.errstate(all='ignore'):
+                values = _values_of(rows.floats[chosen]).tolist()
+        for row, id_, actor, numbers in zip(chosen, ids, actors, values, strict=True):
+            _add_object(message, self._types[row], id_, actor.name, numbers)
+        self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
+        self._n_messages += 1
+
+    def _chosen(self, rows: FrameRows) -> list[int]:
+        """Return the rows of the actors with a pose and a size; note what is assumed of them."""
+        with np.errstate(all='ignore'):
+            have_pose = np.isfinite(rows.floats[:, _ANGLES]).all(axis=1)
+            chosen = have_pose & np.isfinite(rows.floats[:, _CENTER]).all(axis=1) & (
+                rows.floats[:, _SIZE] > 0.0).all(axis=1) & np.isfinite(
+                rows.floats[:, _SIZE]).all(axis=1)
+        listing = rows.actors.actor_list
+        if listing is not self._actor_list:
+            self._actor_list = listing
+            self._types = [type_of(CLASSES[number].name, tags) for number, tags in zip(
+                rows.actors.classes.tolist(), listing.tags, strict=True)]
+            self._assumed = np.asarray([
+                not self._has_default and type_of(CLASSES[class_of(0, tags)].name, tags)
+                == type_of('unknown', ()) for tags in listing.tags], np.bool_)
+        are_vehicles = np.array([*listing.kinds]) == KIND_VEHICLE
+        for kind, are_noted in (
+                ('poses', ~have_pose), ('dropped', have_pose & ~chosen),
+                ('vehicles', chosen & self._assumed & are_vehicles),
+                ('others', chosen & self._assumed & ~are_vehicles),
+                ('sizes', chosen & ~rows.has_box)):
+            self._note(kind, [listing.actors[i].name for i in np.flatnonzero(are_noted)])
+        found: list[int] = np.flatnonzero(chosen).tolist()
+        return found
+
+    def _stamp_of(self, stamp_ns: int) -> int:
+        """Return the time of a message, after that of the last one."""
+        time_ns = stamp_ns + self._shift_ns
+        if time_ns <= self._last_ns:
+            self._note('restarts', (f'at {time_ns / NS_PER_S:.6g} s',))
+            time_ns = self._last_ns + _RUN_GAP_NS
+            self._shift_ns = time_ns - stamp_ns
+        elif self._last_ns >= 0 and time_ns - self._last_ns > _SLOW_NS:
+            step_s = (time_ns - self._last_ns) / NS_PER_S
+            self._note('slow', (f'{step_s:.3g} s before {time_ns / NS_PER_S:.6g} s',))
+        self._last_ns = time_ns
+        return time_ns
+
+    def _id_of(self, actor: int, name: str, stamp_ns: int) -> int:
+        """Return the id of an actor in this message, a new one if it was absent for a while."""
+        id_, n_last, last_ns = self._ids.get(actor, (actor, -1, 0))
+        if actor not in self._ids or n_last < self._n_messages - 1:
+            if actor in self._ids:
+                gap_s, begin_s = (stamp_ns - last_ns) / NS_PER_S, last_ns / NS_PER_S
+                self._note('returned', (f'{name} ({gap_s:.3g} s after {begin_s:.6g} s)',))
+            elif actor in self._used_ids:
+                self._note('renumbered', (name,))
+            id_ = actor if actor not in self._used_ids else next(
+                new for new in self._new_ids if new not in self._used_ids)
+            self._used_ids.add(id_)
+        self._ids[actor] = id_, self._n_messages, stamp_ns
+        return id_
+
+    def _write_bytes(self, data: bytes, stamp_ns: int) -> None:
+        if self.name.endswith(('.osi', '.osi.gz')):
+            self.handle.write(struct.pack('<I', len(data)) + data)
+            return
+        if self._mcap is None:
+            self._begin()
+        self._mcap.add_message(self._channel, log_time=stamp_ns, publish_time=stamp_ns, data=data)
+
+    def _begin(self) -> None:
+        """Begin an indexed file in chunks, with the metadata of a trace."""
+        with importing(_TRACE):
+            import google.protobuf
+            from mcap.writer import Writer
+        kind = self._new_message.DESCRIPTOR
+        osi = '.'.join(str(getattr(self._version, f'version_{part}'))
+                       for part in ('major', 'minor', 'patch'))
+        protobuf = google.protobuf.__version__
+        self._mcap = Writer(self.handle, chunk_size=_CHUNK_BYTES)
+        self._mcap.start(library='state_sensor_ros')
+        self._mcap.add_metadata(_TRACE, {
+            'version': osi, 'min_osi_version': osi, 'max_osi_version': osi,
+            'min_protobuf_version': protobuf, 'max_protobuf_version': protobuf,
+            'creation_time': f'{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}'})
+        schema = self._mcap.register_schema(kind.full_name, 'protobuf', _definition(kind.file))
+        self._channel = self._mcap.register_channel('ground_truth', 'protobuf', schema, {
+            f'{_TRACE}.channel.osi_version': osi, f'{_TRACE}.channel.protobuf_version': protobuf})
+
+
+def _values_of(floats: Floats) -> Floats:
+    """Return (K, 18): size, center, angles, velocity of the center, acceleration, rates."""
+    velocity = floats[:, _VELOCITY]
+    unknown = np.isnan(velocity).any(axis=1)
+    forward = global_from_unit(quaternion_from_rpy(floats[unknown][:, _ANGLES]))[:, :, 0]
+    velocity = transported(floats[:, _VELOCITY + _TURNING],
+                           floats[:, _CENTER] - floats[:, _ORIGIN], is_finite=False)[:, :3]
+    velocity[unknown] = floats[unknown, _SPEED, None] * forward
+    return np.hstack((
+        floats[:, _SIZE + _CENTER + _ANGLES], velocity, floats[:, _ACCELERATION],
+        rates_of(floats[:, _TURNING], floats[:, _ANGLES])))
+
+
+def _add_object(message: GroundTruth, osi_type: OsiType, id_: int, name: str,
+                numbers: list[float]) -> None:
+    added: Any
+    if osi_type.is_stationary:
+        added = message.stationary_object.add()
+        added.classification.type = osi_type.number
+    else:
+        added = message.moving_object.add()
+        added.type = osi_type.number
+    base = added.base
+    added.id.value = id_
+    # A string of protobuf is UTF-8.
+    added.source_reference.add(type=NAME_REFERENCE,
+                               identifier=[name.encode(errors='replace').decode()])
+    size, place, angles = base.dimension, base.position, base.orientation
+    size.length, size.width, size.height = numbers[0:3]
+    place.x, place.y, place.z = numbers[3:6]
+    angles.roll, angles.pitch, angles.yaw = numbers[6:9]
+    if osi_type.is_stationary:
+        return
+    # What is unknown has no member.
+    for vector, values in ((base.velocity, numbers[9:12]), (base.acceleration, numbers[12:15])):
+        if all(map(math.isfinite, values)):
+            vector.x, vector.y, vector.z = values
+    if all(map(math.isfinite, numbers[15:18])):
+        rate = base.orientation_rate
+        rate.roll, rate.pitch, rate.yaw = numbers[15:18]
+    if osi_type.vehicle:
+        added.vehicle_classification.type = osi_type.vehicle
+        added.vehicle_classification.role = _ROLE_CIVIL
+
+
+def _definition(file: FileDescriptor) -> bytes:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    definitions, seen = FileDescriptorSet(), set[str]()
+
+    def add(file: FileDescriptor) -> None:
+        if file.name not in seen:
+            seen.add(file.name)
+            for other in file.dependencies:
+                add(other)
+            file.CopyToProto(definitions.file.add())
+
+    add(file)
+    return definitions.SerializeToString()

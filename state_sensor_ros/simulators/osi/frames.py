@@ -1,0 +1,401 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""
+Ground truth of OSI as frames.
+
+OSI has meters, radians and the axes of REP-103. Its reference point is the center of the box; an
+actor's origin here is the middle of its footprint. Accelerations are as given.
+
+What a message may leave out is kept until the clock goes back, which begins another run::
+
+    message      lanes  stationary  host  the frame has
+    0.0 s        1, 2   15, 16      3     lanes 1, 2; objects 15, 16; host 3
+    0.1 s                                 the same
+    0.2 s               17                objects 15, 16, 17: none of them is there again
+    0.3 s               15, 17            objects 15, 17: from now on each list replaces the last
+    0.0 s                                 nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+import math
+from typing import Any, Generic, NamedTuple, TYPE_CHECKING, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files.frame_builder import build_frame, lane_states
+from state_sensor_ros.files.osi_terms import (
+    angular_velocity_of,
+    is_vehicle,
+    moving_tags,
+    stationary_tags,
+)
+from state_sensor_ros.frame import (
+    Boxes,
+    Floats,
+    Frame,
+    FRONT_LEFT,
+    FRONT_RIGHT,
+    INDICATORS_UNKNOWN,
+    MAX_ID,
+    NO_WHEELS,
+    REAR_LEFT,
+    REAR_RIGHT,
+    Rows,
+    Wheels,
+)
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.simulators.osi.messages import (
+    indicators_of,
+    LanePlace,
+    lit_lights,
+    MAX_INT32,
+    parse,
+    place_of,
+    scenario_name,
+    Truth,
+)
+from state_sensor_ros.simulators.osi.parameters import OsiParameters, REAR_AXLE
+from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, OTHER_ID
+
+if TYPE_CHECKING:
+    from osi3.osi_object_pb2 import MovingObject
+
+Entry = TypeVar('Entry')
+_Numbers = tuple[float, ...]
+_UNKNOWN = (math.nan,) * 3
+_AT_REST = (0.0,) * 12
+# Center, roll pitch yaw, size, velocity, its place from the center in the axes of the actor, rates
+# of the angles, acceleration.
+_N_COLUMNS = 21
+_CENTER, _ANGLES, _SIZE, _VELOCITY, _PLACE, _RATES, _ACCELERATION = (
+    slice(i, i + 3) for i in range(0, _N_COLUMNS, 3))
+# By axle, counted from the front, and index on it, counted from the right.
+_PLACES = {(0, 0): FRONT_RIGHT, (0, 1): FRONT_LEFT, (1, 0): REAR_RIGHT, (1, 1): REAR_LEFT}
+_N_WHEEL_COLUMNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[Entry]):
+    """A list by ids that a message may leave out."""
+
+    entries: Mapping[int, Entry] = field(default_factory=dict)
+    is_repeated: bool = False  # whether each list replaces the one before, rather than adds
+
+    def after(self, new: Mapping[int, Entry]) -> Kept[Entry]:
+        """Return the list after a message that has ``new``."""
+        if not new:
+            return self
+        is_repeated = self.is_repeated or not self.entries.keys().isdisjoint(new)
+        return Kept(new if is_repeated else {**self.entries, **new}, is_repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Road, section and lane by the ids of lanes."""
+
+    places: Kept[LanePlace] = Kept()
+    numbers: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+    road_names: Mapping[int, str] = field(default_factory=dict)
+
+    def after(self, lanes: Iterable[Any]) -> Lanes:
+        """Return the lanes after a message."""
+        places = self.places.after({
+            lane.id.value: place for lane in lanes
+            if (place := place_of(lane.source_reference)) is not None})
+        if places is self.places:
+            return self
+        sections: dict[str, dict[float, int]] = {}
+        for road, s in sorted({(road, s) for road, s, _ in places.entries.values()}):
+            begins = sections.setdefault(road, {})
+            begins[s] = len(begins)
+        roads = {road: _road_number(road) for road in sections}
+        return Lanes(places, {id_: (roads[road], sections[road][s], lane)
+                              for id_, (road, s, lane) in places.entries.items()},
+                     {number: road for road, number in roads.items() if str(number) != road})
+
+
+def _road_number(road: str) -> int:
+    is_number = road.isascii() and road.isdigit() and len(road) <= len(str(MAX_INT32))
+    return int(road) if is_number and int(road) <= MAX_INT32 else crc32(road.encode()) & MAX_INT32
+
+
+class Known(NamedTuple):
+    """What seldom changes of an object."""
+
+    name: str
+    tags: tuple[str, ...]
+    is_vehicle: bool
+    types: tuple[int, int]  # those that determine the tags
+
+
+class _Actor(NamedTuple):
+    known: Known
+    number: int  # its id
+    row: _Numbers  # in the order of the columns
+    is_ego: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is known of a run of the simulator after a message, and of what it sends."""
+
+    schema: str = ''  # of the messages, empty if it is not known
+    game_time: float = -math.inf
+    host: int | None = None
+    is_host_missing: bool = False
+    known: Mapping[int, Known] = field(default_factory=dict)  # moving objects of the last message
+    stationary: Kept[_Actor] = Kept()
+    logical: Lanes = Lanes()
+    physical: Lanes = Lanes()
+    # Names of the actors of the last message whose ids are not kept.
+    without_id: frozenset[str] = frozenset()
+
+
+class Decoder:
+    """
+    Makes frames of the messages of one trace or stream.
+
+    :param own: the parameters of OSI.
+    :param run: what is known of the messages before.
+    :param faults: takes what is wrong with single objects.
+    :ivar details: whether wheels are read.
+    """
+
+    def __init__(self, own: OsiParameters, run: Run, faults: Faults) -> None:
+        self._own, self.run, self._faults = own, run, faults
+        self.details = True
+
+    def frame(self, data: bytes) -> Frame:
+        """
+        Return the frame of a serialized message.
+
+        :raises DecodeError: if it cannot be parsed.
+        """
+        truth = parse(data, self.run.schema)
+        self._begin(truth)
+        names = _Names(self.run.known)
+        rows: list[tuple[MovingObject, _Actor]] = []
+        for moving in truth.message.moving_object:
+            id_, types = moving.id.value, (moving.type, moving.vehicle_classification.type)
+            known = names.known(moving, types, moving_tags(*types), is_vehicle(types[0]))
+            if known is None:
+                self._duplicate('moving_object', moving)
+            else:
+                rows.append((moving, _Actor(known, id_, self._numbers_of(moving),
+                                            self._is_ego(id_, known.name))))
+        self.run = replace(self.run, known=names.now)
+        self._check_host()
+        still = [each for each in self.run.stationary.entries.values()
+                 if each.known.name not in names.taken]
+        actors = [*(actor for _, actor in rows), *still]
+        for each in self.run.stationary.entries.values():
+            if each.known.name in names.taken:
+                self._faults.add(DUPLICATE, DecodeError(
+                    f'stationary_object {each.known.name}', 'the name of a moving object',
+                    'another name'))
+        return self._frame_of(truth, [moving for moving, _ in rows], actors)
+
+    def _begin(self, truth: Truth) -> None:
+        """Take from a message what later ones need not repeat; a clock that goes back ends all."""
+        run, message = self.run, truth.message
+        if truth.game_time < run.game_time:
+            run = Run(run.schema)
+        still, names = dict[int, _Actor](), _Names({})
+        for each in message.stationary_object:
+            types = each.classification.type, 0
+            known = names.known(each, types, stationary_tags(types[0]), False)
+            if known is None:
+                self._duplicate('stationary_object', each)
+            else:
+                still[each.id.value] = _Actor(known, each.id.value, (*_pose_of(each), *_AT_REST))
+        self.run = replace(
+            run, schema=run.schema or (truth.schema if truth.n_placed else ''),
+            game_time=run.game_time if math.isnan(truth.game_time) else truth.game_time,
+            host=run.host if truth.host is None else truth.host,
+            stationary=run.stationary.after(still),
+            logical=run.logical.after(message.logical_lane),
+            physical=run.physical.after(message.lane))
+
+    def _duplicate(self, member: str, thing: Any) -> None:  # noqa: ANN401
+        self._faults.add(DUPLICATE, DecodeError(
+            f'{member} {thing.id.value}', 'a second object of this id or name', 'one'))
+
+    def _is_ego(self, id_: int, name: str) -> bool:
+        if self._own.ego or self.run.host is None:
+            return self._own.ego in (name, str(id_))
+        return id_ == self.run.host
+
+    def _check_host(self) -> None:
+        host = self.run.host
+        is_missing = not (self._own.ego or host is None or host in self.run.known)
+        if is_missing and not self.run.is_host_missing:
+            self._faults.add(DROPPED, DecodeError(
+                'host_vehicle_id', f'{host}, the id of no moving object',
+                'that of a moving object, or the parameter osi.ego'))
+        self.run = replace(self.run, is_host_missing=is_missing)
+
+    def _numbers_of(self, moving: MovingObject) -> _Numbers:
+        """Return a row; what the message does not have is NaN."""
+        base, rear = moving.base, moving.vehicle_attributes.bbcenter_to_rear
+        velocity, rate, change = base.velocity, base.orientation_rate, base.acceleration
+        return (*_pose_of(moving),
+                *((velocity.x, velocity.y, velocity.z) if base.HasField('velocity') else _UNKNOWN),
+                *((rear.x, rear.y, rear.z) if self._own.velocity_at == REAR_AXLE else (0.0,) * 3),
+                *((rate.roll, rate.pitch, rate.yaw) if base.HasField('orientation_rate')
+                  else _UNKNOWN),
+                *((change.x, change.y, change.z) if base.HasField('acceleration') else _UNKNOWN))
+
+    def _frame_of(self, truth: Truth, moving: list[MovingObject], actors: list[_Actor]) -> Frame:
+        rows = np.array([actor.row for actor in actors]).reshape(-1, _N_COLUMNS)
+        centers, sizes, angles = rows[:, _CENTER], rows[:, _SIZE], rows[:, _ANGLES]
+        with np.errstate(all='ignore'):
+            # A negative size is unknown.
+            sizes[(sizes < 0.0).any(axis=1)] = math.nan
+            orientation_xyzw = quaternion_from_rpy(angles)
+            axes = global_from_unit(orientation_xyzw)
+            downward = np.nan_to_num(sizes[:, 2:], posinf=0.0) / -2.0 * axes[:, :, 2]
+            turning = angular_velocity_of(rows[:, _RATES], angles)
+            # From the point whose velocity is given; it stays where the turning is unknown.
+            arms = downward - (axes @ rows[:, _PLACE, None])[:, :, 0]
+            velocities = rows[:, _VELOCITY] + np.cross(np.nan_to_num(turning), arms)
+        frame = build_frame(
+            'osi', truth.game_time, [actor.known.name for actor in actors], centers + downward,
+            orientation_xyzw=orientation_xyzw, velocity_xyz=velocities,
+            angular_velocity_xyz=turning,
+            tags=[(*actor.known.tags, EGO_TAG) if actor.is_ego else actor.known.tags
+                  for actor in actors],
+            is_vehicle=np.array([actor.known.is_vehicle for actor in actors], np.bool_),
+            lanes=lane_states(*self._lanes_of(moving), road_names={
+                **self.run.physical.road_names, **self.run.logical.road_names}),
+            ids=self._kept_ids(actors, len(moving)),
+            traffic_lights=lit_lights(truth.message.traffic_light)
+            if truth.message.traffic_light else None)
+        indicators = [*map(indicators_of, moving),
+                      *[INDICATORS_UNKNOWN] * (len(actors) - len(moving))]
+        # The boxes with exactly the given centers; the origins are rounded.
+        owners = np.flatnonzero(np.isfinite(sizes).all(axis=1) & frame.has_pose())
+        boxes = np.hstack((centers, orientation_xyzw, sizes, np.ones_like(sizes)))[owners]
+        return replace(
+            frame, boxes=Boxes(owners, ('',) * len(owners), boxes),
+            wheels=_wheels_of(moving) if self.details else None,
+            accelerations=rows[:, _ACCELERATION].copy()
+            if np.isfinite(rows[:, _ACCELERATION]).any() else None,
+            indicators=np.array(indicators, np.int8)
+            if any(lit != INDICATORS_UNKNOWN for lit in indicators) else None)
+
+    def _lanes_of(self, moving: list[MovingObject]) -> tuple[Rows, Rows, Floats]:
+        """Return rows, ids and s of the lanes: by the logical ones, else by the physical ones."""
+        logical, physical, found = self.run.logical.numbers, self.run.physical.numbers, []
+        for row, each in enumerate(moving):
+            of = each.moving_object_classification
+            place = next((lane for lane in of.logical_lane_assignment
+                          if lane.assigned_lane_id.value in logical), None)
+            if place is not None:
+                found.append((row, logical[place.assigned_lane_id.value],
+                              place.s_position if place.HasField('s_position') else math.nan))
+            elif lanes := [physical[lane.value] for lane in (
+                    of.assigned_lane_id or each.assigned_lane_id) if lane.value in physical]:
+                found.append((row, lanes[0], math.nan))
+        return (np.array([row for row, _, _ in found], np.int64),
+                np.array([ids for _, ids, _ in found], np.int64).reshape(-1, 3),
+                np.array([s for _, _, s in found], np.float64))
+
+    def _kept_ids(self, actors: list[_Actor], n_moving: int) -> Rows:
+        """
+        Return the ids of the actors, -1 in place of those that they cannot have.
+
+        These are a fault, but those that the last message had.
+        """
+        moving = {actor.number for actor in actors[:n_moving]}
+        kept, dropped = [], dict[str, DecodeError]()
+        for i, (known, number, *_) in enumerate(actors):
+            is_taken = i >= n_moving and number in moving
+            kept.append(-1 if is_taken or number > MAX_ID else number)
+            if kept[-1] < 0:
+                dropped[known.name] = DecodeError(
+                    f'{"moving" if i < n_moving else "stationary"}_object', f'the id {number}',
+                    'an id that no moving object has' if is_taken else f'at most {MAX_ID}')
+        for name, error in dropped.items():
+            if name not in self.run.without_id:
+                self._faults.add(OTHER_ID, error)
+        self.run = replace(self.run, without_id=frozenset(dropped))
+        return np.array(kept, np.int64)
+
+
+class _Names:
+    """Names the objects of a message; names and tags stay those of the message before."""
+
+    def __init__(self, last: Mapping[int, Known]) -> None:
+        self._last = last
+        self.now: dict[int, Known] = {}
+        self.taken: set[str] = set()
+
+    def known(self, thing: Any, types: tuple[int, int], tags: tuple[str, ...],  # noqa: ANN401
+              is_vehicle: bool) -> Known | None:
+        """Return what is known of an object; None if the message has another one of its id."""
+        id_ = thing.id.value
+        known = self._last.get(id_)
+        if known is None or known.types != types:
+            known = Known(scenario_name(thing.source_reference)
+                          or f'{tags[-1] if tags else "object"}_{id_}', tags, is_vehicle, types)
+        if known.name in self.taken:
+            known = known._replace(name=f'{known.name}_{id_}')
+        if id_ in self.now or known.name in self.taken:
+            return None
+        self.now[id_] = known
+        self.taken.add(known.name)
+        return known
+
+
+def _pose_of(thing: Any) -> _Numbers:  # noqa: ANN401
+    """Return center, angles and size; a missing angle is 0."""
+    base = thing.base
+    place, angles, size = base.position, base.orientation, base.dimension
+    return (*((place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN),
+            angles.roll, angles.pitch, angles.yaw,
+            *((size.length, size.width, size.height) if base.HasField('dimension')
+              else _UNKNOWN))
+
+
+def _wheels_of(moving: list[MovingObject]) -> Wheels:
+    numbers = [row for i, each in enumerate(moving) for row in _wheel_rows(i, each)]
+    if not numbers:
+        return NO_WHEELS
+    rows = np.array(numbers).reshape(-1, _N_WHEEL_COLUMNS)
+    return Wheels(
+        rows[:, 0].astype(np.int64), rows[:, 1].astype(np.uint8), rows[:, 2].astype(np.int32),
+        rows[:, 3:6].copy(), quaternion_from_rpy(rows[:, 6:9]),
+        np.isfinite(rows[:, 3:6]).all(axis=1), np.isfinite(rows[:, 6:9]).all(axis=1),
+        rows[:, 9].copy())
+
+
+def _wheel_rows(row: int, vehicle: MovingObject) -> Iterator[_Numbers]:
+    """Yield row, wheel, number, place, angles, speed: of a car's wheels, else of a rear axle."""
+    attributes, size = vehicle.vehicle_attributes, vehicle.base.dimension
+    # Places in OSI are counted from the center of the box.
+    up, wheels = size.height / 2.0, attributes.wheel_data
+    if len(wheels) == len(_PLACES) and \
+            {(wheel.axle, wheel.index) for wheel in wheels} == _PLACES.keys():
+        for number, wheel in enumerate(wheels):
+            place, angles = wheel.position, wheel.orientation
+            yield (row, _PLACES[wheel.axle, wheel.index], number, place.x, place.y, place.z + up,
+                   angles.roll, angles.pitch, angles.yaw,
+                   wheel.rotation_rate if wheel.HasField('rotation_rate') else math.nan)
+    elif attributes.HasField('bbcenter_to_rear'):
+        axle = attributes.bbcenter_to_rear
+        # Assumed: an axle is as long as the vehicle is wide. Only its middle is used.
+        for place, side in ((REAR_LEFT, 0.5), (REAR_RIGHT, -0.5)):
+            yield (row, place, -1, axle.x, axle.y + side * size.width, axle.z + up,
+                   *(math.nan,) * 4)

@@ -1,0 +1,116 @@
+"""Traces of esmini 3.5: lists that add, a host that is no vehicle, velocities of rear axles."""
+
+import gzip
+from itertools import pairwise
+
+import numpy as np
+import osi_traces
+from paths import DATA
+import pytest
+
+import state_sensor_ros as sensor
+from state_sensor_ros.files.osi_terms import angular_velocity_of, rates_of
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+
+WALLS = ('Wall1', 'Wall2', 'Wall3')
+
+
+def frames_of(name, **parameters):
+    with sensor.open_recording(DATA / 'osi' / name, parameters=parameters) as recording:
+        return list(recording), [fault.text for fault in recording.faults]
+
+
+def test_static_objects_that_are_added_stay_with_the_others():
+    frames, faults = frames_of('added.osi')
+    assert faults == []
+    names = [frame.names for frame in frames]
+    assert names[:3] == [('Ego', *WALLS)] * 3
+    assert names[3] == names[4]
+    assert names[3][:4] == ('Ego', *WALLS)
+    assert len(names[3]) == 5
+    assert all(frame.lanes.ids[0].tolist() == [1, 0, -1] for frame in frames)
+    assert [frame.ego for frame in frames] == [0] * 5
+
+
+def test_any_frame_has_what_was_added_before_it(tmp_path):
+    first, *rest = osi_traces.drive(200)
+    osi_traces.add_building(rest[99], number=51)
+    with sensor.open_recording(osi_traces.write_plain(
+            tmp_path / 'a_gt_.osi', [first, *rest])) as recording:
+        assert [len(recording[i]) for i in (199, 98, 100, 0)] == [5, 4, 5, 4]
+
+
+def test_lists_that_repeat_replace_each_other(tmp_path):
+    messages = [osi_traces.ground_truth(i / 20, objects=0) for i in range(4)]
+    for message, numbers in zip(messages, ([1, 2], [2, 3], [4], []), strict=True):
+        for number in numbers:
+            osi_traces.add_building(message, number)
+    with sensor.open_recording(
+            osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)) as recording:
+        assert [frame.ids.tolist() for frame in recording] == [[1, 2], [2, 3], [4], [4]]
+
+
+def test_all_that_is_kept_ends_with_its_run(tmp_path):
+    first, *rest = osi_traces.drive(4)
+    for each in first.moving_object:
+        osi_traces.name(each, f'entity_name:actor {each.id.value}')
+    with sensor.open_recording(osi_traces.write_plain(
+            tmp_path / 'a_gt_.osi', [first, *rest, osi_traces.ground_truth(0.0)])) as recording:
+        *_, before, after = recording
+    assert before.names == ('actor 0', 'actor 1', 'actor 2', 'building_50')
+    assert (before.ego, len(before.lanes)) == (1, 3)
+    assert after.names == ('car_0', 'car_1', 'car_2')
+    assert (after.ego, len(after.lanes)) == (None, 0)
+
+
+def test_host_that_is_no_vehicle_is_named_once_and_a_given_ego_wins():
+    frames, faults = frames_of('misc_first.osi')
+    assert [frame.ego for frame in frames] == [None] * 2
+    assert len(faults) == 1
+    assert 'host_vehicle_id: found 14, the id of no moving object' in faults[0]
+    frames, faults = frames_of('misc_first.osi', **{'osi.ego': 'Ego'})
+    assert [frame.names[frame.ego_row] for frame in frames] == ['Ego'] * 2
+    assert faults == []
+    # Also over a host that is a vehicle.
+    frames, _ = frames_of('added.osi', **{'osi.ego': 'nobody'})
+    assert [frame.ego for frame in frames] == [None] * 5
+
+
+def test_velocities_of_rear_axles_become_those_of_origins():
+    [_, *frames], _ = frames_of('circle.osi', **{'osi.velocity_at': 'rear_axle'})
+    [_, *as_given], _ = frames_of('circle.osi')
+    # Of the step before, as esmini computes them.
+    for before, now in pairwise(frames):
+        moved = (now.position_xyz - before.position_xyz) / (now.game_time - before.game_time)
+        assert now.velocity_xyz[0] == pytest.approx(moved[0], abs=0.005)
+    # By hand: 1.4 m before the axle at 0.2435 rad/s.
+    assert np.linalg.norm(frames[0].velocity_xyz[0] - as_given[0].velocity_xyz[0]) \
+        == pytest.approx(1.3999999761581421 * 0.24349916589060605, abs=1e-12)
+
+
+@pytest.mark.parametrize('name', ['added.osi', 'added.osi.gz'])
+def test_compressed_trace_is_equal_and_is_read_up_to_a_cut(tmp_path, name):
+    data = gzip.compress((DATA / 'osi' / 'added.osi').read_bytes())
+    (tmp_path / name).write_bytes(data)
+    plain, _ = frames_of('added.osi')
+    with sensor.open_recording(tmp_path / name) as recording:
+        assert [frame.position_xyz.tolist() for frame in recording] == [
+            frame.position_xyz.tolist() for frame in plain]
+        assert recording[3].names == plain[3].names
+    for n_cut, n_frames in ((9, 5), (60, 3)):
+        (tmp_path / name).write_bytes(data[:-n_cut])
+        with sensor.open_recording(tmp_path / name) as recording:
+            assert len(list(recording)) == n_frames
+            assert [fault.kind for fault in recording.faults] == ['cut']
+
+
+def test_rates_of_angles_are_an_angular_velocity():
+    """Compared with the difference of two orientations, and undone."""
+    angles, rates = np.array([[0.3, -0.4, 2.0]]), np.array([[0.5, -0.7, 0.9]])
+    step_s = 1e-6
+    before, after = (global_from_unit(quaternion_from_rpy(angles + sign * step_s / 2 * rates))[0]
+                     for sign in (-1, 1))
+    turning = (after - before) @ ((after + before) / 2).T / step_s
+    found = angular_velocity_of(rates, angles)
+    assert found[0] == pytest.approx([turning[2, 1], turning[0, 2], turning[1, 0]], abs=1e-6)
+    assert rates_of(found, angles) == pytest.approx(rates, abs=1e-14)
