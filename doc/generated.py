@@ -37,7 +37,7 @@ with mock(MISSING):
     from state_sensor_ros.fields import Field, public_rows_of
     from state_sensor_ros.frame import Boxes, Frame, Lanes, TrafficLights, Wheels
     from state_sensor_ros.parameters import Parameter, Rule
-    from state_sensor_ros.simulators.simulator_list import schema_of
+    from state_sensor_ros.simulators import schema_of
 
     SCHEMA = schema_of()
 _FIELD = re.compile(r'(?P<type>\S+)\s+(?P<name>\w+)\s*(=\s*(?P<value>\S+))?\s*#\s*(?P<text>.*)')

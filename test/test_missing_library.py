@@ -20,14 +20,12 @@ import pytest
 
 from state_sensor_ros.commands.cli import COMMANDS
 from state_sensor_ros.errors import (
-    ConfigError,
     DecodeError,
     importing,
     MissingLibraryError,
     StateSensorError,
     UsageError,
 )
-from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.texts import shortened
 
 OPTIONAL = ('matplotlib plotly PIL google google.protobuf pyarrow distributed dask '
@@ -134,21 +132,6 @@ def test_missing_module_of_the_package_is_a_defect():
 def test_missing_library_of_rclpy_is_a_matter_of_ros():
     with pytest.raises(MissingLibraryError, match='expected ROS 2'), importing('here'):
         raise ImportError('no shared object', name='_rclpy_pybind11')
-
-
-@pytest.mark.parametrize(('text', 'found'), [
-    ('json:nothing', "module 'json' has no attribute 'nothing'"), ('json', 'no attribute'),
-    ('no_such_module:a', "No module named 'no_such_module'"), (':a', 'Empty module name'),
-    ('json.nothing:a', "No module named 'json.nothing'"), ('', 'Empty module name')])
-def test_what_a_plug_in_names_and_does_not_have_is_one_line(text, found, tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match='expected module:name of a function') as caught:
-        imported(text)
-    assert found in str(caught.value)
-    # A library that the module imports is not a mistake of the name.
-    (tmp_path / 'needs_a_library.py').write_text('import no_such_library')
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match='no_such_library'):
-        imported('needs_a_library:a')
 
 
 def test_what_was_found_is_shortened_in_errors():

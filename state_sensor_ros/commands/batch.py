@@ -86,7 +86,7 @@ def run_job(job: Job) -> Result:
     except OSError as error:
         return Result(1, '', one_line(f'{job.output}: {reason_of(error)}'))
     with captured() as (output, errors):
-        code = run_command(job.command, job.args)
+        code = run_command(job.command, lambda: job.args)
     lines = errors.getvalue().splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     return Result(code, output.getvalue(), failures[0] if failures else '',

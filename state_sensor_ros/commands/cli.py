@@ -15,7 +15,7 @@ doc/interface.md#exit-codes lists the exit codes.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 import errno
 from functools import partial
@@ -103,17 +103,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         with raising_at_signals(), warnings.catch_warnings():
             if argv is None:
                 warnings.showwarning = _show_warning
-            return run_command(name, _parsed(name, words)) if name else _explain(words)
+            return run_command(name, partial(_parsed, name, words)) if name else _explain(words)
     except KeyboardInterrupt as interrupt:
         print_line('interrupted: the work is not done')
         return 128 + cast(int, interrupt.args[0] if interrupt.args else signal.SIGINT)
 
 
-def run_command(name: str, args: argparse.Namespace) -> int:
-    """Run a sub-command with parsed options; print its error, and return the exit code."""
+def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
+    """Run a sub-command with its options; print its error, and return the exit code."""
     program = f'state_sensor {name}'
     try:
         with importing(program):
+            args = parsed()
             _module('options').take_parameters(args)
             _module(name).run(args)
             print(end='', flush=True)
@@ -151,8 +152,7 @@ def _module(name: str) -> Any:  # noqa: ANN401
 def _parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
     if 'COMP_LINE' in os.environ:
         _explain(words)
-    with importing(f'state_sensor {name}'):
-        return command_parser(name).parse_intermixed_args(words[1:])
+    return command_parser(name).parse_intermixed_args(words[1:])
 
 
 def _explain(words: Sequence[str]) -> int:

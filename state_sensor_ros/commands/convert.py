@@ -15,8 +15,8 @@ Bags are written by the same pipeline as the node's topics.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 from state_sensor_ros.commands.options import (
     add_bag_options,
@@ -40,6 +40,7 @@ from state_sensor_ros.files.frame_selection import (
     SelectedRecording,
 )
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
+from state_sensor_ros.files.output import part_of, remove
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
@@ -91,13 +92,13 @@ def run(args: argparse.Namespace) -> None:
         if output.storage and settings.stamp_source == 'ros':
             raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
         selection, summary = selection_of(args), Summary()
-        writing = WriteOptions(args.force, settings, vars(args), recording.name,
+        options = WriteOptions(args.force, settings, vars(args), recording.name,
                                recording.format_name, recording)
-        with output.create(args.output, writing) as writer:
+        with writing(output, args.output, options) as writer:
             selected = FrameLoop(recording, is_timed=writer.is_timed, selection=selection)
             with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
-                                args, writing) as frames:
-                complaints = write_frames(selected, frames, writer, summary)
+                                args, options) as frames:
+                complaints = write_frames(selected, frames, writer, summary, nullcontext())
             warn_of_unmatched(recording.name, complaints)
             _check_any(summary, selected, selection)
             selected.check_actors()
@@ -117,8 +118,20 @@ def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
     print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
 
 
+@contextmanager
+def writing(output: Format, path: str, options: WriteOptions) -> Iterator[FrameWriter]:
+    """Write an output; a signal while its files are made leaves none of them."""
+    try:
+        writer = output.create(path, options)
+    except KeyboardInterrupt:
+        remove(part_of(path))
+        raise
+    with writer:
+        yield writer
+
+
 def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWriter,
-                 summary: Summary, flush: Callable[[], None] = lambda: None) -> list[str]:
+                 summary: Summary, lock: AbstractContextManager[object]) -> list[str]:
     """
     Write frames, and return lines about them.
 
@@ -126,7 +139,7 @@ def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWri
     :param frames: the same frames.
     :param writer: that has begun.
     :param summary: to which the frames are added.
-    :param flush: called after each frame.
+    :param lock: taken while the writer is used.
     """
     check, complaints = Checks(periods_s=SAMPLED), list[str]()
     n_back, first_back = 0, ''
@@ -140,14 +153,16 @@ def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWri
             if not writer.checks and frame.game_time >= check.next_s:
                 check.add(frame)
                 complaints += check.new_complaints()
-            with signals_held():
+            with signals_held(), lock:
                 # The first one has all parts, to name those that the format does not carry.
                 writer.losses.add(frame)
                 n_before = writer.n_frames
                 writer.write(frame)
                 if writer.n_frames > n_before:
                     summary.add(frame)
-                flush()
+                if writer.part is None:
+                    # The reader of a pipe waits for it.
+                    writer.flush()
             recording.details = writer.details
     except KeyboardInterrupt:
         # The ordinary end of a stream.

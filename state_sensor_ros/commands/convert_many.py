@@ -75,10 +75,11 @@ def convert_many(args: argparse.Namespace) -> None:
                 shown.add(text)
             if sys.stderr.isatty() and not args.quiet:
                 sys.stderr.write(f'\r{n_done} of {len(waiting)}' + '\n' * (n_done == len(waiting)))
+    except KeyboardInterrupt:
+        print_line(f'{n_done - len(failures)} of {counted(len(waiting), "recording")} '
+                   'converted; the same command continues with the others')
+        raise
     finally:
-        if n_done < len(waiting):
-            print_line(f'{n_done - len(failures)} of {counted(len(waiting), "recording")} '
-                       'converted; the same command continues with the others')
         _show_failures(failures)
     n_old = len(jobs) - len(waiting)
     if failures:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing
-import time
+from contextlib import closing, contextmanager, suppress
+from threading import Event, Lock, Thread
 
-from state_sensor_ros.commands.convert import write_frames
+from state_sensor_ros.commands.convert import write_frames, writing
 from state_sensor_ros.commands.live import LiveRecording
 from state_sensor_ros.commands.options import (
     add_force,
@@ -28,9 +28,9 @@ from state_sensor_ros.commands.options import (
 )
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.terminal import show_result, size_of, Summary
-from state_sensor_ros.errors import reason_of, SinkError, TransportError
+from state_sensor_ros.errors import reason_of, SinkError, StateSensorError, TransportError
 from state_sensor_ros.files import output_format, WriteOptions
-from state_sensor_ros.files.output import refuse_part, WholeFile
+from state_sensor_ros.files.output import refuse_part
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_loop import FrameLoop
@@ -79,12 +79,13 @@ def run(args: argparse.Namespace) -> None:
     summary, failures = Summary(), list[TransportError]()
     with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
         options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
-        with output.create(args.out, options) as writer:
+        with writing(output, args.out, options) as writer:
             recording = FrameLoop(stream, is_timed=False, selection=selection_of(args))
             try:
-                lines = write_frames(recording, _up_to(
-                    read_frames(recording, 'record', is_quiet=args.quiet), summary, failures),
-                    writer, summary, _Flushes(writer).flush)
+                with _flushed(writer) as lock:
+                    lines = write_frames(recording, _up_to(
+                        read_frames(recording, 'record', is_quiet=args.quiet), summary,
+                        failures), writer, summary, lock)
                 writer.finish()
             except BrokenPipeError:
                 raise
@@ -117,15 +118,21 @@ def _up_to(frames: Iterator[Frame], summary: Summary,
         failures.append(error)
 
 
-class _Flushes:
-    """Writes what is collected, from time to time; at once to a pipe, which may be read."""
+@contextmanager
+def _flushed(writer: FrameWriter) -> Iterator[Lock]:
+    """Write what is collected each second, also while the stream pauses; yield a lock."""
+    lock, over = Lock(), Event()
 
-    def __init__(self, writer: FrameWriter) -> None:
-        self._writer, self._last_s = writer, time.monotonic()
+    def flush() -> None:
+        while not over.wait(_FLUSH_S):
+            # The next write or the end fails as well.
+            with lock, suppress(OSError, StateSensorError):
+                writer.flush()
 
-    def flush(self) -> None:
-        writer = self._writer
-        if time.monotonic() > self._last_s + _FLUSH_S or (
-                isinstance(writer, WholeFile) and writer.is_direct):
-            writer.flush()
-            self._last_s = time.monotonic()
+    thread = Thread(target=flush, name='flush', daemon=True)
+    thread.start()
+    try:
+        yield lock
+    finally:
+        over.set()
+        thread.join()

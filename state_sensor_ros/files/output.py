@@ -69,6 +69,14 @@ def refuse_part(path: str) -> None:
                         'repair` recovers it, --force overwrites it')
 
 
+def remove(part: Path) -> None:
+    """Remove a file or a folder, which need not exist."""
+    if part.is_dir():
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        part.unlink(missing_ok=True)
+
+
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Make a folder, and remove it with its content when the block ends."""
@@ -101,10 +109,8 @@ class Output(ABC):
     def abort(self) -> None:
         """Remove the written data; no effect after :meth:`commit`."""
         part, self.part = self.part, None
-        if part is not None and part.is_dir():
-            shutil.rmtree(part, ignore_errors=True)
-        elif part is not None:
-            part.unlink(missing_ok=True)
+        if part is not None:
+            remove(part)
 
     def salvage(self) -> str:
         """
@@ -249,9 +255,7 @@ class WholeFolder(Output):
                 if wrong := self._other_content(noun, own):
                     raise SinkError(self.name, wrong, f'nothing but a {noun} to overwrite')
             self.part = self.inside = self.whole = part_of(path)
-            if self.part.is_dir():
-                shutil.rmtree(self.part)
-            self.part.unlink(missing_ok=True)
+            remove(self.part)
             self.part.mkdir()
         except OSError as error:
             raise sink_error(self.name, error) from error

@@ -8,8 +8,6 @@
 # language governing permissions and limitations under the License.
 """Many recordings: layout, resumption, failures, and a cluster that loses a worker."""
 
-from collections import deque
-from concurrent.futures import BrokenExecutor, Future
 import contextlib
 import json
 import os
@@ -28,7 +26,6 @@ from programs import ENVIRONMENT
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import batch
 from state_sensor_ros.commands.cli import main
 
 FAILED = 'bad.json', 'day1/empty.json', 'fcd.xml', 'x.osi.xz'
@@ -159,10 +156,10 @@ HELD = """
 import time
 from state_sensor_ros.commands import batch
 run = batch.run_command
-def held(name, args):
-    if args.output.endswith('held.json'):
+def held(name, parsed):
+    if parsed().output.endswith('held.json'):
         time.sleep(3600)
-    return run(name, args)
+    return run(name, parsed)
 batch.run_command = held
 """
 
@@ -209,24 +206,6 @@ def test_many_recordings_lose_a_process_and_no_recording(drives, tmp_path):
     assert tree(out) == ['a.json', 'day1/b.json', 'day1/c.json']
 
 
-def test_a_pool_that_breaks_during_a_submission_leaves_the_jobs():
-    first, second = (batch.Job('convert', None, name) for name in 'ab')
-
-    class Pool:
-        def submit(self, run, job):
-            if job is second:
-                raise BrokenExecutor
-            future = Future()
-            future.set_exception(BrokenExecutor())
-            return future
-
-    waiting = deque([first, second])
-    with pytest.raises(StopIteration) as ended:
-        next(batch._run(Pool(), waiting, 2))
-    assert ended.value.value == [first]
-    assert waiting == deque([second])
-
-
 def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeypatch, capsys):
     """As one that lacks memory does, wherever it runs."""
     # Imported by the processes, too.
@@ -234,10 +213,10 @@ def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeyp
 import os
 from state_sensor_ros.commands import batch
 run = batch.run_command
-def killed(name, args):
-    if args.output.endswith('c.json'):
+def killed(name, parsed):
+    if parsed().output.endswith('c.json'):
         os.kill(os.getpid(), 9)
-    return run(name, args)
+    return run(name, parsed)
 batch.run_command = killed
 """))
     out = tmp_path / 'out'

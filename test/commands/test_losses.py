@@ -68,16 +68,15 @@ def _length(lines):
     return lengths
 
 
-def test_losses_of_many_files_are_one_line_and_their_number(tmp_path, capsys):
+def test_losses_of_many_files_are_one_line(tmp_path, capsys):
     (tmp_path / 'in').mkdir()
     for name in 'abc':
         assert main(['synth', '-q', str(tmp_path / 'in' / f'{name}.json'), '--frames', '2']) == 0
     capsys.readouterr()
     assert main(['convert', '-q', str(tmp_path / 'in'), str(tmp_path / 'out'), '--to', 'csv']) == 0
-    first, others = capsys.readouterr().err.splitlines()
-    text = first.removeprefix(f'warning: {tmp_path}/out/').partition(': ')[2]
+    [line] = capsys.readouterr().err.splitlines()
+    text = line.removeprefix(f'warning: {tmp_path}/out/').partition(': ')[2]
     assert text.startswith('a table does not carry: ')
-    assert others == f'warning: 2 more: {text}'
 
 
 @pytest.mark.thorough
@@ -98,6 +97,6 @@ def test_every_command_says_that_every_message_is_there_twice(capsys):
         assert f'warning: bag.db3: {said} (and 11 more of this kind)\n' in err, command
         assert command[0] != 'evaluate' or '12 messages with the time of the one before' in err
     assert main(['convert', 'bag.db3', 'out.mcap', '-q']) == 0
-    assert f'{said}, so ~/frame alone has it (and 11 more' in capsys.readouterr().err
+    assert f'{said} (and 11 more of this kind)' in capsys.readouterr().err
     with sensor.open_recording('out.mcap') as recording:
         assert len(recording) == 24

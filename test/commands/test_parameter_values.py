@@ -12,7 +12,6 @@
 from functools import cache
 import json
 
-from held_clock import begin_with_the_first_failure
 from paths import DATA, ROOT, SAMPLE
 from ports import free_port
 import pytest
@@ -195,12 +194,11 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
     assert [path.name for path in folder.iterdir()] == ['in.json']
 
 
-def test_tags_of_the_selection_configure_the_simulator(folder, monkeypatch, capsys):
+def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
     """With ``control_port`` they were not used: the list of tags was called empty."""
-    begin_with_the_first_failure(monkeypatch)
     port = str(free_port())
     assert main(['record', 'out.json', '--port', port, '-p', f'control_port:={port}',
-                 '--desired-tags', 'vehicle', '--once', '--seconds', '0.2']) == 1
+                 '--desired-tags', 'vehicle', '--once', '--seconds', '1']) == 1
     assert f'cannot connect to 127.0.0.1:{port}' in capsys.readouterr().err
 
 

@@ -18,9 +18,10 @@ import signal
 import socket
 import struct
 import termios
+import time
+from types import SimpleNamespace
 
 from budgets import AWAIT_S
-from held_clock import begin_with_the_first_failure
 from mock_simulator import served
 from ports import free_port
 from process_state import wait_until_asleep
@@ -31,6 +32,8 @@ from scripted_simulator import frame, InBackground, interrupting, ScriptedSimula
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import record as record_command
 from state_sensor_ros.commands.cli import main
+from state_sensor_ros.commands.convert import writing
+from state_sensor_ros.files.output import part_of
 
 OUTS = 'out.json', 'bag', 'out.mcap', 'out.db3', 'out.parquet', 'out.osi', 'out.osi.mcap'
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -182,10 +185,9 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
 @pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')], ids=' '.join)
 def test_command_names_the_reason_where_no_frame_was_received(words, tmp_path, monkeypatch,
                                                               capsys):
-    begin_with_the_first_failure(monkeypatch)
     monkeypatch.chdir(tmp_path)
     port = free_port()
-    assert main([*words, '--port', str(port), '--seconds', '0.2']) == 1
+    assert main([*words, '--port', str(port), '--seconds', '1']) == 1
     assert capsys.readouterr().err == (
         f'error: cannot connect to 127.0.0.1:{port}: connection refused; is the simulator '
         'running?\n')
@@ -249,6 +251,35 @@ def test_record_interrupted_before_anything_came(peer, out, words, capsys):
     assert capsys.readouterr().err == 'interrupted: the work is not done\n'
     assert names(out.parent) == before
     assert not before or out.read_text() == 'old'
+
+
+def test_record_interrupted_while_it_makes_its_files_leaves_none(tmp_path):
+    out = tmp_path / 'bag'
+
+    def create(path, options):
+        (part_of(path) / 'bag').mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), writing(SimpleNamespace(create=create), out, None):
+        pass
+    assert names(tmp_path) == []
+
+
+def test_frames_are_on_the_disk_while_the_stream_pauses(peer, out, tmp_path):
+    part = part_of(out)
+
+    def work():
+        peer.wait_for(lambda p: 'sensor opened' in p.events)
+        peer.emit(frame(1.0))
+        begun_s = time.monotonic()
+        while not (part.exists() and b'}' in part.read_bytes()):
+            assert time.monotonic() < begun_s + AWAIT_S
+            time.sleep(0.05)
+        peer.emit(frame(2.0))
+
+    with InBackground(work):
+        assert record(peer, out, '--frames', '2') == 0
+    assert times_of(out) == [1.0, 2.0]
 
 
 def test_record_ends_while_it_opens_a_pipe(peer, tmp_path):

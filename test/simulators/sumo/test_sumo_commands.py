@@ -16,7 +16,6 @@ import signal
 import subprocess
 import time
 
-from held_clock import begin_with_the_first_packet
 import numpy as np
 from process_state import children
 import pytest
@@ -177,8 +176,7 @@ def test_frame_of_a_bag_with_traffic_lights_is_read_alone(messages, tmp_path, mo
                                           frames[i].traffic_lights.states)
 
 
-def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path, monkeypatch):
-    begin_with_the_first_packet(monkeypatch)
+def test_sumo_seconds_are_those_of_the_clock_with_a_pace(tmp_path):
     begun, watch = time.monotonic(), Stopwatch()
     assert main(['record', str(tmp_path / 'a.json'), '--source', 'sumo', '-p', 'rate:=2', '-p',
                  f'sumo.config:={write_hill(tmp_path)}', '--seconds', '4', '-q']) == 0
