@@ -144,7 +144,8 @@ def test_stream_of_carla_beside_a_client_of_several_episodes():
     port = free_ports(3)
     with LateServer(free_ports(3)) as server, InBackground(
             lambda: drive(port, 6, 3)), sensor.open_stream(
-            '127.0.0.1', server.world_port + 1, source='carla', relay_port=port) as stream:
+            '127.0.0.1', server.world_port + 1, source='carla',
+            parameters={'carla.relay_port': port}) as stream:
         times = [frame.game_time for frame in stream]
         assert len(server.episodes) == 3
     assert times.count(0.0) == 3
