@@ -18,20 +18,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
-from state_sensor_ros.commands.options import (
-    add_bag_options,
-    add_batch_options,
-    add_force,
-    add_input,
-    add_quiet,
-    add_selection,
-    add_writing_options,
-    open_input,
-    selection_of,
-    settings_of,
-)
+from state_sensor_ros.commands import options, terminal
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
-from state_sensor_ros.commands.terminal import print_line, show_result, size_of, Summary
 from state_sensor_ros.ends import signals_held
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError, UsageError
 from state_sensor_ros.files import Format, output_format, STANDARD_INPUT, WriteOptions
@@ -59,16 +47,16 @@ _EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
-    add_input(parser, 'input', metavar='IN', nargs='+', more='; many with --to')
+    options.add_input(parser, 'input', metavar='IN', nargs='+', more='; many with --to')
     parser.add_argument('output', metavar='OUT', help='file or folder to write; its suffix '
                         'determines the format. A name without suffix is the folder of a bag; '
                         '- is standard output; with --to, the folder of many outputs')
-    add_force(parser)
-    add_quiet(parser)
-    add_batch_options(parser)
-    add_bag_options(parser)
-    add_selection(parser)
-    add_writing_options(parser)
+    options.add_force(parser)
+    options.add_quiet(parser)
+    options.add_batch_options(parser)
+    options.add_bag_options(parser)
+    options.add_selection(parser)
+    options.add_writing_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -86,26 +74,27 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError('many IN, --jobs and --dask need --to FORMAT')
     [args.input] = args.input
     output = output_format(args.output, storage=args.storage or '')
-    settings = settings_of(args, publish_clock=args.clock)
-    with closing(open_input(args, args.input, settings)) as recording:
+    settings = options.settings_of(args, publish_clock=args.clock)
+    with closing(options.open_input(args, args.input, settings)) as recording:
         _warn_of_gaps(recording, output)
         if output.storage and settings.stamp_source == 'ros':
             raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
-        selection, summary = selection_of(args), Summary()
-        options = WriteOptions(args.force, settings, vars(args), recording.name,
-                               recording.format_name, recording)
-        with writing(output, args.output, options) as writer:
+        selection, summary = options.selection_of(args), terminal.Summary()
+        target = WriteOptions(args.force, settings, vars(args), recording.name,
+                              recording.format_name, recording)
+        with writing(output, args.output, target) as writer:
             selected = FrameLoop(recording, is_timed=writer.is_timed, selection=selection)
             with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
-                                args, options) as frames:
+                                args, target) as frames:
                 complaints = write_frames(selected, frames, writer, summary, nullcontext())
             warn_of_unmatched(recording.name, complaints)
             _check_any(summary, selected, selection)
             selected.check_actors()
             writer.complete()
         for note in (*writer.notes, *writer.losses.lines):
-            print_line(f'warning: {args.output}: {note}')
-    show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
+            terminal.print_line(f'warning: {args.output}: {note}')
+    terminal.show_result(args.output, [*summary.facts, *terminal.size_of(args.output)],
+                         is_quiet=args.quiet)
 
 
 def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
@@ -115,14 +104,14 @@ def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
     if not isinstance(table, TableRecording):
         return
     gaps = gaps_of(table, has_own=table.generation in simulators())
-    print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
+    terminal.print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
 
 
 @contextmanager
-def writing(output: Format, path: str, options: WriteOptions) -> Iterator[FrameWriter]:
+def writing(output: Format, path: str, target: WriteOptions) -> Iterator[FrameWriter]:
     """Write an output; a signal while its files are made leaves none of them."""
     try:
-        writer = output.create(path, options)
+        writer = output.create(path, target)
     except KeyboardInterrupt:
         remove(part_of(path))
         raise
@@ -131,7 +120,7 @@ def writing(output: Format, path: str, options: WriteOptions) -> Iterator[FrameW
 
 
 def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWriter,
-                 summary: Summary, lock: AbstractContextManager[object]) -> list[str]:
+                 summary: terminal.Summary, lock: AbstractContextManager[object]) -> list[str]:
     """
     Write frames, and return lines about them.
 
@@ -174,7 +163,8 @@ def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWri
     return [*writer.remarks, *complaints]
 
 
-def _check_any(summary: Summary, selected: FrameLoop, selection: RecordingSelection) -> None:
+def _check_any(summary: terminal.Summary, selected: FrameLoop,
+               selection: RecordingSelection) -> None:
     if not summary.n_frames:
         raise no_frames(selected.name, is_part=not selection.has_all_frames,
                         end_s=selected.read_s)
@@ -188,15 +178,15 @@ def _check_any(summary: Summary, selected: FrameLoop, selection: RecordingSelect
 
 @contextmanager
 def _with_upcoming(frames: Iterator[Frame], selection: RecordingSelection,
-                   args: argparse.Namespace, options: WriteOptions) -> Iterator[Iterator[Frame]]:
+                   args: argparse.Namespace, target: WriteOptions) -> Iterator[Iterator[Frame]]:
     """Link frames with those that follow, if an output has predicted paths."""
-    if not is_needed(options.settings):
+    if not is_needed(target.settings):
         yield frames
         return
     # Standard input is read once only.
     ahead = None if args.input == STANDARD_INPUT else SelectedRecording(
-        open_input(args, args.input, options.settings), selection)
-    look_ahead = LookAhead(ahead, options.settings)
+        options.open_input(args, args.input, target.settings), selection)
+    look_ahead = LookAhead(ahead, target.settings)
     try:
         yield look_ahead.follow(frames)
     finally:

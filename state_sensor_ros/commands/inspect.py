@@ -23,19 +23,10 @@ from datetime import datetime, timezone
 import json
 import math
 
+from state_sensor_ros.commands import options
 from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
 from state_sensor_ros.commands.inspection import Inspector
 from state_sensor_ros.commands.live import open_frames
-from state_sensor_ros.commands.options import (
-    add_bag_options,
-    add_batch_options,
-    add_force,
-    add_input,
-    add_quiet,
-    add_selection,
-    add_stream_options,
-    selection_of,
-)
 from state_sensor_ros.commands.reading import read_frames
 from state_sensor_ros.commands.terminal import print_output, STANDARD_OUTPUT
 from state_sensor_ros.errors import StateError, StateSensorError, UsageError
@@ -56,7 +47,8 @@ _EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
-    add_input(parser, 'file', metavar='FILE', nargs='*', more='; also folders of them or globs')
+    options.add_input(parser, 'file', metavar='FILE', nargs='*',
+                      more='; also folders of them or globs')
     parser.add_argument('--live', action='store_true',
                         help='read a live stream until --frames, --seconds or Ctrl-C')
     parser.add_argument('--json', action='store_true',
@@ -65,12 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='add safety measures and events of the ego')
     parser.add_argument('--parquet', metavar='OUT',
                         help='write a table with a row for each recording')
-    add_force(parser)
-    add_quiet(parser, 'print neither progress nor a line about OUT')
-    add_batch_options(parser)
-    add_bag_options(parser)
-    add_stream_options(parser)
-    add_selection(parser)
+    options.add_force(parser)
+    options.add_quiet(parser, 'print neither progress nor a line about OUT')
+    options.add_batch_options(parser)
+    options.add_bag_options(parser)
+    options.add_stream_options(parser)
+    options.add_selection(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -84,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         return
     args.file = args.file[0] if args.file else None
     settings, reader = open_frames(args, args.file)
-    selection = selection_of(args)
+    selection = options.selection_of(args)
     with Recording(reader, is_timed=False, selection=selection) as recording:
         inspector = Inspector(recording, TRAJECTORY.generations, settings.ego_tag,
                               is_part=not selection.has_all_frames,

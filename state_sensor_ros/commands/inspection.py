@@ -26,6 +26,7 @@ import re
 import msgspec
 import numpy as np
 
+from state_sensor_ros import source
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
 from state_sensor_ros.commands.reading import again
 from state_sensor_ros.errors import DecodeError, no_frames, TrajectoryFormatError
@@ -34,18 +35,6 @@ from state_sensor_ros.jumps import UNITS
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.pipeline.checks import Checks
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.source import (
-    DROPPED,
-    DUPLICATE,
-    IGNORED,
-    LOST,
-    MEMBER,
-    MISSING,
-    OTHER_ID,
-    RIDER,
-    RIVAL,
-    UNDECLARED,
-)
 from state_sensor_ros.texts import counted, figure, shortened
 
 # Bounds the memory if each frame has new names: actors that are described, and those counted.
@@ -55,11 +44,13 @@ _CHECK_PERIOD = 20
 
 NOT_STRICT = 'frames that are not strict JSON'
 NO_FRAME = 'entries that are not frames'
-_FAULTS = {DROPPED: 'actors dropped', DUPLICATE: 'duplicate names',
-           OTHER_ID: 'ids that are not kept', LOST: NO_FRAME, IGNORED: 'members ignored',
-           RIDER: 'people in vehicles dropped',
-           RIVAL: 'more vehicles with the role of the ego', MISSING: 'files not found',
-           MEMBER: 'unknown members'}
+_FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names',
+           source.OTHER_ID: 'ids that are not kept', source.LOST: NO_FRAME,
+           source.IGNORED: 'members ignored',
+           source.RIDER: 'people in vehicles dropped',
+           source.RIVAL: 'more vehicles with the role of the ego',
+           source.MISSING: 'files not found',
+           source.MEMBER: 'unknown members'}
 NO_EGO = 'frames without an ego'
 NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 
@@ -191,8 +182,8 @@ class Inspector:
         faults = self._recording.faults
         for kind, count in faults.counts.items():
             name = _FAULTS.get(kind) or (
-                f'actors of the undeclared type {kind.removeprefix(UNDECLARED)}'
-                if kind.startswith(UNDECLARED) else None)
+                f'actors of the undeclared type {kind.removeprefix(source.UNDECLARED)}'
+                if kind.startswith(source.UNDECLARED) else None)
             if name is None:
                 continue
             if name not in self.anomalies:
@@ -337,7 +328,7 @@ class Inspector:
     def _no_frame(self) -> TrajectoryFormatError | None:
         """Return the error of the first payload that is not a frame, None without one."""
         for fault in self._recording.faults:
-            if fault.kind == LOST and fault.error is not None:
+            if fault.kind == source.LOST and fault.error is not None:
                 return TrajectoryFormatError(
                     f'{self._recording.name}: {_numbered(fault.place, fault.index)}: '
                     f'{fault.error.where}', fault.error.found, fault.error.expected)

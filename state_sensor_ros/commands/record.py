@@ -15,17 +15,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from threading import Event, Lock, Thread
 
+from state_sensor_ros.commands import options
 from state_sensor_ros.commands.convert import write_frames, writing
 from state_sensor_ros.commands.live import LiveRecording
-from state_sensor_ros.commands.options import (
-    add_force,
-    add_quiet,
-    add_selection,
-    add_stream_options,
-    add_writing_options,
-    format_named,
-    selection_of,
-)
 from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.commands.terminal import show_result, size_of, Summary
 from state_sensor_ros.errors import reason_of, SinkError, StateSensorError, TransportError
@@ -56,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'Without one it is the folder of a bag; - is standard output')
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
-    add_force(parser)
-    add_quiet(parser)
-    add_stream_options(parser)
-    add_selection(parser, has_times=False)
-    add_writing_options(parser)
+    options.add_force(parser)
+    options.add_quiet(parser)
+    options.add_stream_options(parser)
+    options.add_selection(parser, has_times=False)
+    options.add_writing_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -72,15 +64,15 @@ def run(args: argparse.Namespace) -> None:
     :raises TransportError: if no frame was received.
     """
     if args.to is not None:
-        format_named(args.to)
+        options.format_named(args.to)
     output = output_format(args.out, to=args.to or '', storage=args.storage or '')
     if not args.force:
         refuse_part(args.out)
     summary, failures = Summary(), list[TransportError]()
     with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
-        options = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
-        with writing(output, args.out, options) as writer:
-            recording = FrameLoop(stream, is_timed=False, selection=selection_of(args))
+        target = WriteOptions(args.force, stream.settings, vars(args), stream.name, 'stream')
+        with writing(output, args.out, target) as writer:
+            recording = FrameLoop(stream, is_timed=False, selection=options.selection_of(args))
             try:
                 with _flushed(writer) as lock:
                     lines = write_frames(recording, _up_to(

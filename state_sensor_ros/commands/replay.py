@@ -21,14 +21,7 @@ import termios
 import tty
 from typing import Any
 
-from state_sensor_ros.commands.options import (
-    add_quiet,
-    count,
-    index,
-    number,
-    port,
-    settings_of,
-)
+from state_sensor_ros.commands import options
 from state_sensor_ros.commands.reading import reading
 from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.files import ReadOptions
@@ -58,17 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', help='recording to play, but not a table; - is a '
                         'trajectory on standard input')
-    add_quiet(parser)
+    options.add_quiet(parser)
     parser.add_argument('--host', help=f'host of the simulator (default: {DEFAULTS.host})')
-    parser.add_argument('--port', type=port,
+    parser.add_argument('--port', type=options.port,
                         help=f'port of its frames (default: {DEFAULTS.port})')
-    parser.add_argument('--control-port', type=port, default=_CONTROL_PORT, metavar='PORT',
+    parser.add_argument('--control-port', type=options.port, default=_CONTROL_PORT, metavar='PORT',
                         help=f'control port of the simulator (default: {_CONTROL_PORT})')
-    parser.add_argument('--rate', type=number, default=1.0, metavar='R',
+    parser.add_argument('--rate', type=options.number, default=1.0, metavar='R',
                         help='playback speed; 1 = real time, 0 = as fast as possible (default: 1)')
     parser.add_argument('--step', type=_step, default=1, metavar='N',
                         help='frames per step; a negative number plays backwards (default: 1)')
-    parser.add_argument('--start', type=index, metavar='N',
+    parser.add_argument('--start', type=options.index, metavar='N',
                         help='first frame to play (default: the first; backwards, the last)')
     parser.add_argument('--loop', action='store_true',
                         help='repeat until Ctrl-C')
@@ -81,14 +74,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _step(text: str) -> int:
     """Return the number of frames per step, negative for backwards."""
-    step: int = count(text.removeprefix('-'))
+    step: int = options.count(text.removeprefix('-'))
     return -step if text.startswith('-') else step
 
 
 def run(args: argparse.Namespace) -> None:
     """Replay to the end, or until a signal."""
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
-    args.read_options = ReadOptions(settings_of(args))
+    args.read_options = ReadOptions(options.settings_of(args))
     args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
 
     def read(recording: RecordingReader) -> AbstractContextManager[Iterator[Any]]:
