@@ -104,8 +104,7 @@ class Stream:
 
 
 def open_stream(host: str | None = None, port: int | None = None, *, reconnect: bool = False,
-                source: str = DEFAULTS.source, control_port: int = 0, relay_port: int = 0,
-                obb_extents: str = DEFAULTS.obb_extents,
+                source: str = DEFAULTS.source, control_port: int = 0, obb_extents: str = DEFAULTS.obb_extents,
                 road_s_unit: str = DEFAULTS.road_s_unit,
                 parameters: Mapping[str, object] = NO_PARAMETERS) -> Stream:
     """
@@ -124,7 +123,6 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
         Otherwise the stream ends with the connection.
     :param source: name of the simulator.
     :param control_port: port on which the simulator takes requests; 0 does not configure it.
-    :param relay_port: the parameter of this name; 0 opens no port.
     :param obb_extents: ``half`` for simulators that send half lengths of boxes.
     :param road_s_unit: unit of ``s``, ``cm`` or ``m``.
     :param parameters: other parameters of the driver or of the simulator, by name, such as
@@ -135,7 +133,7 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     for unused in unused_parameters(parameters, source):
         raise ConfigError(unused, f'a parameter that source {source} does not use',
                           'parameters of the driver or of this simulator')
-    given = {'host': host, 'port': port, 'relay_port': relay_port or None}
+    given = {'host': host, 'port': port}
     return Stream(checked_settings(with_config_file({
         'source': source, 'control_port': control_port, 'obb_extents': obb_extents,
         'road_s_unit': road_s_unit, **parameters,

@@ -61,7 +61,7 @@ DRIVER = """
 import sys
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
-from state_sensor_ros.simulators.simulator_list import checked_settings
+from state_sensor_ros.simulators import checked_settings
 settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
                              'carla9.tick': sys.argv[2] == 'tick'})
 simulator = Carla9Simulator()
