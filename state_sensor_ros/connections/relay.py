@@ -190,6 +190,9 @@ def _forward(source: socket.socket, target: socket.socket, copy: Copy | None,
             with suppress(OSError):
                 target.shutdown(socket.SHUT_RDWR if n_bytes else socket.SHUT_WR)
             return
+        # First, as a client that has its last frame may leave, which ends the stream.
+        if copy is not None and not copy(chunk[:n_bytes]):
+            copy = None
         try:
             target.sendall(chunk[:n_bytes])
         except OSError:
@@ -198,9 +201,6 @@ def _forward(source: socket.socket, target: socket.socket, copy: Copy | None,
             with suppress(OSError):
                 source.shutdown(socket.SHUT_RD)
             return
-        # After the target has its bytes: copying delays only the next ones.
-        if copy is not None and not copy(chunk[:n_bytes]):
-            copy = None
 
 
 def _has_ended(peer: socket.socket) -> bool:

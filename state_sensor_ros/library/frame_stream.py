@@ -104,7 +104,8 @@ class Stream:
 
 
 def open_stream(host: str | None = None, port: int | None = None, *, reconnect: bool = False,
-                source: str = DEFAULTS.source, control_port: int = 0, obb_extents: str = DEFAULTS.obb_extents,
+                source: str = DEFAULTS.source, control_port: int = 0,
+                obb_extents: str = DEFAULTS.obb_extents,
                 road_s_unit: str = DEFAULTS.road_s_unit,
                 parameters: Mapping[str, object] = NO_PARAMETERS) -> Stream:
     """

@@ -147,7 +147,7 @@ def test_stream_of_carla_beside_a_client_of_several_episodes():
             '127.0.0.1', server.world_port + 1, source='carla',
             parameters={'carla.relay_port': port}) as stream:
         times = [frame.game_time for frame in stream]
-        assert len(server.episodes) == 3
+        assert len(server.episodes) >= 3
     assert times.count(0.0) == 3
     assert len(times) >= 18
     assert stream.faults == []
