@@ -19,7 +19,6 @@ from commands_rig import (
     CONTROL_EGO,
     controls,
     driven,
-    FAST,
     is_brake,
     pedals,
     Stack,
@@ -253,22 +252,6 @@ def test_refusing_simulator_is_reported(domain, listener):
         stack.publish_until(DRIVE, lambda: stack.sent)
 
 
-def test_commands_without_a_simulator_are_counted(domain, listener):
-    with driven(domain) as (peer, _):
-        control_port, port = peer.control_port, peer.port
-    with NodeProcess(domain, port=port, control_port=control_port, desired_tags=['vehicle'],
-                     control_input='vehicle_control', **FAST) as node:
-        stack = Stack(listener).matched()
-        # Of one command there are several attempts, with the brake after it.
-        stack.publish_until(DRIVE, lambda: min(int(stack.status().get(f'commands {what}', 0))
-                                               for what in ('not sent', 'received')) > 2)
-        assert stack.status()['commands sent'] == '0'
-        assert not stack.sent
-        code, seconds = node.end()
-        assert (code, seconds < END_S) == (0, True)
-        assert 'Traceback' not in node.log
-
-
 def test_ego_without_a_speed_brakes_and_is_named(domain, listener):
     # The frames have no velocity.
     with driven(domain, control_input='twist', undesired_tags=['ego']) as (peer, _):
@@ -293,7 +276,7 @@ def test_ego_without_velocities_is_limited_by_its_positions(domain, listener):
 @pytest.mark.parametrize(('parameters', 'text'), first_of(n_always=4, cases=[
     ({'source': 'monodrive'}, 'control_port: found 0; expected the port that takes commands'),
     ({'source': 'carla'}, "control_port: found 0; expected the server's world port"),
-    ({'source': 'carla', 'relay_port': 9000}, 'control_input: found twist; expected'),
+    ({'source': 'carla', 'carla.relay_port': 9000}, 'control_input: found twist; expected'),
     ({'source': 'sumo'}, "sumo.ego: found ''; expected `first` or the id of a vehicle"),
     ({'source': 'file', 'trajectory_file': 'drive.json'},
      "control_input: found twist; expected '' if source is file: it takes no commands"),

@@ -16,11 +16,8 @@ from budgets import each_once
 import pytest
 from rig import (
     arrayed,
-    check_counters_never_decrease,
-    frame,
     framed,
     packet,
-    ScriptedSimulator,
     state,
     statuses,
 )
@@ -61,46 +58,6 @@ def wrong_length(number):
 
 
 CUT_PACKET, SHORT_LENGTH = cut(framed(0)[:-1]), wrong_length(3)
-CONNECTION_FAULTS = {
-    'between packets': ScriptedSimulator.hang_up, 'reset': ScriptedSimulator.reset,
-    'in a header': cut(framed(0)[:7]), 'in a payload': CUT_PACKET,
-    'in an array': cut(arrayed(*[frame(i) for i in range(5)])[:-100]), 'short': SHORT_LENGTH,
-    'long': wrong_length(0xFFFFFFFF), 'beyond the limit': wrong_length(MAX_FRAME_BYTES + 1)}
-
-
-def test_sum_holds_in_every_fault_of_the_connection(bench, simulator):
-    port = simulator.port
-    simulator.close()
-    rig = bench(overflow='block', max_frame_bytes=MAX_FRAME_BYTES)
-    rig.listener.until(lambda: [values for values in statuses(rig.diagnostics)
-                                if values['level'] == 2 and 'refused' in values['message']],
-                       what='an error that names the refusal')
-    rig.simulator = ScriptedSimulator(port)
-    with rig.simulator:
-        rig.connect()
-        before = rig.wait_until_counted()
-        for i, (name, fault) in enumerate(CONNECTION_FAULTS.items()):
-            rig.send(3)
-            rig.send_packet(arrayed(*[rig.content() for _ in range(4)]), 4)
-            if name == 'reset':
-                rig.wait_until_counted()  # a reset discards what the node has not read yet
-            fault(rig.simulator)
-            rig.connect(warm=False)
-            rig.publishes_again()
-            rig.send()
-            values = rig.wait_until_counted()
-            assert difference(before, values) == counted(9), name
-            assert int(values['reconnects']) == i + 1
-            before = values
-        assert (before['protocol errors'], before['cut packets']) == ('3', '3')
-        assert before['samples missed'] == '0'
-        # Silence changes nothing.
-        rig.listener.until(lambda: statuses(rig.diagnostics)[-1]['level'] == 3, what='STALE')
-        assert difference(before, rig.wait_until_counted()) == counted()
-        rig.publishes_again()
-        assert difference(before, rig.wait_until_counted()) == counted(1)
-        check_counters_never_decrease(rig.diagnostics)
-        rig.finish()
 
 
 CROWD = [state(f'car_{i}', position=(i * 500.0, 0.0, 0.0)) for i in range(60)]

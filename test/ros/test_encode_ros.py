@@ -16,7 +16,7 @@ from encode_world import ALL_ON, Chance, definitions, STAMP_NS, two_actors
 from message_store import typestore
 import numpy as np
 import pytest
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.ros.topic_sink import message_class
@@ -69,20 +69,6 @@ def test_rclpy_reads_every_message_as_it_is_meant(seed):
             meant = expected[topic.name]
             raw = bytes(typestore().serialize_cdr(meant, topic.type_name))
             assert_same(found, deserialize(raw, topic.type_name))
-
-
-def test_rclpy_writes_messages_of_the_same_length():
-    frame, registry = two_actors(), Registry()
-    actor_list = registry.update(frame)
-    encoder = Encoder(ALL_ON, definitions())
-    messages = [*encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING),
-                *encoder.closing(STAMP_NS)]
-    for topic, data in messages:
-        again = serialize_message(deserialize(data, topic.type_name))
-        # Fast CDR may pad the end of a message; padding inside is not to be compared.
-        assert len(data) <= len(again) <= len(data) + 4
-        assert deserialize(again, topic.type_name) == deserialize(data, topic.type_name) \
-            or topic.kind in ('frame', 'joint_states')  # NaN
 
 
 def test_definitions_are_those_of_the_middleware():

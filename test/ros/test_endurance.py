@@ -12,7 +12,7 @@ import os
 
 from budgets import tries
 import pytest
-from rig import frame, framed, NodeProcess, packet, state, statuses
+from rig import framed, NodeProcess, state
 
 
 def ego(number):
@@ -86,44 +86,3 @@ def test_churn_of_actors(domain, listener, simulator):
                      '/state_sensor/actors/ego_car/control_state'}
         listener.until(lambda: topics() == remaining,
                        what='the removal of topics of absent actors')
-
-
-def test_time_repeats_steps_back_and_restarts(domain, listener, simulator):
-    """/tf never goes back within a run; ~/frame has all; /clock jumps once with a restart."""
-    times = [1.0, 1.05, 1.05, 1.1, 1.1, 1.15, 0.2, 0.25, 0.25, 0.3]
-    with NodeProcess(domain, port=simulator.port, publish_clock=True, overflow='block') as node:
-        tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
-        clock = listener.subscribe('/clock', 'rosgraph_msgs/Clock')
-        frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        simulator.accept()
-        warm = iter(range(10 ** 6))
-        listener.until(lambda: (simulator.send(framed(next(warm), ego(0), period=1e-4,
-                                                      start=0.5)),
-                                listener.spin(0.1), tf and clock and frames)[-1])
-        n_warm = len(frames)
-        for i, game_time in enumerate(times):
-            content = frame(0, ego(i))
-            content.update(game_time=game_time, sample_count=1_000_000 + i if i < 6 else i)
-            simulator.send(packet(content))
-        listener.until(lambda: [each.game_time for each in frames[n_warm:]][-len(times):] == times,
-                       what='all frames')
-        listener.until(lambda: sec(clock[-1].clock) == 0.3, what='the last clock')
-        listener.until(lambda: sec(tf[-1].transforms[0].header.stamp) == 0.3,
-                       what='the last transforms')
-
-        def distinct(stamps):
-            """Return the run from 1.0 s on: what was on its way before belongs to the warm-up."""
-            return stamps[stamps.index(1.0):]
-
-        expected = [1.0, 1.05, 1.1, 1.15, 0.2, 0.25, 0.3]
-        assert distinct([sec(each.transforms[0].header.stamp) for each in tf]) == expected
-        assert distinct([sec(each.clock) for each in clock]) == expected
-        listener.until(lambda: [each for each in statuses(diagnostics)
-                                if each['simulator restarts'] == '1'
-                                and int(each['frames repeated']) >= 3], what='what was counted')
-        assert node.is_alive
-
-
-def sec(stamp):
-    return round(stamp.sec + stamp.nanosec * 1e-9, 6)

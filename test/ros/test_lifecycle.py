@@ -14,7 +14,6 @@ import sys
 import threading
 
 from budgets import tries
-from ports import free_port
 import pytest
 from rig import framed, Managed, NodeProcess, ScriptedSimulator
 
@@ -106,18 +105,6 @@ def test_lifecycle_nothing_comes_after_deactivate_but_delete_all(domain, listene
         assert (len(frames), len(markers)) == (n_frames, n_markers)
         assert managed.request('activate')
         listener.until(lambda: len(frames) > n_frames, what='frames after activation')
-
-
-def test_lifecycle_while_the_simulator_is_away(domain, listener):
-    port = free_port()
-    with NodeProcess(domain, port=port, autostart=False) as node:
-        managed = Managed(listener)
-        for _ in range(5):
-            assert all(managed.request(name) for name in
-                       ('configure', 'activate', 'deactivate', 'activate', 'deactivate',
-                        'cleanup'))
-        code, _ = node.end()
-        assert code == 0, node.log
 
 
 THREADS_LEFT = """

@@ -91,27 +91,6 @@ def test_parameters_are_read_back_from_their_dump(domain, listener):
         assert node.is_alive
 
 
-def test_parameters_of_two_names_have_one_value(domain, listener):
-    with NodeProcess(domain, source='tcp', autostart=False, relay_port=7000):
-        remote = Remote(listener)
-
-        def values():
-            return [each.integer_value for each in remote.call(
-                GetParameters, names=['relay_port', 'carla.relay_port']).values]
-
-        [source] = remote.call(GetParameters, names=['source']).values
-        assert (source.string_value, values()) == ('monodrive', [7000] * 2)
-        assert remote.set('carla.relay_port', 8000).successful
-        assert values() == [8000] * 2
-        assert remote.set('relay_port', 6000).successful
-        assert values() == [6000] * 2
-        assert not remote.set('relay_port', 65534).successful
-        # The usual port of another source comes with it.
-        assert remote.set('source', 'carla').successful
-        [port] = remote.call(GetParameters, names=['port']).values
-        assert port.integer_value == 2001
-
-
 def test_parameters_of_the_source_change_with_it(listener):
     node = Node('parameters', context=listener.node.context)
     own = NodeParameters(node, lambda settings: None)
@@ -120,18 +99,19 @@ def test_parameters_of_the_source_change_with_it(listener):
         assert node.set_parameters_atomically(
             [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]
         ).successful
-        return [node.get_parameter(name).value for name in ('host', 'port')]
+        return [node.get_parameter(name).value for name in ('port', 'osi.port')]
 
-    # Host and port are those of the source.
-    assert change(source='osi') == [
-        node.get_parameter(name).value for name in ('osi.bind', 'osi.port')]
-    assert change(port=5000, host='127.0.0.2') == ['127.0.0.2', 5000]
-    assert node.get_parameter('osi.port').value == 5000
+    # The port is that of the source.
+    assert change(source='osi') == [48198] * 2
+    assert change(port=5000) == [5000] * 2
     # A default gives way to the other name of the same parameter.
-    assert change(port=6000, osi__port=48198) == ['127.0.0.2', 6000]
-    assert node.get_parameter('osi.port').value == 6000
-    assert change(source='tcp', port=7000) == ['127.0.0.1', 7000]
-    assert (node.get_parameter('source').value, own.settings.port) == ('monodrive', 7000)
+    assert change(port=6000, osi__port=48198) == [6000] * 2
+    assert change(source='monodrive', port=7000) == [7000, 6000]
+    assert own.settings.port == 7000
+    # The usual port of another source comes with it.
+    assert change(source='carla', port=8700) == [8700, 6000]
+    assert change(source='monodrive') == [8700, 6000]
+    assert change(source='carla')[0] == 2001
     node.destroy_node()
 
 
@@ -139,7 +119,7 @@ def test_parameters_of_the_source_change_with_it(listener):
     ({'port': 0}, 'port: found 0; expected 1 to 65535'),
     (['-p', 'port'], 'port'), (['-r', '__node:=bad-name'], '__node:=bad-name'),
     (['--params-file', '/nowhere.yaml'], '--params-file /nowhere.yaml'),
-    ({'relay_port': 7000, 'carla.relay_port': 8000}, 'expected one value: .*relay_port'),
+    ({'source': 'osi', 'port': 7000, 'osi.port': 8000}, 'expected one value: .*osi.port'),
     ({'source': 'file', 'trajectory_file': '/nowhere/drive.json'}, '/nowhere/drive.json'),
     ({'osi.ego': 0, 'source': 'osi'}, '''found 0; expected text; quote it: -p "osi.ego:='0'"'''),
     ({'tf': 'sometimes'}, 'tf: found .sometimes.; expected one of all, ego, none'),
@@ -167,16 +147,6 @@ def test_parameters_help_and_unknown_options():
         assert process.returncode == code, option
         assert all(word in output + errors for word in words), option
         assert len(output.splitlines()) <= 45, option
-
-
-def test_parameters_empty_list_and_integers_are_taken(domain, listener, simulator):
-    with NodeProcess(domain, port=simulator.port, global_frame_pose=[0, 0, 1, 0, 0, 0],
-                     desired_tags=['car'], stale_after=3):
-        remote = Remote(listener)
-        values = remote.call(GetParameters, names=['desired_tags', 'stale_after']).values
-        assert list(values[0].string_array_value) == ['car']
-        assert values[1].double_value == 3.0
-        assert remote.set('desired_tags', []).successful
 
 
 def test_parameters_keep_their_types(remote):
