@@ -11,9 +11,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 import math
 from typing import Any, Final
 
@@ -33,8 +32,6 @@ from state_sensor_ros.topics.base_link import BASE_LINK
 AT_STAMP: Final = 'stamp'
 # Time of receipt, ns, and message.
 Messages = Iterable[tuple[int, bytes]]
-# Time, ns, and what returns the pose and the speed of base_link then, None if it is not known.
-_PoseAt = tuple[int, Callable[[EgoTrack], Floats | None]]
 _UNMOVED: Placed = (np.array(IDENTITY_XYZW), np.zeros(3))
 # Messages that are late by less come from several threads.
 _RESTART_NS = 1_000_000_000
@@ -56,7 +53,7 @@ class TopicResult:
     classes: list[detection.ClassScores] | None = None
     tracking: tracking.TrackingScores | None = None
     no_tracking: str = ''  # why ids are not those of tracks, '' if they are
-    prediction: prediction.PathSums | None = None
+    prediction: prediction.PathScorer | None = None
     ego: ego.EgoScores | None = None
     ego_stamps_ns: Rows | None = None  # (T,)
     unplaced_child: str = ''  # frame of the ego's poses without a transform to base_link
@@ -131,7 +128,7 @@ class Evaluator:
         if has_ids and has_objects:
             self._score_tracks(result)
         if type_name == messages.PREDICTED:
-            result.prediction = paths.finish()
+            result.prediction = paths
         return result
 
     def _score_tracks(self, result: TopicResult) -> None:
@@ -182,44 +179,20 @@ class Evaluator:
         topic, type_name = key
         result = TopicResult(topic)
 
-        def pose_of(message: Any, stamp_ns: int,  # noqa: ANN401
-                    track: EgoTrack) -> Floats | None:
-            pose = None if messages.is_unknown(message.pose) else messages.unit_pose(
-                message.pose.pose.values)
-            if pose is None:
-                result.faults['pose'] += 1
-                return None
-            placed = self._placed(message.header.frame_id, stamp_ns)
-            if placed is None:
-                result.faults['transform'] += 1
-                result.n_without_truth += 1
-                return None
-            return _at_base_link(pose, messages.motion_of(message.twist), placed,
-                                 self._base_link(message.child_frame_id, stamp_ns, track, result))
-
-        def poses() -> Iterator[_PoseAt]:
-            for log_ns, data in received:
-                message = messages.decode_flat(data, type_name)
-                stamp_ns = messages.nanoseconds(message.header.stamp)
-                result.faults['frame'] += not message.header.frame_id
-                yield (stamp_ns if self.at == AT_STAMP else log_ns,
-                       partial(pose_of, message, stamp_ns))
-        return self._scored_ego(name, result, poses())
-
-    def _scored_ego(self, name: str, result: TopicResult,
-                    poses: Iterable[_PoseAt]) -> TopicResult:
-        """Score poses and speeds of base_link in the global frame, (8,) each."""
         track = self.truth.ego
         if track is None:
             raise TrajectoryFormatError(self.truth.name, 'no ego',
-                                        f'an ego to compare {result.topic} with')
-        span = _Span(f'{name}: {result.topic}')
+                                        f'an ego to compare {topic} with')
+        span = _Span(f'{name}: {topic}')
         times_ns: list[int] = []
         rows: list[Floats] = []
-        for at_ns, pose_at in poses:
+        for log_ns, data in received:
+            message = messages.decode_flat(data, type_name)
+            stamp_ns = messages.nanoseconds(message.header.stamp)
+            at_ns = stamp_ns if self.at == AT_STAMP else log_ns
             span.add(at_ns)
             if self.selection.has_time(at_ns, times_ns[-1] if times_ns else None):
-                pose = pose_at(track)
+                pose = self._pose_of(message, stamp_ns, track, result)
                 if pose is not None:
                     times_ns.append(at_ns)
                     rows.append(pose)
@@ -240,10 +213,24 @@ class Evaluator:
                 ego.EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
                 ego.EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
         except ego.DegenerateAlignmentError as error:
-            raise TrajectoryFormatError(f'{name}: {result.topic}', 'positions on a line',
+            raise TrajectoryFormatError(f'{name}: {topic}', 'positions on a line',
                                         'a curve, which can be aligned, or --align none'
                                         ) from error
         return result
+
+    def _pose_of(self, message: Any, stamp_ns: int, track: EgoTrack,  # noqa: ANN401
+                 result: TopicResult) -> Floats | None:
+        """Return pose and speed of base_link in the global frame, (8,), None if unknown."""
+        result.faults['frame'] += not message.header.frame_id
+        pose = None if messages.is_unknown(message.pose) else messages.unit_pose(
+            message.pose.pose.values)
+        placed = self._placed(message.header.frame_id, stamp_ns)
+        if pose is not None and placed is not None:
+            return _at_base_link(pose, messages.motion_of(message.twist), placed,
+                                 self._base_link(message.child_frame_id, stamp_ns, track, result))
+        result.faults['pose' if pose is None else 'transform'] += 1
+        result.n_without_truth += pose is not None
+        return None
 
     def _base_link(self, child: str, stamp_ns: int, track: EgoTrack,
                    result: TopicResult) -> Placed:

@@ -90,7 +90,7 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
             result.setdefault('prediction', {str(horizon_s): {
                 **by_count[prediction.ALL_PATHS], 'matched': found.prediction.n_matched,
                 'k': {str(n_paths): scores for n_paths, scores in by_count.items() if n_paths}}
-                for horizon_s, by_count in prediction.path_scores(found.prediction).items()})
+                for horizon_s, by_count in found.prediction.finish().items()})
         if found.ego is not None:
             numbers = found.ego.statistics
             result.setdefault('ego', _nested((

@@ -147,40 +147,25 @@ class GroundTruth:
         They are the objects of the nearest frame: interpolated if the frame on the other side also
         has them, and moved by their velocity otherwise.
         """
-        found = self.rows_at(stamp_ns)
-        if found is None:
-            return None
-        actors, classes, states = found
-        return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
-                         classes.astype(np.int64), states, np.ones(len(actors))), \
-            self.are_selected[actors]
-
-    def rows_at(self, stamp_ns: int) -> TruthRows | None:
-        """Return the objects of :meth:`at`, as :attr:`frames` has them."""
         if not len(self.stamps_ns):
             return None
         [before], [after], [share], [is_near] = brackets(
             self.stamps_ns, np.array([stamp_ns], np.int64))
         if not is_near:
             return None
-        nearest, other = (after, before) if share > 0.5 else (before, after)
-        actors, classes, states = self.frames[int(nearest)]
+        nearest, other, share = (after, before, 1.0 - share) if share > 0.5 else (
+            before, after, share)
+        actors, classes, states = self.frames[nearest]
         if stamp_ns != self.stamps_ns[nearest]:
-            states = self._between(actors, states, int(other) if other != nearest else None,
-                                   (stamp_ns - int(self.stamps_ns[nearest])) * 1e-9,
-                                   1.0 - share if share > 0.5 else share)
-        return actors, classes, states
-
-    def _between(self, actors: npt.NDArray[np.int32], states: Floats, other: int | None,
-                 moved_s: float, share: float) -> Floats:
-        """Return states moved toward the other frame, or by their velocity."""
-        by_velocity = states.copy()
-        by_velocity[:, XY] += np.nan_to_num(states[:, VELOCITY]) * moved_s
-        if other is None:
-            return by_velocity
-        change = self._states_of(other, actors) - states
-        change[:, YAW] = wrapped(change[:, YAW])
-        return np.where(np.isnan(change[:, :1]), by_velocity, states + share * change)
+            moved = states.copy()
+            moved[:, XY] += np.nan_to_num(states[:, VELOCITY]) * (
+                stamp_ns - int(self.stamps_ns[nearest])) * 1e-9
+            change = self._change(int(other), actors, states)
+            states = moved if other == nearest else np.where(
+                np.isnan(change[:, :1]), moved, states + share * change)
+        return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
+                         classes.astype(np.int64), states, np.ones(len(actors))), \
+            self.are_selected[actors]
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -201,10 +186,14 @@ class GroundTruth:
         for i in np.flatnonzero(is_known).tolist():
             found[:, i] = self._states_of(int(before[i]), actors)
             if before[i] != after[i]:
-                change = self._states_of(int(after[i]), actors) - found[:, i]
-                change[:, YAW] = wrapped(change[:, YAW])
-                found[:, i] += share[i] * change
+                found[:, i] += share[i] * self._change(int(after[i]), actors, found[:, i])
         return found
+
+    def _change(self, frame: int, actors: Ints | Rows, states: Floats) -> Floats:
+        """Return the change of states (K, 10) of actors up to a frame, NaN without them there."""
+        change = self._states_of(frame, actors) - states
+        change[:, YAW] = wrapped(change[:, YAW])
+        return change
 
     def _states_of(self, frame: int, actors: Ints | Rows) -> Floats:
         """Return (K, 9) states of actors in a frame, NaN for those that it does not have."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, match, ObjectSet, PathOfObject
-from state_sensor_ros.evaluation.prediction import path_scores, PathScorer
+from state_sensor_ros.evaluation.prediction import PathScorer
 from state_sensor_ros.evaluation.truth import GroundTruthBuilder
 
 STEP_NS = 500_000_000
@@ -58,7 +58,7 @@ def scored(paths, other=None, *, period=1, horizons_s=(3.0, 5.0, 8.0), path_coun
     found = truth.at(0)[0]
     scorer = PathScorer(truth, horizons_s, path_counts)
     scorer.add(EvaluatedFrame(0, stack, found, match(stack, found), np.full(3, np.nan)), 0)
-    return path_scores(scorer.finish())
+    return scorer.finish()
 
 
 STEPS = np.arange(float(N_STEPS))
