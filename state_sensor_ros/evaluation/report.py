@@ -27,7 +27,8 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation import detection, prediction, tracking
 from state_sensor_ros.evaluation.detection import ERROR_NAMES, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matching import EvaluatedFrame, MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
+from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import counted, one_line
 from state_sensor_ros.version import __version__
@@ -481,58 +482,35 @@ def sections(found: TopicResult) -> Iterator[str]:
         if np.isfinite(values).any():
             yield f'<h2>Errors over {heading}</h2>'
             yield plots.errors_over(values, matches['errors'], heading)
-    moments = [Moment.of(frame) for frame in found.frames]
+    n_frames = len(found.frames)
+    n_matched = np.bincount(matches['frame'], minlength=n_frames)
+    n_missed, n_false = (np.array([len(objects.ids) for objects in side]) - n_matched for side in (
+        [frame.truth for frame in found.frames], [frame.stack for frame in found.frames]))
+    errors = np.bincount(matches['frame'], matches['errors'][:, 0], n_frames)
     yield plots.over_time('objects in a frame', times_s, {
-        'misses': np.array([moment.n_missed for moment in moments]),
-        'false positives': np.array([moment.n_false for moment in moments])})
+        'misses': n_missed, 'false positives': n_false})
     yield '<h2>The worst moments</h2>'
-    worst = _worst(moments)
+    worst = _worst(stamps_ns, n_missed + n_false + errors / 2.0)
     if not worst:
         yield '<p>No moment has an error.</p>'
         return
     yield ('<p>By the number of misses and of false positives (no match within 2 m) plus the sum '
            'of the translation errors divided by 2 m; at most one of each half second.</p>'
            '<div class="moments">')
-    for number, moment in enumerate(worst, 1):
-        stamp_ns = moment.frame.stamp_ns
-        mean = f', mean error {moment.errors.mean():.2f} m' if len(moment.errors) else ''
-        yield (f'<section><h3>{number}. {(stamp_ns - stamps_ns[0]) * 1e-9:.2f} s after the first '
-               f'frame (stamp {stamp_ns * 1e-9:.2f} s)</h3><p>{moment.n_missed} missed, '
-               f'{counted(moment.n_false, "false positive")}, '
-               f'{len(moment.errors)} matched{mean}</p>'
-               f'{plots.moment_picture(moment.frame)}</section>')
+    for number, i in enumerate(worst, 1):
+        mean = f', mean error {errors[i] / n_matched[i]:.2f} m' if n_matched[i] else ''
+        yield (f'<section><h3>{number}. {times_s[i]:.2f} s after the first frame (stamp '
+               f'{stamps_ns[i] * 1e-9:.2f} s)</h3><p>{n_missed[i]} missed, '
+               f'{counted(int(n_false[i]), "false positive")}, {n_matched[i]} matched{mean}</p>'
+               f'{plots.moment_picture(found.frames[i])}</section>')
     yield '</div>'
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Moment:
-    """An evaluated frame and its errors."""
-
-    frame: EvaluatedFrame
-    n_missed: int  # ground-truth objects without a match at 2 m
-    n_false: int  # detections without one
-    errors: np.ndarray[Any, np.dtype[np.float64]]  # (R,) translation errors of the matches, m
-
-    @classmethod
-    def of(cls, frame: EvaluatedFrame) -> Moment:
-        rows, others = frame.matched
-        errors = np.linalg.norm(frame.stack.states[rows, :2] - frame.truth.states[others, :2],
-                                axis=1)
-        return cls(frame, len(frame.truth.ids) - len(rows), len(frame.stack.ids) - len(rows),
-                   errors)
-
-    @property
-    def cost(self) -> float:
-        """Misses and false positives, and the sum of the errors by 2 m."""
-        return self.n_missed + self.n_false + float(self.errors.sum()) / 2.0
-
-
-def _worst(moments: Iterable[Moment]) -> list[Moment]:
-    """Return the moments of the greatest cost, at most one of each half second."""
-    found: dict[int, Moment] = {}
-    for moment in moments:
-        place = moment.frame.stamp_ns // _APART_NS
+def _worst(stamps_ns: Rows, costs: Floats) -> list[int]:
+    """Return the frames of the greatest costs, (F,), at most one of each half second."""
+    found: dict[int, int] = {}
+    for i in np.argsort(-costs, kind='stable').tolist():
         # Smaller costs are rounding.
-        if moment.cost > (found[place].cost if place in found else _LEAST_CHANGE):
-            found[place] = moment
-    return sorted(found.values(), key=lambda moment: -moment.cost)[:_N_MOMENTS]
+        if costs[i] > _LEAST_CHANGE:
+            found.setdefault(int(stamps_ns[i]) // _APART_NS, i)
+    return [*found.values()][:_N_MOMENTS]
