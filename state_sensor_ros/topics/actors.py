@@ -176,7 +176,6 @@ class ControlStateEncoder(encoding.TopicEncoder):
     topics = (Topic('~/ego/control_state', CONTROL_STATE),)
     kind = 'control_state'
     type_name = CONTROL_STATE
-    uses_lanes = True
 
     def set_up(self, settings: Settings) -> None:
         template = self.message(CONTROL_STATE, STAMPED_LANE)
@@ -209,7 +208,6 @@ class ControlStatesEncoder(encoding.TopicEncoder):
     """One array for each frame that has a lane state."""
 
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
-    uses_lanes = True
 
     def set_up(self, settings: Settings) -> None:
         element = self.element(CONTROL_STATE, STAMPED_LANE)

@@ -16,7 +16,6 @@ import math
 import numpy as np
 
 from state_sensor_ros.frame import Floats, Frame, REAR_LEFT, REAR_RIGHT, Wheels
-from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 
 # Child frame of the ego's pose for a stack if ``ego_frame`` is empty.
@@ -66,17 +65,11 @@ def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
     return middle
 
 
-def move_to(numbers: Floats, offset: Floats) -> None:
+def move_by(numbers: Floats, arm: Floats) -> None:
     """Move a pose and its velocity to another point of the body."""
     # numbers: (13,) float64, changed in place: position, orientation of unit length, velocity,
     # angular velocity; global frame. The velocity stays if one of its numbers or of those of the
     # angular velocity is NaN.
-    # offset: (3,) float64, the new point in the axes of the body, m.
-    move_by(numbers, global_from_unit(numbers[None, 3:7])[0] @ offset)
-
-
-def move_by(numbers: Floats, arm: Floats) -> None:
-    """Do what :func:`move_to` does, with the new point in the axes of the global frame."""
     # arm: (3,) float64, from the old point to the new one, m, axes of the global frame.
     numbers[0:3] += arm
     # Without numpy: its calls take longer for a single body.

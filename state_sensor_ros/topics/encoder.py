@@ -20,6 +20,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from state_sensor_ros import rotations
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.frame import Floats, Frame, FutureFrame
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
@@ -29,7 +30,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import ignore, Report
 from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.actors import own_topic
-from state_sensor_ros.topics.base_link import BaseLink, move_to
+from state_sensor_ros.topics.base_link import BaseLink, move_by
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
 from state_sensor_ros.topics.topic_list import topic_encoders
@@ -75,7 +76,6 @@ class Encoder:
         self._settings = settings
         # The last list whose topics were all encoded, also those of new actors only.
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
-        self._all_layouts: list[_Layout] = []
         self._set_subscriptions(NOTHING)
 
     def _add(self, added: encoding.TopicEncoder) -> None:
@@ -151,9 +151,12 @@ class Encoder:
         # upcoming: the frame in its recording, None for a live stream.
         if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
             self._set_subscriptions(subscriptions)
-        layouts = self._layouts if advanced else self._layouts_of_every_frame
-        if advanced and actor_list is not self._actor_list:
-            layouts, self._actor_list = self._all_layouts, actor_list
+        are_new = advanced and actor_list is not self._actor_list
+        layouts = [layout for layout in self._layouts
+                   if (advanced or layout.encoder.is_of_every_frame)
+                   and (are_new or not layout.encoder.is_of_new_actors)]
+        if are_new:
+            self._actor_list = actor_list
         if not layouts:
             return []
         bodies = frame.bodies()
@@ -188,15 +191,14 @@ class Encoder:
                upcoming: FutureFrame | None) -> tuple[encoding.FrameToSend, encoding.Numbers]:
         """Return the frame with the data that several topics use, and the common tables."""
         bodies, i_ego = frame.bodies(), actor_list.i_ego
-        numbers: encoding.Numbers = {STAMP: stamp_numbers(stamp_ns)}
-        if self._uses_lanes:
-            numbers |= lane_numbers(frame.lanes)
+        numbers = {STAMP: stamp_numbers(stamp_ns), **lane_numbers(frame.lanes)}
         rows, base_link = _NO_ROWS, None
         if self._uses_rows:
             rows = bodies.normalized()
             if self._base_link is not None and i_ego >= 0:
                 base_link = i_ego, self._base_link.offset(frame, i_ego)
-                move_to(rows[i_ego], base_link[1])
+                ego = rows[i_ego]
+                move_by(ego, rotations.global_from_unit(ego[None, 3:7])[0] @ base_link[1])
             numbers[POSE] = rows[:len(bodies.usable), :POSE.width]
         return encoding.FrameToSend(
             self._settings, frame, actor_list, stamp_ns, self._subscriptions, bodies.usable, rows,
@@ -206,12 +208,7 @@ class Encoder:
     def _set_subscriptions(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
         self._actor_list = EMPTY_ACTOR_LIST
-        self._all_layouts = [_Layout(encoder) for encoder in self._encoders
-                             if encoder.is_wanted(self._settings, subscriptions)
-                             and encoder not in self._unopened]
-        self._layouts = [layout for layout in self._all_layouts
-                         if not layout.encoder.is_of_new_actors]
-        self._layouts_of_every_frame = [layout for layout in self._layouts
-                                        if layout.encoder.is_of_every_frame]
+        self._layouts = [_Layout(encoder) for encoder in self._encoders
+                         if encoder.is_wanted(self._settings, subscriptions)
+                         and encoder not in self._unopened]
         self._uses_rows = any(layout.encoder.uses_rows for layout in self._layouts)
-        self._uses_lanes = any(layout.encoder.uses_lanes for layout in self._layouts)

@@ -185,7 +185,6 @@ class TopicEncoder:
     :cvar opens_with: returns the part of a frame that the topics need: they are advertised with
         the first frame that has it; None if they exist from the start.
     :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
-    :cvar uses_lanes: whether LANE_TABLES are used.
     :cvar uses_perception: names of the parameters ``perception.*`` that are used.
     :cvar key: ``key(now)`` returns what the layout depends on besides the actors, their poses and
         lanes; it is compared with that of the frame before.
@@ -201,7 +200,6 @@ class TopicEncoder:
     is_of_new_actors = False
     opens_with: Callable[[Frame], object] | None = None
     uses_rows = False
-    uses_lanes = False
     uses_perception: frozenset[str] = frozenset()
     key: Callable[[FrameToSend], object] | None = None
     numbers: Callable[[FrameToSend, Numbers], None] | None = None

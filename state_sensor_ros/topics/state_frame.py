@@ -93,7 +93,6 @@ class StateFrameEncoder(encoding.TopicEncoder):
 
     topics = (FRAME_TOPIC,)
     is_of_every_frame = True
-    uses_lanes = True
 
     def set_up(self, settings: Settings) -> None:
         self._texts = {name: field for name, field in members().items() if field.dtype == TEXT}
