@@ -291,14 +291,8 @@ class GivenRows(NamedTuple):
     fields: tuple[str, ...]  # the fields of the message, in the order of the array's columns
 
 
-class SlotText(NamedTuple):
-    """A text whose characters are patched with each frame, a column of ``table`` for each."""
-
-    table: Table
-
-
 Constant = bool | int | float | str
-Prototype = Constant | Slot | SlotText | Given | GivenRows | Each | Sequence[
+Prototype = Constant | Slot | Given | GivenRows | Each | Sequence[
     'Prototype'] | Mapping[str, 'Prototype']
 
 
@@ -398,11 +392,6 @@ class _Compiler:
                 raise EncodeError(where, f'{type_name} in the definition',
                                   f'{np.dtype(value.table.dtype).name}, the type of the table')
             self.add_part(primitive.size, value)
-        elif primitive is None and isinstance(value, SlotText):
-            self.add_part(COUNT.size, COUNT.pack(value.table.width + 1))
-            for column in range(value.table.width):
-                self.add_part(1, Slot(value.table, column))
-            self.add_part(1, bytes(1))
         elif primitive is None and isinstance(value, (str, type(None))):
             self.add_part(COUNT.size, packed_text(value or ''))
         elif primitive is not None and isinstance(value, (int, float, type(None))):
@@ -415,7 +404,7 @@ def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]
     if value is None:
         return ()
     if not isinstance(value, Sequence) or isinstance(
-            value, (str, Slot, SlotText, Given, GivenRows, Each)):
+            value, (str, Slot, Given, GivenRows, Each)):
         raise EncodeError(where, 'several elements in the definition',
                           'a single one, as in the prototype')
     return value
