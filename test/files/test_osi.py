@@ -153,25 +153,6 @@ def test_osi_classes_of_objects_without_one(tmp_path, capsys):
     assert 'found no objects; expected at least one' in found['other']
 
 
-def test_osi_box_of_exactly_the_usual_size_is_a_box(tmp_path, capsys):
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '3', '--vehicles', '2',
-                 '--objects', '0']) == 0
-    frames = json.loads((tmp_path / 'drive.json').read_text())
-    for frame in frames:
-        for each in frame['frame']['vehicles']:
-            state = each['state']
-            state['tags'] = ['car']
-            [box] = state['oriented_bounding_box']
-            box['orientation'] = state['odometry']['pose']['orientation']
-            box['extents'] = {'x': 460.0, 'y': 185.0, 'z': 150.0}
-    (tmp_path / 'usual.json').write_text(json.dumps(frames))
-    capsys.readouterr()
-    assert main(['convert', str(tmp_path / 'usual.json'), str(tmp_path / 'out.osi.mcap')]) == 0
-    assert 'without a box' not in capsys.readouterr().err
-    *_, [*_, (*_, message)] = read_trace(tmp_path / 'out.osi.mcap')
-    assert [each.base.dimension.length for each in message.moving_object] == [4.6, 4.6]
-
-
 def test_osi_lights_of_carla_have_no_class(tmp_path):
     traces = []
     for words in ([], ['--default-class', 'bus']):
@@ -188,5 +169,3 @@ def test_osi_slow_recording_is_named(tmp_path, capsys):
     assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap')]) == 0
     assert 'steps of more than 0.1 s, although 10 Hz is recommended: 0.2 s before ' \
         in capsys.readouterr().err
-
-

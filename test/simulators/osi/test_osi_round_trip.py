@@ -135,16 +135,24 @@ def test_velocities_that_a_trace_does_not_have_are_unknown_in_every_output(tmp_p
                    for each in message.moving_object for name in MOTION)
 
 
-def test_json_keeps_a_millimeter_far_from_the_origin(tmp_path):
-    """In UTM coordinates, as maps of OpenDRIVE have them."""
-    trace, back = tmp_path / 'trace.osi', tmp_path / 'back.json'
+def test_written_trace_comes_back_with_equal_numbers(tmp_path):
+    """Also of a vehicle that rolls, pitches and turns, whose origin is below its center."""
     messages = osi_traces.drive(5)
-    for each in [each for message in messages for each in message.moving_object]:
-        each.base.position.x += 603778.1234
-        each.base.position.y += 5791041.5678
-    osi_traces.write_plain(trace, messages)
-    assert main(['convert', str(trace), str(back)]) == 0
-    with sensor.open_recording(trace) as first, sensor.open_recording(back) as second:
-        for frame, again in zip(first, second, strict=True):
-            rows = [again.row(name) for name in frame.names]
-            assert np.abs(again.position_xyz[rows] - frame.position_xyz).max() < 1e-3
+    for i, each in enumerate(each for message in messages for each in message.moving_object):
+        base = each.base
+        base.orientation.roll, base.orientation.pitch, base.orientation.yaw = 0.2, -0.3, 0.7 * i
+        base.orientation_rate.roll, base.orientation_rate.pitch = 0.4, 0.5
+        base.orientation_rate.yaw = -0.6
+    path, back = tmp_path / 'a_gt_.osi', tmp_path / 'back.osi.mcap'
+    osi_traces.write_plain(path, messages)
+    assert main(['convert', str(path), str(back)]) == 0
+    with sensor.open_recording(path) as first, sensor.open_recording(back) as second:
+        for before, after in zip(first, second, strict=True):
+            assert (before.names, before.tags) == (after.names, after.tags)
+            for part in (slice(0, 3), slice(7, 13)):
+                for old, new in ((before.kinematics, after.kinematics),
+                                 (before.boxes.rows, after.boxes.rows)):
+                    assert np.abs(old[:, part] - new[:, part]).max() < 1e-12
+            # A quaternion and its opposite are the same orientation.
+            assert np.abs(np.abs(np.einsum('ni,ni->n', before.orientation_xyzw,
+                                           after.orientation_xyzw)) - 1.0).max() < 1e-12

@@ -11,16 +11,13 @@
 
 from contextlib import closing
 from itertools import pairwise
-import json
 import socket
 import struct
 
-from budgets import AWAIT_S
 from hypothesis import given
 from hypothesis import strategies as st
 import osi_traces
 from ports import free_udp_port
-import programs
 import pytest
 
 import state_sensor_ros as sensor
@@ -29,15 +26,6 @@ from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.simulators.osi.source import MessageParts
 
 LIMIT = 100_000
-
-
-def test_osi_parts_make_messages():
-    parts = MessageParts(LIMIT)
-    messages = [bytes(range(n % 256)) * 40 for n in (1, 200, 255)] + [b'x']
-    found = [parts.add(part) for message in messages
-             for part in osi_traces.datagrams(message, 500)]
-    assert [message for message in found if message is not None] == messages
-    assert (parts.n_lost, parts.n_invalid) == (0, 0)
 
 
 @given(st.lists(st.sampled_from(range(8)), unique=True), st.randoms(use_true_random=False))
@@ -86,11 +74,11 @@ def test_osi_parts_of_two_messages_are_not_joined(n_dropped, sizes, late_s):
     assert parts.add(osi_traces.datagrams(b'y')[0], n_dropped, late_s) == b'y'
 
 
-@pytest.mark.parametrize(('n_bytes', 'n_times', 'tolerance'), [(20_000, 4, 2), (5000, 16, 0)])
-def test_osi_datagrams_that_the_system_drops_are_counted(n_bytes, n_times, tolerance):
+def test_osi_datagrams_that_the_system_drops_are_counted():
     """As at 1 kHz: nothing reads while more arrives than the buffer of the socket holds."""
     port = free_udp_port()
-    messages = [bytes([i]) * n_bytes for i in range(250)] * n_times
+    n_bytes, tolerance = 20_000, 2
+    messages = [bytes([i]) * n_bytes for i in range(250)] * 4
     receiver, parts = DatagramPort('127.0.0.1', port), MessageParts(LIMIT)
     with closing(receiver), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         def send(sent):
@@ -151,65 +139,10 @@ def test_osi_stream_of_the_library():
     assert {round(time_s * 20) % 10 for time_s in times} == set(range(9))
 
 
-def test_osi_stream_ends_some_time_after_the_last_message(monkeypatch):
-    from state_sensor_ros.simulators.osi import source
-    monkeypatch.setattr(source, '_END_S', 0.3)
-    monkeypatch.setattr(source, '_WAIT_S', 0.1)
-    port = free_udp_port()
-    with sensor.open_stream(source='osi', port=port) as stream:
-        frames = iter(stream)
-        with osi_traces.esmini(port, osi_traces.large_drive()):
-            next(frames)
-        # The rest that has arrived, and then the end.
-        assert sum(1 for _ in frames) < 120
-
-
-def run(*words):
-    with programs.start(*words) as process:
-        output, errors = process.communicate(timeout=AWAIT_S)
-    return process.returncode, output, errors
-
-
-def test_osi_record_and_inspect(tmp_path):
-    port = free_udp_port()
-    with osi_traces.esmini(port, osi_traces.large_drive()):
-        recorded = run('record', tmp_path / 'a.json', '--source', 'osi', '--port', port,
-                       '--frames', '10')
-        inspected = run('inspect', '--live', '--source', 'osi', '-p', f'osi.port:={port}',
-                        '--frames', '10')
-        bag = run('record', tmp_path / 'bag', '--source', 'osi', '-p', f'port:={port}',
-                  '-p', 'osi.ego:=car_2', '--frames', '10')
-    assert recorded[0] == 0, recorded
-    assert len(json.loads((tmp_path / 'a.json').read_text())) == 10
-    assert inspected[0] == 0, inspected
-    assert '100 vehicles' in inspected[1]
-    assert bag[0] == 0, bag
-    with sensor.open_recording(tmp_path / 'bag') as recording:
-        assert len(recording) == 10
-
-
-def test_osi_port_that_is_taken_is_one_line():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(('127.0.0.1', 0))
-        port = other.getsockname()[1]
-        code, _, errors = run('record', '-', '--source', 'osi', '--port', port)
-    assert code == 1
-    assert errors.splitlines()[-1] == (
-        f'error: UDP 127.0.0.1:{port}: found address already in use; expected a free port at an '
-        'address of this machine')
-
-
-@pytest.mark.parametrize('host', ['no..name', 'x' * 70, '192.0.2.1'])
+@pytest.mark.parametrize('host', ['no..name', '192.0.2.1'])
 def test_osi_address_that_cannot_be_is_one_line(host, capsys):
     assert main(['record', '-', '--source', 'osi', '--host', host, '--port',
                  str(free_udp_port())]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1].startswith(f'error: UDP {host}:')
     assert 'Traceback' not in ''.join(errors)
-
-
-def test_osi_silence_says_what_may_be_wrong():
-    port = free_udp_port()
-    code, _, errors = run('inspect', '--live', '--source', 'osi', '--port', port, '--seconds', '3')
-    assert code == 1
-    assert f'UDP 127.0.0.1:{port}: no frame received in 3 s' in errors
