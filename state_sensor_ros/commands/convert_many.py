@@ -29,7 +29,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files import Format, format_of, format_of_name
 from state_sensor_ros.files.bag import is_bag
-from state_sensor_ros.simulators.search import find_recordings, FoundRecording, refuse_same
+from state_sensor_ros.files.search import find_recordings, FoundRecording, refuse_same
 from state_sensor_ros.texts import counted, listed, one_line
 
 

@@ -69,9 +69,9 @@ from state_sensor_ros.files import format_of
 from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection
 from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.search import find_recordings, FoundRecording, is_glob
 from state_sensor_ros.library.safety import EGO, HORIZON_S, Safety, SafetyCollector
 from state_sensor_ros.library.safety_texts import event_texts, MEASURES, worst_rows
-from state_sensor_ros.simulators.search import find_recordings, FoundRecording, is_glob
 from state_sensor_ros.texts import counted, one_line
 from state_sensor_ros.texts import listed as listed_text
 

@@ -22,8 +22,8 @@ from state_sensor_ros.commands.options import check_suffix
 from state_sensor_ros.commands.terminal import show_result
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.search import find_recordings, is_glob
 from state_sensor_ros.library.safety_texts import MEASURES
-from state_sensor_ros.simulators.search import find_recordings, is_glob
 from state_sensor_ros.texts import counted, figure, seconds
 
 # Columns of a printed row: heading and key.

@@ -27,7 +27,7 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.files import CONVERT, format_of, format_of_name, formats, RENDER, texts_of
-from state_sensor_ros.simulators.search import find_recordings
+from state_sensor_ros.files.search import find_recordings
 
 READ = [each for each in formats() if each.reader]
 WRITTEN = [each for each in formats() if each.is_written]

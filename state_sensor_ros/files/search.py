@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 import glob
@@ -50,7 +50,7 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
     """
     found: dict[tuple[str, str], FoundRecording] = {}
     for text in inputs:
-        recordings = _Search(without).find(text)
+        recordings = [*_in_input(text, without)]
         for recording in recordings:
             key = (recording.place if has_results else '', os.path.realpath(recording.path))
             other = found.setdefault(key, recording)
@@ -90,86 +90,54 @@ def _ending(path: str) -> str:
     return path.removeprefix(_stem(path)).removeprefix('.').replace('.', '_') or 'file'
 
 
-class _Search:
-    """The search for the recordings of one input."""
+def _in_input(text: str, without: str) -> Iterator[FoundRecording]:
+    """Yield the recordings of an input; raise ConfigError if there is no such file."""
+    path, entered = Path(text), {os.path.realpath(without)} if without else set()
+    tops, base = [path], path
+    if is_glob(text):
+        n_plain = next(i for i, part in enumerate(path.parts) if _MAGIC.search(part))
+        if '..' in path.parts[n_plain:]:
+            raise ConfigError(text, '.. after a wildcard', 'wildcards only after the last ..')
+        # Places are relative to the folders before a wildcard.
+        tops, base = sorted(set(_matches(path))), Path(*path.parts[:n_plain])
+    elif not os.path.lexists(path):
+        raise ConfigError(text, 'no such file or directory')
+    elif not os.path.isdir(path) or _is_recording(path):
+        yield FoundRecording(text, _place(path, path.parent))
+        return
+    else:
+        # The output may be the folder of the input.
+        entered.discard(os.path.realpath(path))
+    found = [path for path in tops if not os.path.isdir(path) and _is_readable(path)]
+    for folder, paths in _walk(filter(os.path.isdir, tops), entered, _is_recording):
+        # A folder is a recording, or opening it gives the reason why it cannot be read.
+        found += [folder] if paths is None else [
+            path for path in paths if not os.path.isdir(path) and _is_readable(path)
+            and not path.name.endswith(_TABLE)]
+    for path in sorted(found, key=lambda path: path.parts):
+        yield FoundRecording(str(path), _place(path, base))
 
-    # without: folder that is not searched, ``''`` for none.
 
-    def __init__(self, without: str) -> None:
-        # Device and number of the folders that were entered: links may form circles.
-        self._entered: set[tuple[int, int]] = set()
-        # Links to folders, entered after all that is there without links.
-        self._links: list[tuple[Path, Path]] = []
+def _walk(tops: Iterable[Path], entered: set[str], is_end: Callable[[Path], bool],
+          ) -> Iterator[tuple[Path, list[Path] | None]]:
+    """
+    Yield folders and what is in them, None if that is not to be read or cannot be read.
+
+    A folder is entered once, however many links lead to it, and by a link if by nothing else.
+    """
+    waiting, links = [*tops], list[Path]()
+    while waiting or links:
+        folder = (waiting or links).pop(0)
+        if (identity := os.path.realpath(folder)) in entered:
+            continue
+        entered.add(identity)
+        paths = None
         with suppress(OSError):
-            if without:
-                self._entered.add(_identity(os.stat(without)))
-
-    def find(self, text: str) -> list[FoundRecording]:
-        """Return the recordings of an input; raise ConfigError if there is no such file."""
-        path = Path(text)
-        found: list[FoundRecording] = []
-        if is_glob(text):
-            found += self._in_glob(path)
-        elif os.path.isdir(path) and not _is_recording(path):
-            # The output may be the folder of the input.
-            self._entered.discard(_identity(path.stat()))
-            found += self._in_folder(path, path)
-        elif os.path.lexists(path):
-            found.append(FoundRecording(text, _place(path, path.parent)))
-        else:
-            raise ConfigError(text, 'no such file or directory')
-        known = {os.path.realpath(recording.path) for recording in found}
-        while self._links:
-            for recording in self._in_folder(*self._links.pop(0)):
-                if os.path.realpath(recording.path) not in known:
-                    found.append(recording)
-        return sorted(found, key=lambda recording: Path(recording.path).parts)
-
-    def _in_glob(self, pattern: Path) -> Iterator[FoundRecording]:
-        """Yield what a glob matches; places are relative to the folders before a wildcard."""
-        parts = pattern.parts
-        n_plain = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
-        if '..' in parts[n_plain:]:
-            raise ConfigError(str(pattern), '.. after a wildcard',
-                              'wildcards only after the last ..')
-        base = Path(*parts[:n_plain])
-        for path in sorted(set(_matches(pattern))):
-            if os.path.isdir(path):
-                yield from self._one_of(path, base)
-            elif _is_readable(path):
-                yield FoundRecording(str(path), _place(path, base))
-
-    def _one_of(self, folder: Path, base: Path) -> Iterator[FoundRecording]:
-        """Yield a folder that is a recording, or the recordings in it; a link is put off."""
-        if _is_recording(folder):
-            yield FoundRecording(str(folder), _place(folder, base))
-        elif folder.is_symlink():
-            self._links.append((folder, base))
-        else:
-            yield from self._in_folder(folder, base)
-
-    def _in_folder(self, top: Path, base: Path) -> Iterator[FoundRecording]:
-        waiting = [top]
-        while waiting:
-            folder = waiting.pop()
-            try:
-                identity, paths = _identity(folder.stat()), sorted(folder.iterdir())
-            except OSError:
-                # Opening it gives the reason.
-                yield FoundRecording(str(folder), _place(folder, base))
-                continue
-            if identity in self._entered:
-                continue
-            self._entered.add(identity)
-            for path in paths:
-                if path.name.startswith('.'):
-                    continue
-                if os.path.isdir(path) and not path.is_symlink() and not _is_recording(path):
-                    waiting.append(path)
-                elif os.path.isdir(path):
-                    yield from self._one_of(path, base)
-                elif _is_readable(path) and not path.name.endswith(_TABLE):
-                    yield FoundRecording(str(path), _place(path, base))
+            paths = None if is_end(folder) else sorted(
+                path for path in folder.iterdir() if not path.name.startswith('.'))
+        yield folder, paths
+        for path in filter(os.path.isdir, paths or ()):
+            (links if path.is_symlink() else waiting).append(path)
 
 
 def is_glob(text: str) -> bool:
@@ -178,38 +146,18 @@ def is_glob(text: str) -> bool:
 
 
 def _matches(pattern: Path) -> Iterator[Path]:
-    """Yield what a glob matches; ``**`` enters a folder once, however many links lead to it."""
+    """Yield what a glob matches; ``**`` is any number of folders."""
     if '**' not in pattern.parts:
         yield from map(Path, glob.glob(str(pattern)))
         return
     i_any = pattern.parts.index('**')
     base, rest = Path(*pattern.parts[:i_any]), pattern.parts[i_any + 1:]
-    for folder in map(Path, glob.glob(str(base))):
-        if not rest:
+    tops = filter(os.path.isdir, map(Path, glob.glob(str(base))))
+    for folder, paths in _walk(tops, set(), lambda _: False):
+        if rest:
+            yield from _matches(Path(glob.escape(str(folder)), *rest))
+        elif paths is not None:
             yield folder
-            continue
-        for inside in _folders(folder):
-            yield from _matches(Path(glob.escape(str(inside)), *rest))
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    """Yield a folder and all in it, without hidden ones and those that cannot be read."""
-    entered: set[tuple[int, int]] = set()
-    waiting, links = [folder], list[Path]()
-    while waiting or links:
-        place = waiting.pop() if waiting else links.pop()
-        with suppress(OSError):
-            identity = _identity(place.stat())
-            if identity not in entered and place.is_dir():
-                entered.add(identity)
-                for path in place.iterdir():
-                    if os.path.isdir(path) and not path.name.startswith('.'):
-                        (links if path.is_symlink() else waiting).append(path)
-                yield place
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
 
 
 def _is_recording(folder: Path) -> bool:
