@@ -366,4 +366,8 @@ def _reading(where: str) -> Iterator[None]:
         raise TrajectoryFormatError(where, reason_of(error)) from error
     except Exception as error:
         text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
+        if 'missing tables' in text:
+            raise TrajectoryFormatError(
+                where, 'a database without the tables topics and messages',
+                'a bag of ROS 2') from error
         raise damaged(where, text) from error
