@@ -203,7 +203,7 @@ SIMULATORS = {
     'carla9': Row('.simulators.carla9.simulator:Carla9Simulator',
                   '.simulators.carla9.parameters:Carla9Parameters'),
     'sumo': Row('.simulators.sumo.simulator:SumoSimulator',
-                '.simulators.sumo.parameters:SumoParameters'),
+                '.simulators.sumo.simulator:SumoParameters'),
     'osi': Row('.simulators.osi.simulator:OsiSimulator',
                '.simulators.osi.parameters:OsiParameters')}
 

@@ -44,6 +44,7 @@ from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
 import state_sensor_ros.simulators.child_process as child_process_module
 import state_sensor_ros.simulators.monodrive.control as monodrive_control_module
+import state_sensor_ros.simulators.sumo.simulator as sumo_simulator_module
 import state_sensor_ros.simulators.sumo.source as sumo_source_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_process_module
 from state_sensor_ros.source import Health, SourceState
@@ -400,7 +401,7 @@ class Sumo(Helped):
     name = 'sumo'
 
     def __init__(self, world):
-        own = replace(world.settings.of(sumo_source_module.SumoParameters), config='a.sumocfg')
+        own = replace(world.settings.of(sumo_simulator_module.SumoParameters), config='a.sumocfg')
         super().__init__(world, sumo_source_module.StartedSumo(own, world.settings, world.report))
         self.commands = sumo_source_module.SumoCommands(self.source)
         self.machine.process = 'helper'

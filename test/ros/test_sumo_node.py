@@ -11,16 +11,12 @@
 
 import os
 import signal
-import socket
 
 import numpy as np
 from paths import DATA, ROOT
 from process_state import children, has_ended
 import pytest
 from rig import FAST, NodeProcess, statuses
-from stack_bags import messages_of
-
-from state_sensor_ros.commands.cli import main
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
 pytestmark = pytest.mark.thorough
@@ -87,19 +83,6 @@ def test_sumo_roads_lights_and_map_are_on_topics(domain, listener, network):
     check_roads(roads[0], network)
     check_lights(lights, network)
     check_map(lanes[0], network)
-
-
-def test_sumo_bag_has_roads_lights_and_map(tmp_path, network):
-    assert main(['record', str(tmp_path / 'bag'), '--source', 'sumo', '-p', 'rate:=0',
-                 '--frames', '100', '-q']) == 0
-    found = {name: [message for *_, message in messages_of(
-        tmp_path / 'bag', [f'/state_sensor/{name}'])] for name in (
-            'roads', 'traffic_lights', 'map')}
-    assert {name: len(messages) for name, messages in found.items()} == {
-        'roads': 1, 'traffic_lights': 100, 'map': 1}
-    check_roads(found['roads'][0], network)
-    check_lights(found['traffic_lights'], network)
-    check_map(found['map'][0], network)
 
 
 @pytest.fixture
@@ -171,14 +154,3 @@ def test_sumo_that_is_killed_is_started_again_and_counted(domain, listener, repo
         assert node.end()[0] == 0
     # On a slow machine it ends up to a second after the node.
     listener.until(lambda: has_ended(sumo))
-
-
-def test_sumo_port_that_waits_for_other_clients_is_named(domain, listener):
-    # Takes the connection and does not answer, as a SUMO whose other clients are missing.
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        port = server.getsockname()[1]
-        with NodeProcess(domain, source='sumo', **{'sumo.port': port}) as node:
-            listener.until(lambda: 'other clients (--num-clients)' in node.log)
-            assert f'127.0.0.1:{port}' in node.log
-            code, seconds = node.end()
-    assert (code, seconds < 2.5) == (0, True)

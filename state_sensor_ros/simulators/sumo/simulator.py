@@ -10,23 +10,52 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+import re
 from types import MappingProxyType
 
 from state_sensor_ros.control.ego_commands import EgoCommands
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import refuse_unused
+from state_sensor_ros.parameters import LIVE, parameter, RECORDED
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import Simulator
-from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.source import Report, Source
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
-_FCD = 'state_sensor_ros.simulators.sumo.fcd'
-_OF_STARTED = ('step', 'seed', 'args')
-_OF_JOINED = ('host', 'order', 'step_it', 'release')
+
+
+@dataclass(frozen=True, slots=True)
+class SumoParameters:
+    """Parameters with the prefix ``sumo.``."""
+
+    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the included one.',
+                            used_by=LIVE)
+    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'),
+                          used_by=LIVE)
+    port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
+                          low=0, high=65535, used_by=LIVE,
+                          libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
+    order: int = parameter(1, 'Order of this client among all clients of a running SUMO.',
+                           low=0, high=1000000, used_by=LIVE)
+    step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
+                              'clients.', used_by=LIVE)
+    release: str = parameter('restore', 'When a running SUMO regains a driven ego: at once, or '
+                             'after braking to a stop; modes and route are restored.',
+                             choices=('restore', 'stop'), used_by=LIVE)
+    ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
+                         'it has left.')
+    # A longer step is a mistake of unit: milliseconds for seconds.
+    step: float = parameter(0.05, 'Step of a newly started SUMO, simulated s; it replaces '
+                            'that of the scenario.', low=0.001, high=60.0, used_by=LIVE)
+    seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0,
+                          high=2147483647, used_by=LIVE)
+    args: tuple[str, ...] = parameter(
+        (), 'Additional command-line arguments of a newly started SUMO.', used_by=LIVE)
+    types: str = parameter('', 'File with vehicle types (vType) for a recording; they take '
+                           'precedence over those of its own files.', used_by=RECORDED)
+    net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
 
 
 class SumoSimulator(Simulator):
@@ -45,18 +74,10 @@ class SumoSimulator(Simulator):
         return f'{own.host}:{own.port}' if own.port else own.config or 'the shipped scenario'
 
     def check(self, settings: Settings) -> None:
-        """Check that the files exist, and that the parameters have an effect."""
+        """Check that the files exist, and that SUMO is either started or joined."""
         own = settings.of(SumoParameters)
         if own.port and own.config:
             raise ConfigError('sumo.port', str(own.port), '0 with sumo.config, which starts SUMO')
-        if own.port:
-            refuse_unused(own, 'sumo.', _OF_STARTED,
-                          'with sumo.port, which joins a running SUMO')
-            if not own.step_it:
-                refuse_unused(settings, '', ('rate',), 'with sumo.port without sumo.step_it')
-        else:
-            refuse_unused(own, 'sumo.', _OF_JOINED,
-                          'without sumo.port: it is for a running SUMO')
         for name, path in (('sumo.config', own.config), ('sumo.net', own.net)):
             if path and not Path(path).is_file():
                 raise ConfigError(name, f'no such file: {path}', 'an existing file')

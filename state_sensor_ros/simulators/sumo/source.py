@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 import signal
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.frame import Frame
@@ -23,14 +23,14 @@ from state_sensor_ros.simulators.child_process import (
     ChildSource,
     Indicate,
     ProcessEnd,
-    Restart,
     StepControl,
-    StepPace,
 )
 from state_sensor_ros.simulators.sumo.map import RoadNetwork, Signals
-from state_sensor_ros.simulators.sumo.parameters import SumoParameters
 from state_sensor_ros.source import Report
 from state_sensor_ros.texts import counted
+
+if TYPE_CHECKING:
+    from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
 _SILENCE_S = 2.0
@@ -47,18 +47,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    network: RoadNetwork
-
-
-@dataclass(frozen=True, slots=True)
 class Stepped:
     frame: Frame
     lights: Mapping[str, str] | None  # states of traffic lights by id, None if no light changed
     is_first: bool = False  # whether it is the first one after a restart
-
-
-Request: TypeAlias = StepPace | Restart | EgoCommand | Indicate
 
 
 class SumoSource(ChildSource):
@@ -98,8 +90,8 @@ class SumoSource(ChildSource):
             self._report('silence', self.health.silence)
 
     def take(self, message: object) -> Frame | None:
-        if isinstance(message, Started):
-            self._started(message.network)
+        if isinstance(message, RoadNetwork):
+            self._started(message)
         elif isinstance(message, Stepped) and self._network and self._signals:
             return self._stepped(message, self._network, self._signals)
         return None
@@ -114,8 +106,7 @@ class SumoSource(ChildSource):
         self.begun()
         self.show_pause()
 
-    def _stepped(self, message: Stepped, network: RoadNetwork,
-                 signals: Signals) -> Frame:
+    def _stepped(self, message: Stepped, network: RoadNetwork, signals: Signals) -> Frame:
         frame = replace(
             message.frame, traffic_lights=signals.lights(message.lights), map_lines=network.lines,
             lanes=replace(message.frame.lanes, road_names=network.road_names))

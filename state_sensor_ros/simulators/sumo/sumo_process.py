@@ -19,7 +19,7 @@ import os
 import signal
 import struct
 from types import FrameType, ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +35,8 @@ from state_sensor_ros.simulators.child_process import (
 )
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
-from state_sensor_ros.simulators.sumo.parameters import SumoParameters
-from state_sensor_ros.simulators.sumo.source import Request, Run, Started, Stepped
+from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo.source import Run, Stepped
 from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
 
 _END_S = 1
@@ -49,7 +49,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     requests, frames = process_pipes()
     try:
-        serve(cast(Run, requests.recv()), requests, frames)
+        serve(requests.recv(), requests, frames)
     except (EOFError, BrokenPipeError):
         pass
     except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
@@ -82,7 +82,7 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
         # SUMO resolves the path of the network of a configuration.
         network = read_network(own.net or sumo.simulation.getOption('net-file'))
         step_s = sumo.simulation.getDeltaT()
-        frames.send(Started(network))
+        frames.send(network)
         reader = StepReader(sumo, constants, is_joined=not own.config)
         maker = Steps(network, own.ego)
         lights: dict[str, str] = {}
@@ -146,7 +146,7 @@ class DriverRequests:
         """Take requests until the next step is due, or the scenario is to begin again."""
         while True:
             if self.pipe.poll(self.clock.left_s()):
-                request = cast(Request, self.pipe.recv())
+                request = self.pipe.recv()
                 if isinstance(request, Restart):
                     return False
                 if isinstance(request, EgoCommand):
@@ -214,8 +214,7 @@ class StepReader:
         self._of_types = [constants.VAR_VEHICLECLASS, constants.VAR_LENGTH, constants.VAR_WIDTH,
                           constants.VAR_HEIGHT] if is_joined else []
         # Vehicles and persons have ids of their own.
-        self._vehicles: dict[str, ActorType] = {}
-        self._persons: dict[str, ActorType] = {}
+        self._vehicles, self._persons = dict[str, ActorType](), dict[str, ActorType]()
         self._parked: dict[str, str] = {}
         for name in sumo.trafficlight.getIDList():
             sumo.trafficlight.subscribe(name, [self._state])
@@ -226,22 +225,19 @@ class StepReader:
         # Returns N ids, N types, N names of lanes or edges and (N, 9) float64, as
         # :meth:`StepFrames.frame` takes them; vehicles first.
         simulation = self._sumo.simulation
-        for types, arrived in ((self._vehicles, simulation.getArrivedIDList()),
+        for known, arrived in ((self._vehicles, simulation.getArrivedIDList()),
                                (self._persons, simulation.getArrivedPersonIDList())):
             for name in arrived:
-                types.pop(name, None)
+                known.pop(name, None)
         self._subscribe(simulation.getDepartedIDList(), simulation.getDepartedPersonIDList())
-        names: list[str] = []
-        types_of_actors: list[ActorType] = []
-        places: list[str] = []
-        rows: list[tuple[float, ...]] = []
-        parked: dict[str, str] = {}
+        names, places, types = list[str](), list[str](), list[ActorType]()
+        rows, parked = list[tuple[float, ...]](), dict[str, str]()
         for name, values in self._sumo.vehicle.getAllSubscriptionResults().items():
             if name not in self._vehicles:
                 # Another client has removed it: its results are those of the step before.
                 continue
             names.append(name)
-            types_of_actors.append(self._type(self._vehicles, name, values))
+            types.append(self._type(self._vehicles[name], values))
             places.append(values[self._lane] or parked.setdefault(
                 name, self._parked.get(name) or self._lane_of_stop(name)))
             rows.append((*values[self._position], *[values[key] for key in self._of_vehicles]))
@@ -249,22 +245,20 @@ class StepReader:
             if values[self._inside] or name not in self._persons:
                 continue
             names.append(name)
-            types_of_actors.append(self._type(self._persons, name, values))
+            types.append(self._type(self._persons[name], values))
             places.append(values[self._edge])
             angle, slope, speed, along = [values[key] for key in self._of_persons]
             rows.append((*values[self._position], angle, slope, speed, math.nan, along, math.nan))
         self._parked = parked
         columns = np.array(rows, float).reshape(len(names), len(COLUMNS))
-        return names, types_of_actors, places, columns
+        return names, types, places, columns
 
-    def _type(self, types: dict[str, ActorType], name: str,
-              values: dict[int, Any]) -> ActorType:
-        if self._of_types:
-            vclass, *size = [values[key] for key in self._of_types]
-            now = ActorType(vclass, tuple(size), types[name].is_person)
-            if types[name] != now:
-                types[name] = now
-        return types[name]
+    def _type(self, known: ActorType, values: dict[int, Any]) -> ActorType:
+        # Another client may have changed it.
+        if not self._of_types:
+            return known
+        vclass, *size = [values[key] for key in self._of_types]
+        return ActorType(vclass, tuple(size), known.is_person)
 
     def lights(self) -> dict[str, str]:
         """Return the state of each traffic light by its id, a letter for each link."""

@@ -97,15 +97,6 @@ def test_another_file_of_sumo_is_refused_with_what_it_is(text, error, capsys):
     assert capsys.readouterr().err == f'error: osm.sumocfg: found {error}\n'
 
 
-@pytest.mark.parametrize('output', ['a.csv', 'a.json', 'a_bag', 'a.osi'])
-def test_conversion_that_drops_every_actor_is_an_error(output, capsys):
-    Path('a.fcd.xml').write_text(fcd('<vehicle id="car" x="{x}"/>'))
-    assert main(['convert', 'a.fcd.xml', output]) == 1
-    assert 'no actor that can be used, 3 dropped; the first: frame 0: vehicle car: found no y' \
-        in capsys.readouterr().err
-    assert not Path(output).exists()
-
-
 @pytest.mark.skipif(shutil.which('sumo') is None, reason='needs the programs of SUMO')
 def test_riders_of_sumo_are_dropped():
     Path('r.rou.xml').write_text(ROUTES)
@@ -145,11 +136,3 @@ def test_yaw_rate_is_that_of_the_headings_and_unknown_at_a_kink():
     with sensor.open_recording('a.fcd.xml') as recording:
         rates = [frame.angular_velocity_xyz[0, 2] for frame in recording]
     assert rates == pytest.approx([np.nan, np.pi / 6, 0.0, np.nan], nan_ok=True)
-
-
-def test_cut_output_is_read_without_advice_that_does_not_help(capsys):
-    Path('a.fcd.xml').write_text(fcd(CAR, kind='DEFAULT_VEHTYPE')[:-40])
-    assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
-    errors = capsys.readouterr().err
-    assert 'found the end of the file inside <fcd-export>; 2 whole frames; lost: a step' in errors
-    assert 'repair' not in errors

@@ -53,26 +53,22 @@ def test_network_with_one_edge(encoding):
 
 
 @pytest.mark.parametrize(('old', 'new'), [
-    (NET[300:], ''), (NET, ''), ('UTF-8', 'none'), (SHAPE, ''),
-    (SHAPE, 'shape="0.00,-1.60"'), (SHAPE, 'shape="a,b"'), ('to="e"', 'to="q"'),
-    ('tl="B" linkIndex="0"', 'tl="B" linkIndex="x"'), ('<net version="1.20">\n', '<a><net>'),
-    ('speed="13.89"', 'width="w" speed="13.89"')])
+    (NET[300:], ''), (NET, ''), ('UTF-8', 'none'), (SHAPE, 'shape="0.00,-1.60"'),
+    ('to="e"', 'to="q"'), ('<net version="1.20">\n', '<a><net>')])
 def test_network_that_is_damaged_is_one_line(old, new, capsys):
     Path('a.net.xml').write_text(NET.replace(old, new))
-    for words in (['inspect', 'fcd.xml'], ['convert', 'fcd.xml', 'bag'],
-                  ['convert', 'fcd.xml', 'bag', '-p', 'sumo.net:=a.net.xml']):
-        assert main(words) == 1
-        error = capsys.readouterr().err.strip()
-        assert error.startswith('error: network: found a.net.xml (')
-        assert error.endswith('); expected a network of SUMO')
-        assert '\n' not in error
+    assert main(['convert', 'fcd.xml', 'bag', '-p', 'sumo.net:=a.net.xml']) == 1
+    error = capsys.readouterr().err.strip()
+    assert error.startswith('error: network: found a.net.xml (')
+    assert error.endswith('); expected a network of SUMO')
+    assert '\n' not in error
     assert not Path('bag').exists()
 
 
 @pytest.mark.parametrize('types', [
     '<routes><vTy', '<?xml version="1.0" encoding="none"?><routes/>',
     *(f'<routes><vType id="car" length="{length}"/></routes>'
-      for length in ('long', '-5', '0', 'nan', 'inf'))])
+      for length in ('long', '-5', 'nan'))])
 def test_types_of_vehicles_that_are_damaged_are_one_line(types, capsys):
     Path('a.rou.xml').write_text(types)
     assert main(['convert', 'fcd.xml', 'beside', '-q']) == 0
@@ -92,11 +88,10 @@ def test_network_of_the_same_name_is_that_of_a_recording(capsys):
     Path('other.net.xml').write_text(NET.replace('"e"', '"other"'))
     with sensor.open_recording('run.1.fcd.xml') as recording:
         assert dict(recording[0].lanes.road_names) == {0: 'e'}
-    for words in (['inspect', 'fcd.xml'], ['convert', 'fcd.xml', 'bag']):
-        assert main(words) == 1
-        assert capsys.readouterr().err == (
-            'error: fcd.xml: network: found 3 beside it: other.net.xml, run.1.net.xml, '
-            'run.net.xml; expected one, or fcd.net.xml, or -p sumo.net:=FILE\n')
+    assert main(['inspect', 'fcd.xml']) == 1
+    assert capsys.readouterr().err == (
+        'error: fcd.xml: network: found 3 beside it: other.net.xml, run.1.net.xml, '
+        'run.net.xml; expected one, or fcd.net.xml, or -p sumo.net:=FILE\n')
     assert main(['inspect', 'fcd.xml', '-p', 'sumo.net:=run.1.net.xml']) == 0
     Path('fcd.net.xml').write_text(NET)
     with sensor.open_recording('fcd.xml') as recording:
@@ -159,12 +154,3 @@ def test_types_of_two_scenarios_are_not_mixed(capsys):
         Path(name).unlink()
     with sensor.open_recording('fcd.xml') as recording:
         assert recording[0].boxes.size_xyz[0, 0] == 5
-
-
-def test_types_of_one_name_in_one_file_are_refused(capsys):
-    Path('a.rou.xml').write_text(
-        '<routes><vType id="a" length="4"/><vType id="a" length="5"/></routes>')
-    Path('fcd.xml').write_text(NAMING + FCD)
-    assert main(['inspect', 'fcd.xml']) == 1
-    assert capsys.readouterr().err == (
-        "error: a.rou.xml: found two types 'a'; expected types of vehicles\n")

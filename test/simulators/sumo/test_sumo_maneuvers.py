@@ -175,14 +175,6 @@ def test_sumo_slope_is_that_of_vehicles_and_people_stand_upright(tmp_path):
     assert frame.velocity_xyz[:, 2] == pytest.approx(3 * np.sin(slopes))
 
 
-def test_sumo_vehicles_longer_than_any_stiff_one_are_tagged(run):
-    tagged = {name for frame in run.frames for name, tags in zip(
-        frame.names, frame.tags, strict=True) if 'articulated' in tags}
-    assert tagged == {'train'}
-    assert all(tags[:2] == ('vehicle', 'tram') for frame in run.frames
-               for tags in frame.tags if 'articulated' in tags)
-
-
 def test_sumo_lane_with_links_of_different_colors_has_a_light_for_each(run):
     lines = read_network(run.network).stop_lines
     has_differed = set()

@@ -10,14 +10,9 @@
 
 import gzip
 from pathlib import Path
-import re
 
-from budgets import AWAIT_S
 from paths import ROOT
-from ports import free_port
-from programs import start
 import pytest
-from simulator_peer import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
@@ -41,33 +36,6 @@ def test_fcd_recording_has_the_ego_of_the_parameter(capsys):
         assert recording[0].names[recording[0].ego] == 'a'
 
 
-def test_fcd_recording_is_replayed_with_the_ego_of_the_parameter(capsys):
-    words = ['replay', 'fcd.xml', '--control-port', str(free_port())]
-    assert main(words) == 1
-    assert 'no actor tagged ego' in capsys.readouterr().err
-    assert main([*words, '-p', 'sumo.ego:=b']) == 1
-    assert 'refused' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('ego', ['a', 'b'])
-def test_fcd_recording_is_simulated_with_the_ego_of_the_parameter(ego):
-    words = ['simulate', 'fcd.xml', '--port', '0', '--rate', 'max', '-p', f'sumo.ego:={ego}']
-    with start(*words) as process:
-        port = re.fullmatch(r'listening on 127\.0\.0\.1:(\d+)\n', process.stdout.readline())[1]
-        with Reader(int(port)) as reader:
-            [frame] = reader.frames_until_end()
-        assert process.wait(AWAIT_S) == 0
-    states = [vehicle['state'] for vehicle in frame['frame']['vehicles']]
-    assert [(state['name'], 'ego' in state['tags']) for state in states] == [
-        ('a', ego == 'a'), ('b', ego == 'b')]
-
-
-def test_fcd_recording_has_no_size_of_its_frames(capsys):
-    """``frames      1, 0 B`` was printed."""
-    assert main(['inspect', 'fcd.xml']) == 0
-    assert re.search(r'^frames +\d+$', capsys.readouterr().out, re.MULTILINE)
-
-
 @pytest.mark.parametrize(('name', 'code', 'text'), [
     ('sumo.port:=3', 0, ''),
     ('sumo.egoo:=b', 1, 'sumo.egoo: unknown parameter; did you mean sumo.ego?'),
@@ -87,7 +55,7 @@ def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
         == ['fcd', 'zipped']
 
 
-@pytest.mark.parametrize('value', ['true', '1', 'T', 'on'])
+@pytest.mark.parametrize('value', ['true', '1', 'T'])
 def test_fcd_recording_in_degrees_is_refused(value, capsys):
     head = f'<!-- <output>\n <fcd-output.geo value="{value}"/>\n</output> -->\n'
     Path('geo.xml').write_text(head + FCD)
@@ -96,11 +64,6 @@ def test_fcd_recording_in_degrees_is_refused(value, capsys):
                                        '(--fcd-output.geo); expected meters, as SUMO writes '
                                        'without this option\n')
     assert not Path('bag').exists()
-
-
-def test_fcd_recording_in_meters_is_read(capsys):
-    Path('plain.xml').write_text('<!-- <fcd-output.geo value="false"/> -->' + FCD)
-    assert main(['convert', 'plain.xml', 'bag', '--quiet']) == 0
 
 
 @pytest.mark.parametrize(('vehicle', 'words'), [
