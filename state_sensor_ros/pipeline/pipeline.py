@@ -35,9 +35,11 @@ from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LOST, MEMBER, Rep
 from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.encoding import Messages
-from state_sensor_ros.topics.topic import Subscriptions, Topic
+from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
 
 Result = TypeVar('Result')
+# Frames after which new subscribers get those of a source that has no details.
+_MAX_LEAN = 10
 
 
 class Sink(TopicSwitch, Protocol):
@@ -106,7 +108,11 @@ class Pipeline:
         # Messages that are held back with the stamp at which they are due, in the order in which
         # they came, also if the delay becomes shorter.
         self._held: deque[tuple[int, Messages]] = deque()
-        self._subscriptions: Subscriptions | None = None
+        # Those that are used, and the last ones of the sink: None to compute what they need again.
+        self._subscriptions = NOTHING
+        self._wanted: Subscriptions | None = None
+        # Number of frames without details since they are needed.
+        self._n_lean = 0
         self.details = self._needs = True
         self.needs_boxes = False
         # Number of the last frame with a stamp, -1 if the next one is the first of a stream.
@@ -216,11 +222,17 @@ class Pipeline:
     def _process(self, frame: Frame, received_ns: int, number: int) -> None:
         if self._pending:
             self._apply_settings()
-        subscriptions = self._sink.subscriptions()
-        if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
-            self._subscriptions = subscriptions
-            self._needs = self._encoder.needs(subscriptions)
-        self._publish(frame, subscriptions, received_ns, number)
+        wanted = self._sink.subscriptions()
+        if wanted is not self._wanted and wanted != self._wanted:
+            self._wanted, self._needs = wanted, self._encoder.needs(wanted)
+            self._n_lean = 0
+        # A frame that was decoded before is not for new subscribers: its sizes would be assumed.
+        if self._needs and self._n_lean < _MAX_LEAN and (
+                frame.boxes is None or frame.wheels is None):
+            self._n_lean += 1
+        else:
+            self._subscriptions = wanted
+        self._publish(frame, self._subscriptions, received_ns, number)
         self.details = self._needs or self.needs_boxes \
             or self.counters.game_time >= self.checks.next_details_s
 
@@ -232,7 +244,7 @@ class Pipeline:
             # For example, the recording that plays was removed.
             self._report_error('encoder', error)
         self._actor_topics.encoder = self._encoder
-        self._subscriptions = None
+        self._wanted = None
         self._restart_actors()
 
     def _publish(self, whole: Frame, subscriptions: Subscriptions, received_ns: int,
@@ -332,7 +344,7 @@ class Pipeline:
             self._encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._are_tags_checked = False
-        self._subscriptions = None
+        self._wanted = None
         self._actor_topics.reconfigure()
 
     def _close_topics(self, settings: Settings | None = None) -> None:

@@ -133,7 +133,7 @@ def lines_of(page, trace):
 
 @pytest.mark.parametrize('n_vehicles', [30, pytest.param(500, marks=pytest.mark.thorough)])
 def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
-    frames = [Decoder().frames(json.dumps(each).encode())[0] for each in itertools.islice(
+    frames = [next(Decoder().frames(json.dumps(each).encode())) for each in itertools.islice(
         generate(n_vehicles, 5, 10.0, 7, 'v2'), 3000 // n_vehicles + 40)]
     page = page_of(scene_of(*frames))
     begin, end = (np.concatenate(parts) for parts in zip(
@@ -338,7 +338,7 @@ def label_boxes(state, letter_px=6.0):
 @needs_node
 @pytest.mark.parametrize('n_vehicles', one_of([20, 12, 500]))
 def test_animation_names_cover_neither_each_other_nor_actors(n_vehicles):
-    frames = [Decoder().frames(json.dumps(each).encode())[0] for each in itertools.islice(
+    frames = [next(Decoder().frames(json.dumps(each).encode())) for each in itertools.islice(
         generate(n_vehicles, 8, 2.0, 7, 'v2'), 12)]
     _, states = played(scene_of(*frames), [0.0, 1.3, 2.6, 'unfollow', 4.0])
     for state in states:

@@ -36,19 +36,6 @@ def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, 
         assert node.end()[0] == 0
 
 
-def test_carla_fault_world_port_refuses(domain, listener, simulator):
-    port = simulator.port
-    simulator.close()
-    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-    with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
-        listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
-                                and f'cannot connect to 127.0.0.1:{port}: ' in values['message']],
-                       what='an error that names the world port')
-        code, seconds = node.end()
-        assert (code, 'Traceback' in node.log) == (0, False)
-        assert seconds < END_S
-
-
 def test_carla_fault_world_port_is_silent(domain, listener, simulator):
     diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     port = simulator.port

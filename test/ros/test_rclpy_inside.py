@@ -69,12 +69,6 @@ def test_parameters_and_state_machine_may_be_hidden(node):
     rclpy_inside.release_state_machine(Without(node, '_state_machine'))
 
 
-def test_a_publisher_may_be_destroyed_twice(node):
-    publisher = node.create_publisher(String, '/text', 10)
-    for _ in range(2):
-        rclpy_inside.destroy_publisher(node, publisher)
-
-
 def test_publishers_whose_messages_are_not_received_are_named(node, listener):
     lines = []
     watch = GraphWatch(node, lines.append)
