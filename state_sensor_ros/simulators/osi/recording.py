@@ -37,7 +37,7 @@ from state_sensor_ros.simulators.osi.frames import Decoder, Run
 from state_sensor_ros.simulators.osi.messages import GROUND_TRUTH, parse, SCHEMAS, SENSOR_VIEW
 from state_sensor_ros.simulators.osi.parameters import OsiParameters
 from state_sensor_ros.source import LOST
-from state_sensor_ros.texts import counted, one_line
+from state_sensor_ros.texts import counted
 
 _LENGTH = struct.Struct('<I')
 # Protobuf has no longer messages.
@@ -47,15 +47,6 @@ _HEADER = struct.Struct('<8sBQI4s')
 _FORMAT = 'a trace of ASAM OSI'
 # As ASAM names its traces: DATE_TYPE_OSI_PROTOBUF_FRAMES.osi.
 _SCHEMA_IN_NAME = re.compile(r'_(gt|sv)_')
-
-
-class CutTraceError(TruncatedError):
-    """A trace ends in a message."""
-
-    @property
-    def warning(self) -> str:
-        """One line for a command that uses the whole messages."""
-        return one_line(f'{self.where}: found {self.found}; {self.summary}')
 
 
 class Message(NamedTuple):
@@ -129,12 +120,15 @@ class PlainTrace(Trace):
         """Yield the messages from an offset on."""
         with open_input(self.name) as raw:
             file, compressed = decompressed(raw)
-            yield from whole_messages(
-                file, self.name, begin or 0, _MAX_BYTES if compressed else self._n_bytes)
+            for message in whole_messages(
+                    file, self.name, begin or 0, _MAX_BYTES if compressed else self._n_bytes):
+                yield message if compressed is None else message._replace(
+                    position=compressed.n_read)
             if compressed is not None and compressed.fault:
                 compressed.check_undamaged(self.name)
-                raise CutTraceError(self.name, compressed.fault, 'a whole file', n_frames=1,
-                                    end=file.tell(), lost='what follows')
+                raise TruncatedError(self.name, compressed.fault, 'a whole file', n_frames=1,
+                                     end=file.tell(), lost='what follows',
+                                     container='compressed data', advice='')
 
 
 def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Iterator[Message]:
@@ -142,7 +136,7 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
     Yield messages, each after its length.
 
     :param n_bytes: size of the file, or of the longest message.
-    :raises CutTraceError: after the whole ones, if the end is missing.
+    :raises TruncatedError: after the whole ones, if the end is missing.
     """
     offset, n_messages = file.seek(begin), 0
     while head := file.read(_LENGTH.size):
@@ -150,13 +144,13 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
         data = file.read(min(length, n_bytes))
         if len(head) < _LENGTH.size or len(data) < length:
             n_left = len(head) + len(data)
-            raise CutTraceError(
+            raise TruncatedError(
                 f'{name}: message {n_messages + 1}', f'{len(head)} bytes at the end'
                 if len(head) < _LENGTH.size else
                 f'a length of {length} bytes {n_left} bytes before the end',
                 f'{_LENGTH.size} of its length' if len(head) < _LENGTH.size
                 else 'a whole message', n_frames=n_messages, end=offset,
-                lost=f'the last {n_left} bytes')
+                lost=f'the last {n_left} bytes', container='a message')
         n_messages += 1
         offset += _LENGTH.size + length
         yield Message(data, offset, offset)
@@ -271,7 +265,7 @@ def _copy_plain(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
         for message in whole_messages(cut, '', 0, n_bytes):
             target.write(_LENGTH.pack(len(message.data)) + message.data)
             n_messages += 1
-    except CutTraceError as error:
+    except TruncatedError as error:
         return n_messages, error.lost
     return n_messages, ''
 
