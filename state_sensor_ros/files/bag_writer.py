@@ -114,7 +114,7 @@ class _SqliteStorage:
         # A recorder may open, write and complete the file in several threads, one after another.
         self._database = sqlite3.connect(path, check_same_thread=False)
         self._database.executescript(Sqlite3Writer.SQLITE_SCHEMA)
-        # The file is synced once it is complete, as with MCAP.
+        # As with MCAP, nothing is synced before it is complete.
         self._database.execute('PRAGMA synchronous = OFF')
         self._types: set[str] = set()
         self._n_bytes = 0
@@ -278,7 +278,7 @@ class BagSink(WholeFolder):
             self._storage.flush()
 
     def complete(self) -> None:
-        """Complete the files and sync them to the disk."""
+        """Complete the files."""
         if self._is_open:
             metadata = self._contents.metadata(self._storage_name, self._file.name)
             self._is_open = False
