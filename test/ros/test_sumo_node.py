@@ -108,19 +108,6 @@ def message_of(line):
     return line.partition(']: ')[2] or line
 
 
-def test_sumo_network_that_is_wrong_is_named_until_it_is_right(domain, listener, tmp_path):
-    wrong = scenario(tmp_path, network='none.net.xml')
-    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    with NodeProcess(domain, source='sumo', **FAST, **wrong) as node:
-        listener.until(lambda: 'not connected' in node.log)
-        [line] = [line for line in node.log.splitlines() if 'not connected' in line]
-        assert 'none.net.xml' in line
-        assert wrong['sumo.config'] in line
-        scenario(tmp_path)
-        listener.until(lambda: frames)
-        assert node.end()[0] == 0
-
-
 def test_sumo_scenario_that_is_over_is_said_and_goes_stale(domain, listener, reports, tmp_path):
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, source='sumo', **FAST, **scenario(tmp_path, end=3)) as node:

@@ -198,11 +198,13 @@ class SumoEgo:
 
     def _move(self, body: Bicycle, keep_route: int, farthest_m: float = 100.0) -> None:
         """Move the ego to the place of the bicycle, or to a lane that is at most so far away."""
+        self._sumo.vehicle.moveToXY(self._name, '', -1, *self._front(body),
+                                    90.0 - math.degrees(body.yaw), keep_route, farthest_m)
+
+    def _front(self, body: Bicycle) -> tuple[float, float]:
+        """Return the place of the front bumper, m."""
         ahead = _WHEELBASE_M / 2 + self._length / 2
-        self._sumo.vehicle.moveToXY(
-            self._name, '', -1, body.x + ahead * math.cos(body.yaw),
-            body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
-            farthest_m)
+        return body.x + ahead * math.cos(body.yaw), body.y + ahead * math.sin(body.yaw)
 
     def _indicate(self, indicators: int) -> None:
         vehicle = self._sumo.vehicle
@@ -214,8 +216,7 @@ class SumoEgo:
         """Go on from where another client has moved the ego since the last step."""
         vehicle, ahead = self._sumo.vehicle, _WHEELBASE_M / 2 + self._length / 2
         x, y = vehicle.getPosition(self._name)
-        if math.hypot(x - body.x - ahead * math.cos(body.yaw),
-                      y - body.y - ahead * math.sin(body.yaw)) > _MOVED_M:
+        if math.dist((x, y), self._front(body)) > _MOVED_M:
             yaw = math.radians(90.0 - vehicle.getAngle(self._name))
             self._body = Bicycle(x - ahead * math.cos(yaw), y - ahead * math.sin(yaw), yaw,
                                  body.speed, _WHEELBASE_M)

@@ -41,7 +41,6 @@ PEDESTRIAN = 'pedestrian'
 _KINDS = {PEDESTRIAN: 'sidewalk', 'bicycle': 'biking', 'tram': 'tram', 'rail': 'rail'}
 # Kinds by the function of an edge; walking areas have no middle line, only an outline.
 _KINDS_BY_FUNCTION = {'internal': 'junction', 'crossing': 'crossing', 'walkingarea': ''}
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +128,6 @@ def _is_left_hand(path: str | Path) -> bool:
     """Return whether the network has left-hand traffic, from its first element."""
     with opened_beside(path) as file:
         _, root = next(iter(ElementTree.iterparse(file, events=('start',))))
-        # Checks the size: sumolib opens the file again.
-        while file.read(_BLOCK_BYTES):
-            pass
     if root.tag != 'net':
         raise ValueError(f'an element <{root.tag}>')
     return root.get('lefthand', 'false') in ('true', '1')
