@@ -233,6 +233,16 @@ def test_details_are_used_by_topics_with_subscribers_and_by_checks(subscriptions
     assert pipeline.details
 
 
+def test_new_subscribers_get_no_frame_that_was_decoded_without_details():
+    sink = ListSink()
+    pipeline = pipeline_into(sink)
+    for number in range(1, 4):
+        pipeline.process(crowd(number, 'a', boxes=None), 0)
+        assert pipeline.details
+    pipeline.process(crowd(4, 'a'), 0)
+    assert ['/tf' in names for names in sink.sent] == [False, False, False, True]
+
+
 def test_pipeline_applies_settings_without_a_frame():
     sink = Topics('~/markers', EVERYTHING)
     on, off = Settings(debug_drawing=True), Settings()

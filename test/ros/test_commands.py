@@ -10,7 +10,6 @@
 
 from itertools import count, pairwise
 import math
-import os
 import re
 import time
 
@@ -25,9 +24,8 @@ from commands_rig import (
     twist,
     VELOCITY,
 )
-from programs import start_node
 import pytest
-from rig import END_S, Managed, NodeProcess, statuses
+from rig import Managed, NodeProcess, statuses
 from scripted_simulator import complete, frame, reply
 from stopwatch import Stopwatch
 
@@ -141,61 +139,6 @@ def test_wrong_command_is_refused_and_counted(domain, listener):
         # Lines of one kind are throttled.
         line = 'a command on ~/command is refused: throttle: found nan; expected 0 to 1'
         listener.until(lambda: line in node.log, what='the line of the log')
-
-
-def test_node_ends_in_time_while_the_simulator_does_not_reply(domain, listener):
-    is_silent = []
-
-    def answer(request):
-        while is_silent and request['type'] == CONTROL_EGO:
-            time.sleep(0.01)
-        return complete(request)
-
-    with driven(domain) as (peer, node):
-        peer.answer = answer
-        stack = Stack(listener).matched()
-        stack.publish_until(DRIVE, lambda: controls(peer))
-        is_silent.append(True)
-        stack.publish_until(DRIVE, lambda: peer.n_outstanding)
-        code, seconds = node.end()
-        is_silent.clear()
-        assert (code, seconds < END_S) == (0, True)
-
-
-STACK = """
-import sys
-import time
-import rclpy
-from geometry_msgs.msg import TwistStamped
-
-rclpy.init()
-node = rclpy.create_node('stack')
-publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
-message = TwistStamped()
-message.twist.linear.x = 5.0
-while True:
-    publisher.publish(message)
-    time.sleep(0.02)
-"""
-
-
-def test_killed_stack_brakes(domain, listener, tmp_path):
-    script = tmp_path / 'stack.py'
-    script.write_text(STACK)
-    with driven(domain, control_input='twist') as (peer, node):
-        with start_node([str(script)], env={
-                **os.environ, 'ROS_DOMAIN_ID': str(domain),
-                'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}) as stack:
-            try:
-                # The frames have no velocity of the ego: without one it brakes at once.
-                listener.until(lambda: controls(peer), what='commands')
-            finally:
-                stack.kill()
-            watch = Stopwatch(node.process)
-        # The log and the simulator's requests come by two ways.
-        listener.until(lambda: 'no command for 0.5 s' in node.log
-                       and is_brake(controls(peer)[-1]), what='the time-out and the brake')
-        assert watch.seconds < TIMEOUT_S + 1.0
 
 
 def test_lost_control_connection(domain, listener):
