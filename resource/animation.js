@@ -54,8 +54,7 @@
         const [dx, dy] = [positions[2 * next] - x, positions[2 * next + 1] - y];
         if (Math.hypot(dx, dy) <= data.max_speed * period + 0.2) {
           const turn = yaws[next] - yaw;
-          x += share * dx;
-          y += share * dy;
+          [x, y] = [x + share * dx, y + share * dy];
           yaw += share * Math.atan2(Math.sin(turn), Math.cos(turn));
           speed += share * (speeds[next] - speed);
         }
@@ -65,12 +64,12 @@
     for (let row = rowStart[i + 1]; row < nextEnd; row += 1) nextRow[actorOf[row]] = -1;
   };
 
+  const [low, high] = data.speed_range;
   const classOf = (actor, speed) => {
     if (scene.is_ego[actor]) return EGO;
     if (!scene.is_vehicle[actor]) return OBJECT;
     if (data.colors_of_actors) return data.colors_of_actors[actor];
     if (!Number.isFinite(speed)) return UNKNOWN;
-    const [low, high] = data.speed_range;
     const k = Math.floor((speed - low) / (high - low) * nScale);
     return Math.min(Math.max(k, 0), nScale - 1);
   };
@@ -81,11 +80,10 @@
     const kind = scene.kinds[actor];
     let state = Number.isFinite(speed)
       ? `${speed.toFixed(1)} m/s, ${(3.6 * speed).toFixed(1)} km/h` : 'speed unknown';
-    if (kind === 'traffic light') state = display || 'state unknown';
-    if (kind === 'speed limit sign') state = display ? `${display} km/h` : 'limit unknown';
-    if (kind === 'traffic sign') state = kind;
-    const lane = scene.lanes[laneOf[row]];
-    const where = lane ? `<br>road ${lane[0]}, section ${lane[1]}, lane ${lane[2]}` : '';
+    state = { 'traffic light': display || 'state unknown', 'traffic sign': kind,
+      'speed limit sign': display ? `${display} km/h` : 'limit unknown' }[kind] || state;
+    const [road, section, lane] = scene.lanes[laneOf[row]] || [];
+    const where = lane ? `<br>road ${road}, section ${section}, lane ${lane}` : '';
     const size = scene.has_size[actor] || data.symbols[kind] ? '' : '<br>size assumed';
     return `<b>${scene.names[actor]}</b><br>${state}${where}${size}`;
   };
@@ -159,7 +157,7 @@
       trace.x.push(x + cos * u - sin * v);
       trace.y.push(y + sin * u + cos * v);
     }
-    const [xs, ys] = [trace.x.slice(-points.length), trace.y.slice(-points.length)];
+    const [xs, ys] = [trace.x, trace.y].map((each) => each.slice(-points.length));
     trace.x.push(null);
     trace.y.push(null);
     return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
@@ -189,12 +187,9 @@
     const labels = { x: [], y: [], text: [], textposition: [] };
     const [dots, named, numbers] = [[], [], []];
     let ego = null;
-    const label = (x, y, text, place) => {
-      labels.x.push(x * pixel);
-      labels.y.push(y * pixel);
-      labels.text.push(text);
-      labels.textposition.push(place);
-    };
+    const label = (x, y, text, textposition) => Object.entries(
+      { x: x * pixel, y: y * pixel, text, textposition }).forEach(
+      ([name, value]) => labels[name].push(value));
     visitAll(time, (actor, row, x, y, yaw, speed) => {
       const isEgo = scene.is_ego[actor];
       const symbol = isEgo ? undefined : data.symbols[scene.kinds[actor]];
@@ -233,7 +228,7 @@
       label(x, y, text, 'middle center');
     }
     if (names.checked) placeNames(shown, view, actors, taken, label);
-    const changes = { x: [], y: [], text: [], marker: { size: [], angle: [] } };
+    const changes = { x: [], y: [], text: [], marker: { ...changeMark, size: [], angle: [] } };
     for (const each of freeChanges(pixel, view, actors)) {
       changes.x.push(each.x, each.end_x, null);
       changes.y.push(each.y, each.end_y, null);
@@ -242,14 +237,14 @@
       changes.marker.size.push(0, 10, 0);
       changes.marker.angle.push(0, each.angle, 0);
     }
-    Object.assign(changes.marker, changeMark);
     // The ego on top of all others: the last one.
     dots.sort((a, b) => a.isEgo - b.isEgo);
     const each = (name) => dots.map((dot) => dot[name]);
-    const line = { color: dots.map(({ edge }) => edge.color),
-      width: dots.map(({ edge }) => edge.width) };
-    const points = { x: each('x'), y: each('y'), text: each('text'), marker: {
-      color: each('color'), size: each('size'), opacity: each('opacity'), line } };
+    const line = Object.fromEntries(['color', 'width'].map(
+      (name) => [name, dots.map(({ edge }) => edge[name])]));
+    const [x, y, text, color, size, opacity] = [
+      'x', 'y', 'text', 'color', 'size', 'opacity'].map(each);
+    const points = { x, y, text, marker: { color, size, opacity, line } };
     return { traces: [...fills, outlines, assumed, fronts, points, labels, changes], ego };
   };
 
@@ -258,8 +253,7 @@
   const FOLLOWING = { half: FOLLOW_M, offset: [0, 0] };
   let following = { ...FOLLOWING };
   const followed = ([x, y]) => {
-    const { half, offset: [dx, dy] } = following;
-    const { l, r, t, b } = data.map.layout.margin;
+    const [{ half, offset: [dx, dy] }, { l, r, t, b }] = [following, data.map.layout.margin];
     const shape = (map.clientHeight - t - b) / Math.max(map.clientWidth - l - r, 1);
     return { 'xaxis.range': [x + dx - half, x + dx + half],
       'yaxis.range': [y + dy - half * shape, y + dy + half * shape] };
@@ -268,15 +262,14 @@
   // The part of the world that the map shows.
   const viewOf = (ego) => {
     const { xaxis, yaxis } = map.layout;
-    const ranges = follow.checked && ego ? followed(ego) : {
-      'xaxis.range': xaxis.range, 'yaxis.range': yaxis.range };
-    const [[left, right], [bottom, top]] = [ranges['xaxis.range'], ranges['yaxis.range']];
+    const [[left, right], [bottom, top]] = follow.checked && ego
+      ? Object.values(followed(ego)) : [xaxis.range, yaxis.range];
     return [left, bottom, right, top];
   };
 
   const metersPerPixel = () => {
-    const [low, high] = map.layout.xaxis.range;
-    const width = follow.checked ? 2 * following.half : high - low;
+    const [left, right] = map.layout.xaxis.range;
+    const width = follow.checked ? 2 * following.half : right - left;
     return width / Math.max(map.clientWidth - MARGINS, 1);
   };
 
@@ -284,11 +277,8 @@
   const [wholeX, wholeY] = [[...data.map.layout.xaxis.range], [...data.map.layout.yaxis.range]];
   const extent = Math.max(wholeX[1] - wholeX[0], wholeY[1] - wholeY[0]);
 
-  let now = data.start_s;
-  let isDrawing = false;
-  let egoNow = null;
-  // The user moves the map until this time, ms: it must not be drawn elsewhere meanwhile.
-  let heldUntil = 0;
+  // The user moves the map until the last of these, ms: it is not drawn elsewhere meanwhile.
+  let [now, isDrawing, egoNow, heldUntil] = [data.start_s, false, null, 0];
   const hold = (durationMs) => {
     heldUntil = performance.now() + durationMs;
     if (Number.isFinite(durationMs)) setTimeout(draw, durationMs + 1);
@@ -317,8 +307,7 @@
     clock.value = `${now.toFixed(2)} / ${Number(duration.toFixed(2))} s`;
   };
 
-  let isPlaying = false;
-  let lastTick = 0;
+  let [isPlaying, lastTick] = [false, 0];
 
   const setPlaying = (wanted) => {
     isPlaying = wanted && duration > 0;
@@ -346,13 +335,12 @@
 
   const step = (n) => {
     setPlaying(false);
-    const i = Math.min(Math.max(instantAt(now) + n, 0), times.length - 1);
-    seek(times[i] || 0);
+    seek(times[Math.min(Math.max(instantAt(now) + n, 0), times.length - 1)] || 0);
   };
 
   play.addEventListener('click', () => setPlaying(!isPlaying));
   slider.addEventListener('input', () => seek(Number(slider.value)));
-  names.addEventListener('change', () => draw());
+  names.addEventListener('change', draw);
   follow.addEventListener('change', async () => {
     following = { ...FOLLOWING };
     if (!follow.checked) {
@@ -362,26 +350,22 @@
   });
   document.addEventListener('keydown', (event) => {
     if (event.target.tagName === 'SELECT') return;
-    const action = {
-      ' ': () => setPlaying(!isPlaying), ArrowRight: () => step(1), ArrowLeft: () => step(-1),
-    }[event.key];
-    if (action) {
-      event.preventDefault();
-      action();
-    }
+    const action = { ' ': () => setPlaying(!isPlaying), ArrowRight: () => step(1),
+      ArrowLeft: () => step(-1) }[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
   });
 
   // The user has zoomed or panned. While the view follows the ego, it goes on with this part.
   const keepView = (change) => {
     if (!Object.keys(change).some((key) => key.startsWith('xaxis'))) return;
     heldUntil = 0;
+    const [x, y] = [map.layout.xaxis.range, map.layout.yaxis.range];
     if (follow.checked && egoNow) {
-      const [x, y] = [map.layout.xaxis.range, map.layout.yaxis.range];
       const isWhole = Math.abs(x[0] - wholeX[0]) + Math.abs(x[1] - wholeX[1]) < 1e-6 * extent;
-      following = isWhole ? { ...FOLLOWING } : {
-        half: (x[1] - x[0]) / 2,
-        offset: [(x[0] + x[1]) / 2 - egoNow[0], (y[0] + y[1]) / 2 - egoNow[1]],
-      };
+      following = isWhole ? { ...FOLLOWING } : { half: (x[1] - x[0]) / 2,
+        offset: [(x[0] + x[1]) / 2 - egoNow[0], (y[0] + y[1]) / 2 - egoNow[1]] };
     }
     // Zooming in or out turns dots to boxes and back.
     if (!isPlaying) draw();
@@ -393,20 +377,16 @@
     const { left, top } = strip.getBoundingClientRect();
     const { t, b } = data.strip.layout.margin;
     const time = (event.clientX - left - MARGIN_LEFT) / (strip.clientWidth - MARGINS) * duration;
-    const [low, high] = data.strip.layout.yaxis.range;
     const perPixel = (high - low) / (strip.clientHeight - t - b);
     const wanted = high - (event.clientY - top - t) * perPixel;
     let [nearest, least, found] = [-1, TIP_PX * perPixel, NaN];
-    if (time >= 0 && time <= duration) {
-      visitAll(time, (actor, row, x, y, yaw, speed) => {
-        if (scene.moves[actor] && Math.abs(speed - wanted) < least) {
-          [nearest, least, found] = [actor, Math.abs(speed - wanted), speed];
-        }
-      });
-    }
+    visitAll(Math.min(Math.max(time, 0), duration), (actor, row, x, y, yaw, speed) => {
+      if (scene.moves[actor] && Math.abs(speed - wanted) < least) {
+        [nearest, least, found] = [actor, Math.abs(speed - wanted), speed];
+      }
+    });
     tip.hidden = nearest < 0;
     if (nearest < 0) return;
-    // Names are escaped.
     tip.innerHTML = `<b>${scene.names[nearest]}</b> ${found.toFixed(1)} m/s`;
     tip.style.left = `${Math.min(event.clientX - left + 12, strip.clientWidth - 200)}px`;
     tip.style.top = `${event.clientY - top - 28}px`;
@@ -425,7 +405,7 @@
       const x = event.clientX - strip.getBoundingClientRect().left - MARGIN_LEFT;
       seek(x / (strip.clientWidth - MARGINS) * duration);
     });
-    strip.addEventListener('pointermove', (event) => showTip(event));
+    strip.addEventListener('pointermove', showTip);
     strip.addEventListener('pointerleave', () => { tip.hidden = true; });
     window.addEventListener('resize', draw);
     await draw();

@@ -188,7 +188,6 @@ def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
         size = replace(size, width=args.size[0], height=args.size[1])
     if args.dpi is not None:
         size = replace(size, dpi=args.dpi)
-    size = replace(size, has_scale=args.color == BY_SPEED)
     _check_pixels(size, Path(args.output).suffix.lower())
     return PictureStyle(_title(args), args.color, args.names, size, has_legend=args.legend)
 

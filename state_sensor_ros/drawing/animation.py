@@ -22,41 +22,10 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from state_sensor_ros.drawing import shapes
-from state_sensor_ros.drawing.marks import (
-    actor_colors,
-    actor_key,
-    ego_text,
-    FILLS,
-    legend_marks,
-    LIGHT_MARKS,
-    Mark,
-    speed_range,
-    speed_scale,
-)
+from state_sensor_ros.drawing import marks, shapes, style
+from state_sensor_ros.drawing.marks import Mark
 from state_sensor_ros.drawing.scene import LEFT, Scene, speed_band
 from state_sensor_ros.drawing.shapes import bands_of
-from state_sensor_ros.drawing.style import (
-    ACTORS,
-    BAND,
-    BY_ACTOR,
-    BY_SPEED,
-    DARK,
-    EGO,
-    EGO_BED,
-    FAINT,
-    GROUND,
-    NOTHING,
-    OBJECT,
-    QUIET,
-    ROADS,
-    SIGN_EDGE,
-    SPEED_TITLE,
-    TIME_TITLE,
-    UNKNOWN,
-    X_TITLE,
-    Y_TITLE,
-)
 from state_sensor_ros.frame import Bools, Floats
 from state_sensor_ros.jumps import MAX_SPEED
 from state_sensor_ros.share import share_file
@@ -75,7 +44,7 @@ TRACK = '#b8c1cc'
 # Shapes of swatches, by class of animation.css.
 _SIGNS = frozenset((Mark.SIGN, Mark.OTHER_SIGN))
 _ROUND = _SIGNS | {Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT}
-_LINES = {Mark.EGO_TRACK: EGO_BED, Mark.TRACK: TRACK}
+_LINES = {Mark.EGO_TRACK: style.EGO_BED, Mark.TRACK: TRACK}
 N_SPEED_CLASSES = 12
 # Length of the arrow of a lane change, about the width of a lane, m.
 _LANE_M = 3.5
@@ -93,7 +62,7 @@ NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
 
 
 def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
-                    coloring: str = BY_SPEED, at_s: float | None = None,
+                    coloring: str = style.BY_SPEED, at_s: float | None = None,
                     names: bool = True) -> None:
     """Write ``scene`` as a page of HTML."""
     # coloring: ``speed`` or ``actor``.
@@ -106,9 +75,9 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'scene': _packed(scene), 'changes': lane_changes(scene), 'names': names,
         'name_font': f'{NAME_PX}px {NAME_FAMILY}', 'colors': class_colors(coloring),
         'symbols': _symbols(),
-        'colors_of_actors': actor_colors(scene).tolist() if coloring == BY_ACTOR
+        'colors_of_actors': marks.actor_colors(scene).tolist() if coloring == style.BY_ACTOR
         else None,
-        'speed_range': speed_range(scene), 'max_speed': MAX_SPEED}
+        'speed_range': marks.speed_range(scene), 'max_speed': MAX_SPEED}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
         'key': _page_key(scene, coloring), 'style': _text('animation.css'),
@@ -151,12 +120,12 @@ def _packed(scene: Scene) -> Json:
 def _symbols() -> Json:
     """Return size, edge and fill of the actors that are symbols; fills of lights by display."""
     fills: dict[int, object] = {
-        shapes.PEDESTRIAN: {'': FILLS[Mark.PEDESTRIAN]},
-        shapes.LIGHT: {'': FILLS[Mark.LIGHT], **{
-            display: FILLS[mark] for display, mark in LIGHT_MARKS.items()}},
-        shapes.SIGN: {'': FILLS[Mark.SIGN]}, shapes.OTHER_SIGN: {'': FILLS[Mark.OTHER_SIGN]}}
-    edges = {shapes.PEDESTRIAN: (DARK, 0.5), shapes.LIGHT: (DARK, 2.0),
-             shapes.SIGN: (SIGN_EDGE, 2.0), shapes.OTHER_SIGN: (SIGN_EDGE, 2.0)}
+        shapes.PEDESTRIAN: {'': marks.FILLS[Mark.PEDESTRIAN]},
+        shapes.LIGHT: {'': marks.FILLS[Mark.LIGHT], **{
+            display: marks.FILLS[mark] for display, mark in marks.LIGHT_MARKS.items()}},
+        **{key: {'': marks.FILLS[Mark.SIGN]} for key in (shapes.SIGN, shapes.OTHER_SIGN)}}
+    edges = {shapes.PEDESTRIAN: (style.DARK, 0.5), shapes.LIGHT: (style.DARK, 2.0),
+             shapes.SIGN: (style.SIGN_EDGE, 2.0), shapes.OTHER_SIGN: (style.SIGN_EDGE, 2.0)}
     return {shapes.KIND_NAMES[kind]: {'size': size, 'edge': edges[kind], 'fills': fills[kind]}
             for kind, size in _SYMBOL_PX.items()}
 
@@ -167,27 +136,27 @@ def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
 
 def _page_key(scene: Scene, coloring: str) -> str:
     """Return the key in HTML: an item for each mark, and for the colors of vehicles."""
-    marks = legend_marks(scene, np.arange(len(scene.actor)), coloring)
+    shown = marks.legend_marks(scene, np.arange(len(scene.actor)), coloring)
     if scene.lane_changes:
-        marks.add(Mark.LANE_CHANGE)
-    if Mark.EGO in marks:
+        shown.add(Mark.LANE_CHANGE)
+    if Mark.EGO in shown:
         # One entry for both.
-        marks.discard(Mark.EGO_TRACK)
-    items = [_speed_scale(scene)] * scene.has_speeds if coloring == BY_SPEED else [
-        _item('box', color, text) for color, text in actor_key(scene)]
-    return '\n'.join([_entry(mark, scene) for mark in Mark if mark in marks] + items)
+        shown.discard(Mark.EGO_TRACK)
+    items = [_speed_scale(scene)] * scene.has_speeds if coloring == style.BY_SPEED else [
+        _item('box', color, text) for color, text in marks.actor_key(scene)]
+    return '\n'.join([_entry(mark, scene) for mark in Mark if mark in shown] + items)
 
 
 def _entry(mark: Mark, scene: Scene) -> str:
     if mark is Mark.LANE_CHANGE:
         return f'<li><b>▷</b>{mark.value}</li>'
     if mark is Mark.EGO:
-        return _item('ego', EGO, ego_text(scene))
+        return _item('ego', style.EGO, marks.ego_text(scene))
     if mark in _LINES:
         return _item('line', _LINES[mark], mark.value)
     shape = 'round' if mark in _ROUND else 'assumed' if mark is Mark.ASSUMED else 'box'
     return _item(f'{shape} sign' if mark in _SIGNS else shape,
-                 FILLS.get(mark, 'white'), mark.value)
+                 marks.FILLS.get(mark, 'white'), mark.value)
 
 
 def _item(shape: str, color: str, label: str) -> str:
@@ -195,8 +164,8 @@ def _item(shape: str, color: str, label: str) -> str:
 
 
 def _speed_scale(scene: Scene) -> str:
-    low, high = speed_range(scene)
-    colors = ','.join(speed_scale(N_SPEED_CLASSES))
+    low, high = marks.speed_range(scene)
+    colors = ','.join(marks.speed_scale(N_SPEED_CLASSES))
     return (f'<li>{low:g}<i class="scale" style="background:linear-gradient(to right,{colors})">'
             f'</i>{high:g} m/s</li>')
 
@@ -225,9 +194,9 @@ def class_colors(coloring: str) -> list[str]:
     """Return the colors of footprints: the scale, then unknown speed, object, ego."""
     # coloring: one of ``colors.COLORINGS``.
     # Returns as ``#rrggbb``.
-    scale = ACTORS if coloring == BY_ACTOR \
-        else speed_scale(N_SPEED_CLASSES)
-    return [*scale, UNKNOWN, OBJECT, EGO]
+    scale = style.ACTORS if coloring == style.BY_ACTOR \
+        else marks.speed_scale(N_SPEED_CLASSES)
+    return [*scale, style.UNKNOWN, style.OBJECT, style.EGO]
 
 
 def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
@@ -238,28 +207,28 @@ def map_figure(scene: Scene, coloring: str) -> tuple[go.Figure, MovingTraces]:
     moving = scene.moves
     _add_roads(figure, scene)
     _add_lines(figure, scene, moving & ~scene.is_ego, x, y, TRACK, 1.0)
-    _add_lines(figure, scene, moving & scene.is_ego, x, y, EGO_BED, 5.0)
+    _add_lines(figure, scene, moving & scene.is_ego, x, y, style.EGO_BED, 5.0)
     traces = _add_moving(figure, class_colors(coloring))
     area = shapes.extent(scene.tracks.position_xy[~scene.tracks.are_beyond_reach()])
     axis = {'gridcolor': 'white', 'gridwidth': 1, 'zeroline': False, 'ticks': 'outside',
-            'tickcolor': FAINT}
+            'tickcolor': style.FAINT}
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode='pan',
-        uirevision='map', font={'color': DARK, 'size': 11},
-        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': QUIET, 'activecolor': DARK},
+        template='none', showlegend=False, plot_bgcolor=style.GROUND, dragmode='pan',
+        uirevision='map', font={'color': style.DARK, 'size': 11},
+        modebar={'bgcolor': 'rgba(0,0,0,0)', 'color': style.QUIET, 'activecolor': style.DARK},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': _TOOLBAR_PX, 'b': 44},
-        xaxis={**axis, 'range': list(area.x_range), 'title': {'text': X_TITLE, 'standoff': 6}},
-        yaxis={**axis, 'range': list(area.y_range), 'title': {'text': Y_TITLE, 'standoff': 6},
+        xaxis={**axis, 'range': list(area.x_range), 'title': _title(style.X_TITLE)},
+        yaxis={**axis, 'range': list(area.y_range), 'title': _title(style.Y_TITLE),
                'scaleanchor': 'x'})
     if not len(scene.actor):
-        figure.add_annotation(text=NOTHING, showarrow=False,
-                              font={'color': QUIET, 'size': 16})
+        figure.add_annotation(text=style.NOTHING, showarrow=False,
+                              font={'color': style.QUIET, 'size': 16})
     return figure, traces
 
 
 def _add_roads(figure: go.Figure, scene: Scene) -> None:
     """Add the lanes of the map, one trace for each color."""
-    for outlines, color in zip(bands_of(scene.map_lines), ROADS, strict=True):
+    for outlines, color in zip(bands_of(scene.map_lines), style.ROADS, strict=True):
         if outlines:
             # Closed outlines, with NaN between two of them.
             x, y = np.concatenate([
@@ -274,22 +243,22 @@ def _add_moving(figure: go.Figure, colors: list[str]) -> MovingTraces:
     changes = len(figure.data)
     figure.add_scatter(
         x=[], y=[], mode='lines+markers', hovertemplate='%{text}<extra></extra>',
-        line={'color': DARK, 'width': 1},
+        line={'color': style.DARK, 'width': 1},
         marker={'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
-                'line': {'color': DARK, 'width': 1}})
+                'line': {'color': style.DARK, 'width': 1}})
     first = changes + 1
     for color in colors:
         figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor=color,
                            line={'width': 0}, hoverinfo='skip')
     for dash, width in (('solid', 0.8), ('2px,2px', 1.2)):
         figure.add_scatter(x=[], y=[], mode='lines', hoverinfo='skip',
-                           line={'color': DARK, 'width': width, 'dash': dash})
+                           line={'color': style.DARK, 'width': width, 'dash': dash})
     figure.add_scatter(x=[], y=[], mode='lines', fill='toself', fillcolor='white',
                        line={'width': 0}, hoverinfo='skip')
     figure.add_scatter(x=[], y=[], mode='markers', hovertemplate='%{text}<extra></extra>',
-                       marker={'size': 9, 'line': {'color': DARK, 'width': 0.5}})
+                       marker={'size': 9, 'line': {'color': style.DARK, 'width': 0.5}})
     figure.add_scatter(x=[], y=[], mode='text', hoverinfo='skip',
-                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': DARK,
+                       textfont={'family': NAME_FAMILY, 'size': NAME_PX, 'color': style.DARK,
                                  'shadow': _HALO})
     after = first + len(colors)
     outlines, assumed, fronts, points, labels = range(after, after + 5)
@@ -305,29 +274,34 @@ def strip_figure(scene: Scene, coloring: str) -> go.Figure:
     band = speed_band(scene)
     others = band.has_line & ~scene.is_ego
     if band.n_others:
-        for speeds, fill, line in ((band.slowest, None, BAND), (band.fastest, 'tonexty', BAND),
-                                   (band.median, None, QUIET)):
+        for speeds, fill, line in (
+                (band.slowest, None, style.BAND), (band.fastest, 'tonexty', style.BAND),
+                (band.median, None, style.QUIET)):
             figure.add_scatter(
-                x=band.time_s, y=speeds, mode='lines', fill=fill, fillcolor=BAND,
-                line={'color': line, 'width': 0.5 if line == BAND else 1}, name=band.text,
-                hoverinfo='name' if fill is None and line == QUIET else 'skip')
-    if coloring == BY_ACTOR:
-        i_color = actor_colors(scene)
-        for k, color in enumerate(ACTORS):
+                x=band.time_s, y=speeds, mode='lines', fill=fill, fillcolor=style.BAND,
+                line={'color': line, 'width': 0.5 if line == style.BAND else 1}, name=band.text,
+                hoverinfo='name' if fill is None and line == style.QUIET else 'skip')
+    if coloring == style.BY_ACTOR:
+        i_color = marks.actor_colors(scene)
+        for k, color in enumerate(style.ACTORS):
             _add_lines(figure, scene, others & (i_color == k), time_s, speed, color, 1.0,
                        0.7)
     else:
-        _add_lines(figure, scene, others, time_s, speed, QUIET, 1.0, 0.6)
-    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, EGO, 2.0)
+        _add_lines(figure, scene, others, time_s, speed, style.QUIET, 1.0, 0.6)
+    _add_lines(figure, scene, moving & scene.is_ego, time_s, speed, style.EGO, 2.0)
     figure.update_layout(
-        template='none', showlegend=False, plot_bgcolor=GROUND, dragmode=False,
-        font={'color': DARK, 'size': 11},
+        template='none', showlegend=False, plot_bgcolor=style.GROUND, dragmode=False,
+        font={'color': style.DARK, 'size': 11},
         margin={'l': _LEFT_PX, 'r': _RIGHT_PX, 't': 4, 'b': 38},
         xaxis={'range': [0.0, scene.duration_s or 1.0], 'gridcolor': 'white', 'zeroline': False,
-               'fixedrange': True, 'nticks': 16, 'title': {'text': TIME_TITLE, 'standoff': 4}},
-        yaxis={'range': list(speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
-               'fixedrange': True, 'nticks': 10, 'title': {'text': SPEED_TITLE, 'standoff': 6}})
+               'fixedrange': True, 'nticks': 16, 'title': _title(style.TIME_TITLE)},
+        yaxis={'range': list(marks.speed_range(scene)), 'gridcolor': 'white', 'zeroline': False,
+               'fixedrange': True, 'nticks': 10, 'title': _title(style.SPEED_TITLE)})
     return figure
+
+
+def _title(text: str) -> Json:
+    return {'text': text, 'standoff': 6}
 
 
 def _add_lines(figure: go.Figure, scene: Scene, chosen: Bools, horizontal: Values,

@@ -9,8 +9,8 @@
 """
 Write a scene as a film: a GIF, or an MP4.
 
-The page is drawn once; for each picture of the film, the map and the time are drawn on it. The map
-follows the ego if footprints would be too small otherwise.
+The page is drawn once; for each picture, the actors and the time are drawn on it. The map follows
+the ego if footprints would be too small otherwise.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ from itertools import chain
 import math
 from typing import Any, BinaryIO, NamedTuple
 
-from matplotlib import rc_context
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.drawing import layers
-from state_sensor_ros.drawing.layers import Fonts, style_of
-from state_sensor_ros.drawing.map_layout import CLOSE_UP_M, Map, MapLayout, visible_samples
-from state_sensor_ros.drawing.names import Direction, draw_names
-from state_sensor_ros.drawing.picture import draw_page, Page
-from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
+from state_sensor_ros.drawing import map as maps
+from state_sensor_ros.drawing.map import Map
+from state_sensor_ros.drawing.picture import draw_page, MAX_NAMED, Page
+from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.drawing.shapes import Area
-from state_sensor_ros.drawing.style import DARK, MARKS, PictureStyle
+from state_sensor_ros.drawing.style import DARK, INSTANT_PT, MARKS, PictureStyle
 from state_sensor_ros.texts import seconds
 
 Pixels = npt.NDArray[np.uint8]
@@ -44,8 +41,6 @@ _LONGEST_S = 60.0
 _CHANGE_S = 3.0
 # Room for the title of the axis, inches.
 _AFTER_TITLE = 0.4
-# A view with more actors has no names.
-_MAX_NAMED = 40
 
 
 def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
@@ -104,93 +99,67 @@ def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Film:
     n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
     if pace > 1:
         style = replace(style, facts=(*style.facts, f'{pace} times as fast'))
-    fonts = Fonts([style.title, *scene.names])
-    settings = style_of(fonts, style.size)
-    with rc_context(settings):
-        page = draw_page(scene, style, len(scene.time_s) - 1, fonts, is_ground=True)
-        screen = _Screen(scene, style, page, fonts)
+    with maps.settings_of(style.size):
+        page = draw_page(scene, style, len(scene.time_s) - 1, is_ground=True)
 
     def pictures() -> Iterator[Pixels]:
-        with rc_context(settings):
-            for k in range(n_pictures):
-                yield screen.picture(scene.instant_at(k * pace / rate_hz))
+        with maps.settings_of(style.size):
+            instants = [scene.instant_at(k * pace / rate_hz) for k in range(n_pictures)]
+            yield from _pictures(scene, style, page, instants)
 
     return Film(pictures(), page.notes)
 
 
-class _Screen:
-    """The page of a film, on which the pictures are drawn."""
-
-    def __init__(self, scene: Scene, style: PictureStyle, page: Page, fonts: Fonts) -> None:
-        self._scene, self._style, self._page, self._fonts = scene, style, page, fonts
-        self._follows = MapLayout(page.view).needs_detail and bool(scene.is_ego.any())
-        self._ego_xy: tuple[float, float] | None = None
-        self._kept: dict[int, Direction] = {}
-        axes = page.whole
-        # Beside the scale, outside the map; on a narrow page the title of the axis is at the left.
-        left = _AFTER_TITLE / page.view.width if style.size.is_compact else 0.0
-        self._clock = axes.text(
-            left, -(layers.SCALE_BELOW + 0.02) / page.view.height, '', transform=axes.transAxes,
-            ha='left', va='baseline', fontsize='large', fontweight='bold')
-        self._cursor = None if page.strip is None else page.strip.axvline(
-            0.0, color=DARK, linewidth=1.6, clip_on=False, animated=True)
-        # matplotlib has no types for the canvas.
-        canvas: Any = page.figure.canvas
-        self._canvas = canvas
-        # The scale bar is drawn once, unless the map changes its scale.
-        for artist in (*axes.texts, *axes.patches):
-            if artist.get_gid() == layers.SCALE_GID and self._follows:
-                artist.remove()
-        axes.set_visible(False)
-        self._canvas.draw()
-        self._ground = self._canvas.copy_from_bbox(page.figure.bbox)
-        axes.set_visible(True)
-
-    def picture(self, instant: int) -> Pixels:
-        page, scene = self._page, self._scene
-        self._canvas.restore_region(self._ground)
-        axes = page.whole
+def _pictures(scene: Scene, style: PictureStyle, page: Page,
+              instants: Sequence[int]) -> Iterator[Pixels]:
+    axes, view = page.axes, page.view
+    follows = view.inches_per_m < maps.CLOSE_UP_BELOW and bool(scene.is_ego.any())
+    # The scale bar is drawn once, unless the map changes its scale.
+    for artist in [*axes.texts, *axes.patches] if follows else []:
+        if artist.get_gid() == maps.SCALE_GID:
+            artist.remove()
+    box = axes.get_window_extent()
+    # Beside the scale, outside the map; on a narrow page the title of the axis is at the left.
+    inch_x, inch_y = page.figure.dpi / box.width, page.figure.dpi / box.height
+    clock = axes.text(
+        _AFTER_TITLE * inch_x * style.size.is_compact, -(maps.scale_below() + 0.02) * inch_y, '',
+        transform=axes.transAxes, ha='left', va='baseline', fontsize='large', fontweight='bold')
+    cursor = None if page.strip is None else page.strip.axvline(
+        0.0, color=DARK, linewidth=INSTANT_PT, clip_on=False)
+    # matplotlib has no types for the canvas.
+    canvas: Any = page.figure.canvas
+    kept: dict[int, int] = {}
+    for instant in instants:
         before = set(axes.get_children())
-        view = self._view(instant)
-        axes.set(xlim=view.area.x_range, ylim=view.area.y_range)
-        if self._follows:
-            layers.draw_scale_bar(axes, view.inches_per_m)
         time_s = float(scene.time_s[instant]) if instant >= 0 else 0.0
-        self._clock.set_text(seconds(time_s))
-        self._draw_actors(instant, view, time_s)
-        renderer = self._canvas.get_renderer()
-        axes.draw(renderer)
+        if follows:
+            view = _around_ego(scene, instant, view, page.view)
+            axes.set(xlim=view.area.x_range, ylim=view.area.y_range)
+            maps.draw_scale_bar(axes, view.inches_per_m)
+        clock.set_text(seconds(time_s))
+        if cursor is not None:
+            cursor.set_xdata([time_s, time_s])
+        samples = maps.visible_samples(scene, instant, [view.area])
+        recent = [change for change in maps.free_lane_changes(scene, samples, view)
+                  if 0.0 <= time_s - change.time_s < _CHANGE_S]
+        maps.draw_lane_changes(axes, recent)
+        maps.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
+        if style.names and len(samples) <= MAX_NAMED:
+            maps.draw_names(axes, scene, samples, view.inches_per_m, recent, kept=kept,
+                            size_pt=style.size.name_pt)
+        canvas.draw()
+        pixels: Pixels = np.asarray(canvas.buffer_rgba())[..., :3].copy()
+        yield pixels
         for artist in set(axes.get_children()) - before:
             artist.remove()
-        if page.strip is not None and self._cursor is not None:
-            self._cursor.set_xdata([time_s, time_s])
-            page.strip.draw_artist(self._cursor)
-        pixels: Pixels = np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
-        return pixels
 
-    def _view(self, instant: int) -> Map:
-        """Return the whole map, or the surroundings of the ego's last position."""
-        scene, whole = self._scene, self._page.view
-        if not self._follows:
-            return whole
-        samples = scene.samples_at(instant)
-        egos = np.flatnonzero(scene.is_ego[scene.actor[samples]])
-        if len(egos):
-            x, y = scene.position_xy[samples][egos[0]].tolist()
-            self._ego_xy = x, y
-        if self._ego_xy is None:
-            return whole
-        area = Area(*self._ego_xy, CLOSE_UP_M, CLOSE_UP_M * whole.height / whole.width)
-        return Map(area, whole.width, whole.height)
 
-    def _draw_actors(self, instant: int, view: Map, time_s: float) -> None:
-        scene, style, axes = self._scene, self._style, self._page.whole
-        samples = visible_samples(scene, instant, [view.area])
-        recent: list[LaneChangeMark] = [
-            change for change in layers.free_lane_changes(scene, samples, view)
-            if 0.0 <= time_s - change.time_s < _CHANGE_S]
-        layers.draw_lane_changes(axes, recent)
-        layers.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
-        if style.names and len(samples) <= _MAX_NAMED:
-            draw_names(axes, scene, samples, self._fonts, view.inches_per_m, recent,
-                       kept=self._kept)
+def _around_ego(scene: Scene, instant: int, last: Map, whole: Map) -> Map:
+    """Return the surroundings of the ego; without one, those of its last position."""
+    samples = scene.samples_at(instant)
+    egos = np.flatnonzero(scene.is_ego[scene.actor[samples]])
+    if not len(egos):
+        return last
+    x, y = scene.position_xy[samples][egos[0]].tolist()
+    return Map(Area(x, y, maps.CLOSE_UP_M, maps.CLOSE_UP_M * whole.area.height / whole.area.width),
+               whole.inches_per_m * whole.area.width / maps.CLOSE_UP_M)

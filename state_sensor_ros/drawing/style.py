@@ -53,7 +53,7 @@ MEDIAN_PT = 0.8
 # Shown on an empty map.
 NOTHING = 'nothing to draw: no actor has a pose'
 # A page that is narrower has small margins and no second titles of axes.
-_COMPACT_BELOW = 6.5
+COMPACT_BELOW = 6.5
 # Size of the texts of an ordinary page and of a paper, points.
 TEXT_PT, _PAPER_PT = 8.5, 8.0
 # The smallest page: two thirds of its width are the map.
@@ -75,51 +75,11 @@ class PageSize:
     dpi: float = 150.0  # pixels per inch
     # Whether the page is a figure of a paper, whose texts have the size of its captions.
     is_paper: bool = False
-    has_scale: bool = True  # whether there is a scale of speeds beside the map
 
     @property
     def is_compact(self) -> bool:
         """Whether the page is as narrow as a column of a paper."""
-        return self.width < _COMPACT_BELOW and not self.is_paper
-
-    @property
-    def left(self) -> float:
-        return 0.58 if self.is_paper else 0.45 if self.is_compact else 0.75
-
-    @property
-    def right(self) -> float:
-        """Return the right margin, with room for the scale of speeds."""
-        if self.is_paper:
-            return 0.62 if self.has_scale else 0.1
-        return 0.45 if self.is_compact else 0.95
-
-    @property
-    def top(self) -> float:
-        return 0.04 if self.is_paper else 0.2
-
-    @property
-    def bottom(self) -> float:
-        """Return the room for the numbers and the title of a horizontal axis."""
-        return 0.42 if self.is_paper else 0.55 * self.text_scale
-
-    @property
-    def gap(self) -> float:
-        """Return the space between two maps, with room for numbers and titles of axes."""
-        return 0.48 if self.is_paper else 0.75
-
-    @property
-    def inner(self) -> float:
-        """Return the width between the margins."""
-        return self.width - self.left - self.right
-
-    @property
-    def legend_width(self) -> float:
-        return self.width - self.left if self.is_paper else self.inner
-
-    @property
-    def highest_map(self) -> float:
-        """Return the greatest height of a map of all tracks, as a fraction of the width."""
-        return 1.0 if self.is_paper else 0.7
+        return self.width < COMPACT_BELOW and not self.is_paper
 
     @property
     def text_scale(self) -> float:

@@ -20,7 +20,7 @@ import pytest
 
 from state_sensor_ros import drawing
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
-from state_sensor_ros.drawing.layers import SCALE_GID
+from state_sensor_ros.drawing.map import SCALE_GID
 from state_sensor_ros.drawing.picture import draw_page
 from state_sensor_ros.drawing.style import EGO, OBJECT, PageSize, PictureStyle
 
@@ -64,7 +64,7 @@ def test_film_time_is_beside_the_title_and_the_scale(width, monkeypatch):
     # So small that the map does not follow the ego, and has one scale.
     scene, times = scene_of(*(frame(0.1 * i, Agent('a', x=float(i))) for i in range(16))), []
     for _ in film(scene, replace(STYLE, size=PageSize(width, 4.0, 100.0)), 10).pictures:
-        axes = pages[0].whole
+        axes = pages[0].axes
         [clock] = [text for text in axes.texts if text.get_text().endswith(' s')]
         times.append(clock.get_text())
         others = [axes.xaxis.label, *(artist for artist in (*axes.texts, *axes.patches)
