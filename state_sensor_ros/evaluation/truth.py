@@ -147,8 +147,6 @@ class GroundTruth:
         They are the objects of the nearest frame: interpolated if the frame on the other side also
         has them, and moved by their velocity otherwise.
         """
-        if not len(self.stamps_ns):
-            return None
         [before], [after], [share], [is_near] = brackets(
             self.stamps_ns, np.array([stamp_ns], np.int64))
         if not is_near:

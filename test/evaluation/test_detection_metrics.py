@@ -189,10 +189,6 @@ def test_class_unknown_is_reported_and_not_part_of_the_mean():
     assert only_unknown['classes'].keys() == {'unknown'}
 
 
-def test_scores_of_no_frames():
-    assert scored([]) == {}
-
-
 def test_size_of_nothing_is_no_overlap():
     errors = scored([([car(length=0.0)], [car()])])['car'].errors
     assert errors[1] == 1.0

@@ -102,12 +102,6 @@ def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
     assert 'found no selected object in any frame; expected at least one selected object' in errors
 
 
-def test_actor_that_a_truth_of_objects_does_not_have_is_an_error(evaluate, stack):
-    errors = evaluate(stack, '--topic', TRACKING, '--actors', 'nobody', truth=stack, code=1)
-    assert 'warning: --actors nobody: the ground truth has no such object; there are ' in errors
-    assert 'found no selected object in any frame' in errors
-
-
 @pytest.mark.parametrize(('options', 'code', 'error'), first_of(n_always=4, cases=[
     (['--fail-below', 'detection/map=0.9'], 0, ''),
     (['--fail-above', 'ego/ate_rmse=0.1', '--fail-below', 'tracking/hota=0.5'], 0, ''),
@@ -125,18 +119,6 @@ def test_bounds(capsys, drive, stack, options, code, error):
     captured = capsys.readouterr()
     assert error in captured.err
     assert (captured.out, captured.err.count('\n')) == ('', bool(code))
-
-
-def test_bound_of_what_is_undefined_fails(tmp_path, refusal, drive, stack):
-    bag = changed(stack, tmp_path / 'bag', no_twist, (DETECTION,))
-    assert 'found no value; expected at most 100' in refusal('evaluate', drive, bag, '-q',
-                                                             '--fail-above',
-                                                             'detection/classes/car/ave=100')
-
-
-def no_twist(message, log_ns):
-    for each in message.objects:
-        each.kinematics.has_twist = False
 
 
 @pytest.mark.parametrize(('words', 'error'), [
@@ -185,12 +167,6 @@ def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
     assert begin - true_begin == pytest.approx(1000.0)
     assert end - true_end == pytest.approx(1000.0)
     assert error.count('\n') == 1
-
-
-def test_start_after_the_end_names_the_end(evaluate, stack):
-    error = evaluate(stack, '--start', '100', code=1)
-    assert re.search(r'--start: found 100 s; expected a time from the first frame to the last '
-                     r'one, [\d.]+ s, of ', error)
 
 
 def test_another_drive_is_a_warning(tmp_path, capsys, drive, stack):
@@ -444,16 +420,6 @@ def test_frames_of_messages(tmp_path, evaluate, stack, frame_id, expected):
         assert expected in evaluate(bag, code=1)
 
 
-@pytest.mark.parametrize(('topic', 'member'), [(DERIVED, 'objects'), (VISION, 'detections')])
-def test_frame_that_only_the_objects_name(tmp_path, evaluate, stack, topic, member):
-    def framed(message, log_ns):
-        message.header.frame_id = ''
-        for each in getattr(message, member):
-            each.header.frame_id = 'lidar'
-    bag = changed(stack, tmp_path / 'bag', framed, (topic,))
-    assert 'no transform from its frame to map' in evaluate(bag, code=1)
-
-
 def test_loop_of_transforms_ends(tmp_path, evaluate, stack):
     def looped():
         for topic, type_name, log_ns, message in messages_of(stack, ('/tf', TRACKING)):
@@ -545,10 +511,6 @@ def test_without_optional_packages(tmp_path, drive, stack):
     assert (found.returncode, found.stdout) == (1, '')
     # What has no tracks needs none.
     assert run('--topic', DETECTION).returncode == 0
-
-
-def late(message, log_ns):
-    message.header.stamp.sec += 1000
 
 
 @pytest.mark.thorough

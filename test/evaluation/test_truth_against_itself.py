@@ -14,7 +14,6 @@ from budgets import one_of
 from paths import SAMPLE
 import pytest
 from real_recordings import FILES, path_of
-from rosbags.rosbag2 import StoragePlugin
 from stack_bags import (
     changed,
     DERIVED,
@@ -91,13 +90,6 @@ def test_usual_topics_are_tracking_and_the_ego(evaluate, stack):
     assert result['ego']['rpe_rmse'] < 1e-6
 
 
-def test_several_topics_give_several_parts(evaluate, stack):
-    result = evaluate(stack, '--topic', EGO, '--topic', PREDICTED, '--topic', DETECTION)
-    assert result.keys() == {'frames', 'frames_without_truth', 'unanswered_frames',
-                             'truth_frames', 'version',
-                             'detection', 'tracking', 'prediction', 'ego'}
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize('file', [None, *FILES], ids=lambda file: file or 'sample')
 def test_recordings_against_themselves(tmp_path, evaluate, file):
@@ -148,12 +140,6 @@ def test_utc_stamps(tmp_path, evaluate, drive):
     check_perfect(evaluate(tmp_path / 'bag', '--topic', TRACKING, truth=tmp_path / 'bag'))
 
 
-@pytest.mark.parametrize('storage', one_of(StoragePlugin))
-def test_bag_written_by_rosbags(tmp_path, evaluate, stack, storage):
-    bag = write_bag(tmp_path / 'bag', messages_of(stack), storage)
-    check_perfect(evaluate(bag))
-
-
 def test_stamps_between_those_of_the_truth(tmp_path, evaluate, stack):
     """Truth at half the rate: interpolated positions are off by the curvature of tracks only."""
     count = iter(range(1000))
@@ -179,13 +165,6 @@ def test_ego_beside_the_truth_moves_on(tmp_path, evaluate, drive, stack, has_end
     # 0.1 s is 2 m; what remains is due to acceleration.
     assert result['ego']['ate_rmse'] < 0.01
     assert result['ego']['rpe_rmse'] < 0.01
-
-
-def test_ego_of_a_truth_of_one_frame(tmp_path, evaluate, drive, stack):
-    """Its velocity is not known."""
-    truth = tmp_path / 'drive.json'
-    truth.write_text(json.dumps(json.loads(drive.read_text())[40:41]))
-    assert evaluate(stack, '--topic', EGO, truth=truth)['frames'] == 3
 
 
 def test_frames_without_truth_are_counted(tmp_path, evaluate, drive, stack):
