@@ -83,8 +83,9 @@ def conversion_rows(rounds):
             cases, zip(*found, strict=True), strict=True)])
 
 
-
 # A process starts with the peak of the one that started it: this one is small.
+
+
 LAUNCHER = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)

@@ -142,11 +142,9 @@ def memory_mb(pid):
     return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * PAGE_MB
 
 
-
 def n_handles(pid):
     """Return how many files a process has open."""
     return len(os.listdir(f'/proc/{pid}/fd'))
-
 
 
 class Listener:

@@ -157,7 +157,6 @@ def latency_rows(sizes):
     return rows
 
 
-
 def n_processed(values):
     """Return how many frames are done, as of the last diagnostics."""
     return sum(int(values.get(f'frames {end}', 0)) for end in ('published', 'skipped', 'dropped'))

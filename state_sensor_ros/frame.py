@@ -76,8 +76,6 @@ KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
 _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Boxes(OfActors):
     """

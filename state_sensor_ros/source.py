@@ -95,6 +95,8 @@ class Faults:
         return tuple(self._new.popleft() for _ in range(len(self._new)))
 
 # A longer time between two frames is a step of the clock and is not waited for.
+
+
 MAX_GAP_S = 10.0
 # A delay above this is not made up for, since that would be a burst of frames.
 _MAX_LAG_S = 0.5

@@ -73,7 +73,6 @@ _EPILOG = """examples:
   state_sensor render drive_bag drive.html --start 10 --desired-tags vehicle"""
 
 
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG

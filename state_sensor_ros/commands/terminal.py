@@ -28,7 +28,7 @@ from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
 from tqdm import tqdm
 
-from state_sensor_ros.texts import counted, one_line, seconds, size
+from state_sensor_ros.texts import counted, one_line, seconds, size  # noqa: I100
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.recording import RecordingReader

@@ -294,7 +294,7 @@ class FrameGroundTruth:
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
                             is_finite=False)[0]
         self._ego.append(np.array((stamp_ns, origin, (*base, *orientation[0]),
-                                twist[:3] @ axes[:, 0]), _EGO_ROW))
+                                   twist[:3] @ axes[:, 0]), _EGO_ROW))
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:

@@ -74,8 +74,8 @@ class _McapStorage:
     def __init__(self, path: Path, compression: str) -> None:
         from mcap.writer import CompressionType, Writer
         self._file = path.open('xb')
-        self._writer: Any = Writer(self._file, _CHUNK_BYTES, CompressionType[compression.upper()],
-                              enable_data_crcs=True)
+        self._writer: Any = Writer(
+            self._file, _CHUNK_BYTES, CompressionType[compression.upper()], enable_data_crcs=True)
         self._writer.start(PROFILE, 'state_sensor_ros')
         self._schemas: dict[str, int] = {}
         self._channels: dict[int, int] = {}

@@ -29,6 +29,7 @@ else:
     from backports import zstd as zstd
 
 if TYPE_CHECKING:
+
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 256 * 1024

@@ -184,7 +184,7 @@ class OsiWriter(WholeFile, FrameWriter):
         message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
         message.host_vehicle_id.value = self._host
         with np.errstate(all='ignore'):
-                values = _values_of(rows.floats[chosen]).tolist()
+            values = _values_of(rows.floats[chosen]).tolist()
         for row, id_, actor, numbers in zip(chosen, ids, actors, values, strict=True):
             _add_object(message, self._types[row], id_, actor.name, numbers)
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)

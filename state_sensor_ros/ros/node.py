@@ -221,7 +221,7 @@ class StateSensorNode(ManagedNode):
             on_defect=self._fault_log.defect, counters=counters,
             ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._report = report.StreamReport(self._hardware_id(), settings.stale_after,
-                                    settings.max_actor_topics)
+                                           settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
             self._static_frame = StaticFrame(self, static_frames[1])

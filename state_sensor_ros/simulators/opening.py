@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.source import Source
 
+
 class Input:
     """
     What a node receives: the source, and the topics only it has.

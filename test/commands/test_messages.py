@@ -52,5 +52,3 @@ def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path,
     output = capsys.readouterr().out
     assert '1: 1 vehicle, 0 objects; 1 per frame\n' in output
     assert ', rotation not compared\n' in output
-
-

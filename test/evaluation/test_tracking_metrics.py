@@ -59,7 +59,7 @@ def test_scores_of_classes_are_those_of_nuscenes_devkit(seed, nuscenes):
     expected = nuscenes.expected_tracking(truths, stacks)['classes']
     scores = scored(truths, stacks)
     assert scores.classes == {name: pytest.approx(numbers, rel=1e-9, nan_ok=True)
-                     for name, numbers in expected.items()}
+                              for name, numbers in expected.items()}
     means = class_means(scores.classes)
     assert means['amota'] == pytest.approx(np.mean([each['amota'] for each in expected.values()]))
     assert seed % 3 == 0 or means['identity_switches'] > 0

@@ -217,5 +217,3 @@ def carla_bag(tmp_path_factory):
     bag = tmp_path_factory.mktemp('carla') / 'bag'
     assert main(['convert', str(CARLA), str(bag)]) == 0
     return bag
-
-

@@ -323,7 +323,7 @@ class _Arrays:
 
     @cached_property
     def _safety(self) -> list[tuple[Criticality, str]]:
-        """The measures of each actor, undefined ones of objects, and names of leads."""
+        """Return the measures of each actor, undefined ones of objects, and names of leads."""
         measures = []
         for rows in self._frames:
             situation = Situation(rows.frame)

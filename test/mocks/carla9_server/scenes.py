@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from carla9_server.bodies import (
+from carla9_server.bodies import (  # noqa: I100
     ACCELERATION,
     ANGULAR_VELOCITY,
     axes_of_rotation,

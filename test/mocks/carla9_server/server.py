@@ -31,7 +31,7 @@ import time
 
 import msgspec
 
-from carla9_server.calls import CallError, Calls, VERSION, WORLD_STREAM
+from carla9_server.calls import CallError, Calls, VERSION, WORLD_STREAM  # noqa: I100
 from carla9_server.world import EmulatedWorld
 from state_sensor_ros.emulator.threaded_server import (
     CHUNK_BYTES,

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from carla9_server.bodies import (
+from carla9_server.bodies import (  # noqa: I100
     axes_of_rotation,
     Body,
     GREEN,
@@ -78,7 +78,7 @@ class Target:
 
 @dataclass(eq=False)
 class EpisodeActor:
-    id: int
+    id: int  # noqa: A003
     body: Body
     numbers: np.ndarray  # (15,) float64, columns as in bodies, unused of one that moves by itself
     row: int = -1  # its row in the frames of the scene, -1 of a spawned one, which stays in place

@@ -12,7 +12,7 @@ import math
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from carla_server.town import N_START_SPOTS, RADIUS_M, RingActor, Town
+from carla_server.town import N_START_SPOTS, RADIUS_M, RingActor, Town  # noqa: I100
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
 from state_sensor_ros.simulators.carla.schema import Measurements, SceneDescription

@@ -103,7 +103,7 @@ def test_formats_of_text(name, change):
 
 def test_single_quotes_stay_where_double_quotes_are():
     frame = frame_of(b'{"frame": [{"name": "driver\'s car", "position": [0, 0, 0], '
-                    b'"orientation": [0, 0, 0, 1], "tags": []}]}')
+                     b'"orientation": [0, 0, 0, 1], "tags": []}]}')
     assert frame.names == ("driver's car",)
 
 

@@ -22,7 +22,7 @@ import pytest
 from stopwatch import until
 from sumo_runs import Collector, GRID
 
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import EgoCommand  # noqa: I100
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings

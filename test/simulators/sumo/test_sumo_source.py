@@ -23,7 +23,7 @@ import pytest
 from stopwatch import Stopwatch, until
 from sumo_runs import Collector, GRID, write_hill
 
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import EgoCommand  # noqa: I100
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG
 from state_sensor_ros.errors import TransportError, UnreachableError
 from state_sensor_ros.frame import speed_along  # noqa: I100
