@@ -23,10 +23,7 @@ from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
 from state_sensor_ros.ends import signals_held
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError, UsageError
 from state_sensor_ros.files import Format, output_format, STANDARD_INPUT, WriteOptions
-from state_sensor_ros.files.frame_selection import (
-    RecordingSelection,
-    SelectedRecording,
-)
+from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedRecording
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.output import part_of, remove
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader

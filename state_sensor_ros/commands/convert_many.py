@@ -17,16 +17,10 @@ import os
 from pathlib import Path
 import sys
 
+from state_sensor_ros import errors
 from state_sensor_ros.commands.batch import Job, job_of, Result, run_jobs
 from state_sensor_ros.commands.options import format_named
 from state_sensor_ros.commands.terminal import n_bytes_of, print_line, show_result
-from state_sensor_ros.errors import (
-    ConfigError,
-    reason_of,
-    SinkError,
-    TrajectoryFormatError,
-    UsageError,
-)
 from state_sensor_ros.files import Format, format_of, format_of_name
 from state_sensor_ros.files.bag import is_bag
 from state_sensor_ros.files.search import find_recordings, FoundRecording, refuse_same
@@ -52,13 +46,15 @@ def convert_many(args: argparse.Namespace) -> None:
             for recording, output in _outputs_of(recordings, args.output, file_format)]
     for job in jobs:
         if os.path.realpath(job.source) == os.path.realpath(job.output):
-            raise ConfigError('OUT', f'{job.output}, which is also an input', 'another folder')
+            raise errors.ConfigError('OUT', f'{job.output}, which is also an input',
+                                     'another folder')
     waiting = [job for job in jobs if args.force or not _is_newer(job.output, job.source)]
     if not args.dask:
         try:
             os.makedirs(args.output, exist_ok=True)
         except OSError as error:
-            raise SinkError(args.output, f'cannot make this folder: {reason_of(error)}') from error
+            raise errors.SinkError(args.output, 'cannot make this folder: '
+                                   f'{errors.reason_of(error)}') from error
     # The largest first: a long job at the end would run alone.
     waiting.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
     failures: list[tuple[Job, Result]] = []
@@ -83,7 +79,7 @@ def convert_many(args: argparse.Namespace) -> None:
         _show_failures(failures)
     n_old = len(jobs) - len(waiting)
     if failures:
-        raise TrajectoryFormatError(
+        raise errors.TrajectoryFormatError(
             args.output, f'{len(waiting) - len(failures)} of {len(waiting)} converted'
             + (f', {n_old} already up to date' if n_old else '') + f'; {len(failures)} failed: '
             + listed(sorted(job.source for job, _ in failures)))
@@ -111,12 +107,12 @@ def _check_folder(args: argparse.Namespace, output: Format) -> None:
     """Refuse an OUT that is no folder, and another storage than that of --to."""
     folder, named = Path(args.output), format_of_name(args.output)
     if folder.exists() and not folder.is_dir():
-        raise ConfigError('OUT', args.output, 'a folder')
+        raise errors.ConfigError('OUT', args.output, 'a folder')
     if named is not None and not folder.exists():
-        raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected a folder for '
-                         'the outputs of --to')
+        raise errors.UsageError(f'OUT {args.output} is the name of {named.noun}; expected a '
+                                'folder for the outputs of --to')
     if args.storage and output.storage != args.storage:
-        raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}')
+        raise errors.UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}')
 
 
 def _outputs_of(found: Sequence[FoundRecording], folder: str,

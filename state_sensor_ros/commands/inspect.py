@@ -17,24 +17,30 @@ without a Replay Mode, only the former counts.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 import json
 import math
+import os
+from pathlib import Path
+from typing import Any
 
+from state_sensor_ros import errors
 from state_sensor_ros.commands import options
-from state_sensor_ros.commands.inspect_many import inspect_many, is_batch
+from state_sensor_ros.commands.batch import job_of, print_records, records_of
 from state_sensor_ros.commands.inspection import Inspector
 from state_sensor_ros.commands.live import open_frames
 from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.terminal import print_output, STANDARD_OUTPUT
-from state_sensor_ros.errors import StateError, StateSensorError, UsageError
+from state_sensor_ros.commands.terminal import print_output, show_result, STANDARD_OUTPUT
 from state_sensor_ros.files import TRAJECTORY
+from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.search import find_recordings, is_glob
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_recording import Recording
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
-from state_sensor_ros.library.safety_texts import safety_record, safety_rows
+from state_sensor_ros.library.safety_texts import MEASURES, safety_record, safety_rows
 from state_sensor_ros.simulators import schema_of
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
@@ -43,6 +49,15 @@ _EPILOG = """examples:
   state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
   state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
 
+# Columns of a printed row: heading and key.
+_SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
+          ('actors', 'n_actors'), ('anomalies', 'n_anomalies'))
+# Columns of events: kind.
+_EVENTS = {'hard_brakings': 'hard_braking', 'cut_ins': 'cut_in', 'near_misses': 'near_miss',
+           'collisions': 'collision'}
+_SHOWN_OF_SAFETY = (('closest', 'closest_distance'), ('TTC', 'time_to_collision'),
+                    ('braking', 'hard_brakings'), ('cut-ins', 'cut_ins'),
+                    ('near', 'near_misses'), ('contacts', 'collisions'))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
@@ -68,11 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print a summary of the recording."""
     if args.live == bool(args.file):
-        raise UsageError('expected either FILE, or --live for a running simulator')
+        raise errors.UsageError('expected either FILE, or --live for a running simulator')
     if args.json and args.parquet == STANDARD_OUTPUT:
-        raise UsageError('--parquet - and --json both write to standard output')
-    if args.file and is_batch(args):
-        inspect_many(args)
+        raise errors.UsageError('--parquet - and --json both write to standard output')
+    if args.file and _is_batch(args):
+        _inspect_many(args)
         return
     args.file = args.file[0] if args.file else None
     settings, reader = open_frames(args, args.file)
@@ -87,14 +102,14 @@ def run(args: argparse.Namespace) -> None:
         inspector.evaluate(frames if collector is None else collector.passing(frames))
     # What is unreadable has no ego: the reason is not that.
     is_unread = inspector.refusal is not None and not inspector.n_frames
-    failure: StateSensorError | None = inspector.refusal
+    failure: errors.StateSensorError | None = inspector.refusal
     safety = None
     simulator = args.source if args.live else recording.simulator
     if collector is not None and not is_unread:
         try:
             safety = collector.safety()
-        except StateError as error:
-            failure = failure or (error if inspector.egos else StateError(
+        except errors.StateError as error:
+            failure = failure or (error if inspector.egos else errors.StateError(
                 recording.name, f'no actor tagged {settings.ego_tag}',
                 f'an ego; {_ego_hint(simulator)}'))
     if args.json:
@@ -278,3 +293,106 @@ def _sensor_members(recording: Recording) -> dict[str, object]:
 
 def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _is_batch(args: argparse.Namespace) -> bool:
+    """Return whether the options name several recordings, or a table of rows."""
+    if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
+        return True
+    [text] = args.file
+    return is_glob(text) or (Path(text).is_dir() and _has_recordings(text))
+
+
+def _has_recordings(folder: str) -> bool:
+    try:
+        found = find_recordings([folder], has_results=False)
+        return [recording.path for recording in found] != [folder]
+    except errors.ConfigError:
+        # The error of a folder as a recording is more specific.
+        return False
+
+
+def _inspect_many(args: argparse.Namespace) -> None:
+    """Print or write a row for each recording."""
+    found = find_recordings(args.file, has_results=False)
+    for recording in found:
+        if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
+            raise errors.UsageError(f'--parquet {args.parquet} is one of the recordings')
+    options.check_suffix('--parquet', args.parquet, ['.parquet'])
+    jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
+                   parquet=None) for recording in found]
+    records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
+    if args.parquet:
+        with WholeFile(args.parquet, force=args.force) as file:
+            _write_rows([_row(record, args.safety) for record in records], file)
+        show_result(args.parquet, [counted(len(records), 'recording')],
+                    is_quiet=args.json or args.quiet)
+    elif not args.json:
+        shown = _SHOWN + _SHOWN_OF_SAFETY * args.safety
+        print_records(records, 'recording', [heading for heading, _ in shown],
+                      lambda record: _cells(record, args.safety, [key for _, key in shown]),
+                      width=9)
+    failed = [record['file'] for record in records if record['error'] is not None]
+    if failed:
+        raise errors.TrajectoryFormatError(
+            'inspect', f'{len(failed)} of {len(records)} recordings cannot be read or replayed; '
+            f'the first: {failed[0]}')
+
+
+def _row(record: Mapping[str, object], has_safety: bool) -> dict[str, object]:
+    def values_of(key: str) -> dict[str, object]:
+        value = record.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def length_of(key: str) -> int | None:
+        value = record.get(key)
+        return len(value) if isinstance(value, (list, dict)) else None
+
+    return {
+        'file': str(record['file']).encode(errors='backslashreplace').decode(),
+        'form': record.get('form'), 'frames': record.get('frames'),
+        'bytes': record.get('bytes'), 'generations': ','.join(values_of('generations')),
+        'duration_s': record.get('duration_s'), 'rate_hz': record.get('rate_hz'),
+        'step_median_s': values_of('step_s').get('median'),
+        'game_time_first_s': values_of('game_time_s').get('first'),
+        'game_time_last_s': values_of('game_time_s').get('last'), 'time_s': record.get('time_s'),
+        'n_actors': record.get('n_actors'),
+        'actors_per_frame_most': values_of('actors_per_frame').get('most'),
+        'n_anomalies': length_of('anomalies'), 'replayable': record.get('replayable'),
+        **(_safety_members(values_of('safety')) if has_safety else {}),
+        'error': record['error']}
+
+
+def _safety_members(safety: Mapping[str, Any]) -> dict[str, object]:
+    """Return the worst numbers of a recording, and how many events of each kind it has."""
+    worst = safety.get('worst', {})
+    kinds = Counter(event['kind'] for event in safety['events']) if safety else None
+    return {'ego': safety.get('actor'),
+            **{name: (worst.get(name) or {}).get('value') for name in MEASURES},
+            **{column: None if kinds is None else kinds[kind]
+               for column, kind in _EVENTS.items()}}
+
+
+def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+    numbers = {'frames', 'bytes', 'time_s', 'n_actors', 'actors_per_frame_most', 'n_anomalies',
+               *_EVENTS}
+    texts = {'file', 'form', 'generations', 'error', 'ego'}
+    schema = pa.schema([(key, pa.int64() if key in numbers else pa.string() if key in texts
+                         else pa.bool_() if key == 'replayable' else pa.float64())
+                        for key in rows[0]])
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file.handle,
+                        write_page_checksum=True)
+
+
+def _cells(record: Mapping[str, object], has_safety: bool, keys: Iterable[str]) -> list[str]:
+    row = _row(record, has_safety)
+    return [_text(key, row[key]) for key in keys]
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, float):
+        return '-' if value is None else str(value)
+    return seconds(value) if key in ('duration_s', 'time_to_collision') \
+        else f'{figure(value)} {"Hz" if key == "rate_hz" else "m"}'

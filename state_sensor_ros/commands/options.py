@@ -16,6 +16,7 @@ from importlib import import_module
 import math
 from typing import Any
 
+from state_sensor_ros import simulators
 from state_sensor_ros.classes import DEFAULT_CLASSES, EGO_TAG
 from state_sensor_ros.commands import parameter_file
 from state_sensor_ros.commands.terminal import print_line
@@ -25,12 +26,6 @@ from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.simulators import (
-    checked_settings,
-    schema_for,
-    simulator_names,
-    with_config_file,
-)
 
 GENERATIONS = ('v1', 'v2')
 # Options that are parameters, too.
@@ -182,10 +177,10 @@ class _SimulatorNames:
     """The names of the installed simulators, which are searched for at the first use."""
 
     def __contains__(self, name: object) -> bool:
-        return name in simulator_names()
+        return name in simulators.simulator_names()
 
     def __iter__(self) -> Any:  # noqa: ANN401
-        return iter(simulator_names())
+        return iter(simulators.simulator_names())
 
 
 def add_stream_options(parser: argparse.ArgumentParser, *, has_end: bool = True) -> None:
@@ -226,7 +221,7 @@ def take_parameters(args: argparse.Namespace) -> None:
              for name, value in _values_in(path, args).items()}
     source = str(options.get('source') or texts.get('source') or found.get('source')
                  or DEFAULTS.source)
-    schema = schema_for([*found, *texts, *options], source)
+    schema = simulators.schema_for([*found, *texts, *options], source)
     values: dict[str, Value] = {
         name: schema.find(name).checked(value) for name, value in found.items()}
     values |= {name: schema.find(name).parsed(text) for name, text in texts.items()}
@@ -263,10 +258,10 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value
     """Return the settings of a command; ``own``: values where the command line has none."""
     values: dict[str, object] = {**own, **args.values}
     if is_live:
-        values = with_config_file({**values, 'source': args.source})
+        values = simulators.with_config_file({**values, 'source': args.source})
     else:
         values.pop('source', None)
-    return checked_settings(values, is_live=is_live)
+    return simulators.checked_settings(values, is_live=is_live)
 
 
 def selection_of(args: argparse.Namespace) -> RecordingSelection:

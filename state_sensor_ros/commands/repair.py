@@ -19,17 +19,10 @@ from pathlib import Path
 import stat
 from typing import cast
 
+from state_sensor_ros import files
 from state_sensor_ros.commands.options import add_force, add_quiet
 from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
-from state_sensor_ros.files import (
-    Format,
-    format_of,
-    format_of_name,
-    output_format,
-    PARQUET,
-    TRAJECTORY,
-)
 from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bag_repair import BagRepair, find_files
 from state_sensor_ros.files.bag_writer import BagSink
@@ -69,21 +62,21 @@ def run(args: argparse.Namespace) -> None:
             raise TrajectoryFormatError(args.part, 'a special file',
                                         'a file or a folder')
         _check_apart(part, args.output)
-        wanted = format_of_name(args.output)
-        if wanted == PARQUET:
+        wanted = files.format_of_name(args.output)
+        if wanted == files.PARQUET:
             raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
                                         'located without the end of the file',
                                         'a table in CSV, or another recording')
         # The content does not distinguish these formats.
         is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \
-            and wanted != TRAJECTORY
-        files = [] if is_of_name or is_compressed_trajectory(part) else find_files(part)
+            and wanted != files.TRAJECTORY
+        stored = [] if is_of_name or is_compressed_trajectory(part) else find_files(part)
         if is_of_name:
-            line = _copied(cast(Format, wanted), args)
-        elif not files:
+            line = _copied(cast(files.Format, wanted), args)
+        elif not stored:
             line = _repair_trajectory(args)
         else:
-            line = _repair_bag(files, args)
+            line = _repair_bag(stored, args)
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
@@ -102,19 +95,19 @@ def _check_apart(part: Path, output: str) -> None:
 
 def _repair_trajectory(args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
-    file_format = format_of(args.part)
+    file_format = files.format_of(args.part)
     if not file_format.repair:
-        file_format = TRAJECTORY
-    if file_format == TRAJECTORY:
-        if output_format(args.output) != file_format:
+        file_format = files.TRAJECTORY
+    if file_format == files.TRAJECTORY:
+        if files.output_format(args.output) != file_format:
             raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
-    elif format_of_name(args.output) != file_format:
+    elif files.format_of_name(args.output) != file_format:
         raise ConfigError('OUT', args.output, f'NAME{file_format.suffixes[0]}, because PART is '
                           f'{file_format.noun}')
     return _copied(file_format, args)
 
 
-def _copied(file_format: Format, args: argparse.Namespace) -> str:
+def _copied(file_format: files.Format, args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
     with open(args.part, 'rb') as part, WholeFile(
             args.output, force=args.force) as file:
@@ -125,11 +118,11 @@ def _copied(file_format: Format, args: argparse.Namespace) -> str:
     return f'{counted(n_frames, "frame")}; ' + (f'lost: {lost}' if lost else 'nothing was lost')
 
 
-def _repair_bag(files: list[Path], args: argparse.Namespace) -> str:
+def _repair_bag(stored: list[Path], args: argparse.Namespace) -> str:
     """Copy the messages that can be read; return a line about the result."""
-    if not output_format(args.output).storage:
+    if not files.output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
-    repair = BagRepair(files)
+    repair = BagRepair(stored)
     storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or 'mcap'
     with BagSink(args.output, storage=storage, overwrite=args.force) as sink:
         n_copied = 0

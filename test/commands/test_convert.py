@@ -8,16 +8,12 @@
 # language governing permissions and limitations under the License.
 """`state_sensor convert`: nothing is lost on the way there and back, and files appear whole."""
 
-from importlib.metadata import entry_points
 import io
 import itertools
 import json
 import os
 from pathlib import Path
-import re
-import shlex
 import shutil
-import sys
 
 from message_store import read
 import numpy as np
@@ -263,39 +259,6 @@ def test_bag_of_ros_1_is_named(tmp_path, refusal):
     (tmp_path / 'other.bag').write_bytes(b'text')
     shutil.copy(SAMPLE, tmp_path)
     assert '1 of 2 recordings cannot be read' in refusal('inspect', tmp_path)
-
-
-def test_bag_of_ros_1_is_converted_by_what_the_errors_name(tmp_path, monkeypatch, refusal):
-    monkeypatch.chdir(tmp_path)
-    [program] = entry_points(group='console_scripts', name='rosbags-convert')
-
-    def convert(error):
-        [command] = re.findall('`(rosbags-convert .*)`', error)
-        monkeypatch.setattr(sys, 'argv', shlex.split(command))
-        with pytest.raises(SystemExit, match=r'^0$'):
-            program.load()()
-
-    error = refusal('convert', SAMPLE, 'my drive.bag', code=2)
-    assert 'a bag of ROS 1 is not written; `rosbags-convert' in error
-    assert main(['convert', str(SAMPLE), 'my drive.mcap', '--end', '0.2']) == 0
-    convert(error)
-    convert(refusal('inspect', 'my drive.bag'))
-    assert main(['inspect', 'my drive']) == 0
-    # The name of another output is no advice for `render`.
-    assert 'rosbags' not in refusal('render', SAMPLE, 'drive.bag', code=2)
-
-
-def test_bag_of_windows_is_read(tmp_path, bag, source):
-    """Definitions whose lines end with CR LF were taken as damage."""
-    text = definition(STATE_FRAME).replace('\n', '\r\n')
-    with Reader(bag) as reader, Writer(tmp_path / 'windows', version=8) as writer:
-        [connection] = [one for one in reader.connections if one.msgtype == STATE_FRAME]
-        topic = writer.add_connection('/s/frame', STATE_FRAME, msgdef=text,
-                                      rihs01=type_hash(STATE_FRAME))
-        for _, log_ns, data in reader.messages([connection]):
-            writer.write(topic, log_ns, bytes(data))
-    assert main(['convert', str(tmp_path / 'windows'), str(tmp_path / 'out.json')]) == 0
-    assert list(differences(loaded(source), loaded(tmp_path / 'out.json')))[:5] == []
 
 
 @pytest.mark.parametrize('name', ['made/made_0.mcap', 'live', 'live/live.db3',

@@ -389,14 +389,6 @@ def test_pacing_of_a_steady_clock_with_one_step():
     assert pacing.duration == pytest.approx(99 * 0.05 + 1.0)
 
 
-def test_pacing_keeps_its_memory_bounded():
-    pacing = Pacing()
-    for i in range(1, 30_000):
-        pacing.add(i / 1000)
-    assert len(pacing._steps) == 10_000
-    assert pacing.pace().greatest == 29.999
-
-
 def test_inspect_does_not_replace_a_recording_by_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(['synth', 'drive.json', '--frames', '2', '-q']) == 0

@@ -115,7 +115,7 @@ def test_file_gives_parameters(folder, capsys):
 
 
 @pytest.mark.parametrize(('text', 'code', 'words'), [
-    ('/**:\n  ros__parameters:\n\ttf: ego\n', 1, 'p.yaml: line 3: '),
+    ('/**:\n  ros__parameters:\n\ttf: ego\n', 1, 'line 3, column 1'),
     ('/**:\n  ros__parameters:\n    tff: ego\n', 1, 'tff: unknown parameter; did you mean tf?'),
     ('/**:\n  ros__parameters:\n    tf: some\n', 1, "tf: found 'some'; expected one of all"),
     ('/other:\n  ros__parameters:\n    tf: ego\n', 0,

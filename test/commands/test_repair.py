@@ -122,16 +122,6 @@ def test_repair_of_a_trajectory_cut_anywhere(source, tmp_path, repaired):
         assert out == text[:len(out) - 3] + b'\n]\n'
 
 
-def test_repair_of_an_indented_trajectory_keeps_each_byte(tmp_path, repair):
-    text = b'\xef\xbb\xbf' + json.dumps([{'a': 'é"\\'}, {'b': [1.50, None]}, {'c': 3}], indent=4,
-                                        ensure_ascii=False).encode()
-    (tmp_path / 'cut').write_bytes(text[:-12])
-    code, line = repair(tmp_path / 'cut', 'out.json')
-    assert (code, line) == (0, '2 frames; lost: 12 bytes of frame 2, begun at line 11 column 5')
-    assert (tmp_path / 'out.json').read_bytes() == text[:text.index(b',\n    {\n        "c"')] \
-        + b'\n]\n'
-
-
 def test_repair_of_a_whole_trajectory_copies_it(source, tmp_path, repair):
     assert repair(source / 'drive.json', 'out.json') == (
         0, f'{N_FRAMES} frames; nothing was lost')
@@ -193,17 +183,6 @@ def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expecte
         'drive.json', 'mcap', 'sqlite3', 'fifo', 'empty'}
     assert contents_of(where / 'mcap').keys() == {where / 'mcap' / name for name in (
         'mcap_0.mcap', 'metadata.yaml')}
-
-
-def test_repair_overwrites_only_with_force(source, tmp_path, repair):
-    (tmp_path / 'out.json').write_text('precious')
-    code, line = repair(source / 'drive.json', 'out.json')
-    assert code == 1
-    assert '--force' in line
-    assert (tmp_path / 'out.json').read_text() == 'precious'
-    assert repair(source / 'mcap', 'bag')[0] == 0
-    assert repair(source / 'mcap', 'bag')[0] == 1
-    assert repair(source / 'mcap', 'bag', '--force')[0] == 0
 
 
 # Bags that are whole but for their ends

@@ -17,7 +17,6 @@ import os
 import signal
 import struct
 import termios
-import threading
 import time
 
 from budgets import AWAIT_S, each_once
@@ -120,14 +119,6 @@ def test_trajectory_span_is_of_its_clock_or_of_20_hz():
     assert trajectory.span_s(2, 3) == 0.05
     assert trajectory.span_s(1, 3) == trajectory.span_s(3, 1) == 0.1
     assert trajectory.span_s(0, 4) == 0.5
-
-
-def test_trajectory_span_over_a_step_of_its_clock_is_of_20_hz():
-    trajectory = Trajectory('x', b'', (0.0, 9.0, 20.0, 1e300, -1e300), ())
-    assert trajectory.span_s(0, 1) == 9.0
-    assert trajectory.span_s(0, 2) == 20.0
-    assert trajectory.span_s(1, 2) == trajectory.span_s(3, 4) == 0.05
-    assert trajectory.span_s(4, 2) == 0.1
 
 
 @pytest.mark.parametrize('words', [[], ['--backwards']])
@@ -279,28 +270,6 @@ def test_replay_prints_that_there_was_no_reply(peer, five, capsys, monkeypatch, 
     line = capsys.readouterr().err
     assert text in line
     assert line.count('\n') == 1
-
-
-def test_replay_names_a_silent_control_port_and_accepts_a_late_reply(peer, five):
-    released = threading.Event()
-
-    def late(request):
-        assert request['type'] != TRAJECTORY or released.wait(AWAIT_S)
-        return complete(request)
-
-    peer.answer = late
-    with running('replay', str(five), *options_for(peer), '--rate', '0') as process:
-        peer.wait_for_requests(1)
-        watch = Stopwatch(process)
-        line = process.stderr.readline()
-        assert watch.seconds < 3.0
-        assert line == (f'warning: 127.0.0.1:{peer.control_port}: no reply to {TRAJECTORY} '
-                        'for 1 s; waiting up to 60 s\n')
-        released.set()
-        assert process.communicate(timeout=AWAIT_S) == (
-            f'127.0.0.1:{peer.control_port}: replayed, at frame 5 of 5\n', '')
-    assert process.returncode == 0
-    assert amounts(peer) == [1] * 5
 
 
 def test_replay_without_a_sensor_port_is_an_error(peer, five, capsys, monkeypatch):
