@@ -206,7 +206,7 @@ def scene_figure(scene: Scene, style: PictureStyle, at_s: float | None = None) -
 class _Plan(NamedTuple):
     """The rows of a page: heights of map, close-up below it, strip, inches; 0 for none."""
 
-    map: float
+    map: float  # noqa: A003
     below: float
     strip: float
     detail: Area | None  # of a close-up

@@ -23,14 +23,13 @@ import zlib
 
 from state_sensor_ros.errors import reading, TrajectoryFormatError
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 if sys.version_info >= (3, 14):
     from compression import zstd as zstd
 else:
     from backports import zstd as zstd
-
-if TYPE_CHECKING:
-
-    from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 256 * 1024
 _KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',

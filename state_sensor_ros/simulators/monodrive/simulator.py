@@ -23,7 +23,6 @@ from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, Senso
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
-
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.source import Source
 

@@ -176,7 +176,7 @@ def test_collisions_are_those_that_sumo_says(tmp_path):
 @pytest.mark.parametrize('step_s', [10, 2, 0.5])
 @pytest.mark.parametrize('bend', [30, 60, 120])
 def test_ego_in_a_parked_car_has_collided_at_any_step(step_s, bend, tmp_path):
-    """SUMO's positions jump from step to step, and its headings snap in a bend."""
+    """The positions of SUMO jump from step to step, and its headings snap in a bend."""
     way = [(0, -20, 0), (0, 0, 0), (10, 10, bend), (20, 20, 0), (20, 40, 0)]
     (tmp_path / 'bend.xml').write_text('<fcd-export>' + ''.join(
         f'<timestep time="{step_s * i}"><vehicle id="ego" x="{x}" y="{y}" angle="{angle}" '
