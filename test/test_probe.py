@@ -16,8 +16,8 @@ import subprocess
 import sys
 
 PROBE = Path(__file__).parents[1] / 'bench' / 'probe.py'
-STEP = ('<timestep time="{:.2f}"><vehicle id="v" x="{}" y="2" angle="90" type="car" speed="10" '
-        'pos="1" lane="e_0"/></timestep>')
+STEP = ('<timestep time="{:.2f}"><vehicle id="v" x="{}" y="2" angle="90" type="DEFAULT_VEHTYPE" '
+        'speed="10" pos="1" lane="e_0"/></timestep>')
 
 
 def test_conversion_loads_few_modules_and_is_not_deep(tmp_path):
