@@ -11,7 +11,7 @@
 Tables of frames, Parquet or CSV: their columns, and one that is being written in constant memory.
 
 A column of actors in ``frame.py`` that names columns of tables has them without a line here. A
-frame without actors is a row in which only its time and number are known.
+frame without actors is a row in which only its time and number are known; CSV leaves it out.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes
 from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.texts import counted
 from state_sensor_ros.version import __version__
 
 if TYPE_CHECKING:
@@ -150,8 +151,11 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
 class TableBuilder:
     """Collect rows, and return them as Arrow batches."""
 
+    # has_empty: whether a frame without actors is a row.
+
     def __init__(self, columns: Iterable[str] | None, *, source: str, format_name: str,
-                 settings: Settings = DEFAULTS) -> None:
+                 settings: Settings = DEFAULTS, has_empty: bool = True) -> None:
+        self._has_empty, self.n_empty = has_empty, 0
         self._columns = selected(columns)
         self._metadata = {
             'source': source.encode(errors='backslashreplace').decode(), 'form': format_name,
@@ -198,6 +202,7 @@ class TableBuilder:
         batches = []
         for rows in frames:
             self._frames.append(rows)
+            self.n_empty += not rows.frame.n_actors
             self._n_collected += max(rows.frame.n_actors, 1)
             if self._n_collected >= GROUP_ROWS:
                 batches.append(self._batch())
@@ -208,7 +213,7 @@ class TableBuilder:
         frames, self._frames, self._n_collected = self._frames, [], 0
         if not frames:
             return pa.RecordBatch.from_pylist([], schema=self.schema)
-        arrays = _Arrays(frames, self._names)
+        arrays = _Arrays(frames, self._names, has_empty=self._has_empty)
         return pa.RecordBatch.from_arrays(
             [arrays.of(column.name) for column in self._columns], schema=self.schema)
 
@@ -216,11 +221,13 @@ class TableBuilder:
 class _Arrays:
     """The columns of some frames as Arrow arrays."""
 
-    def __init__(self, frames: Sequence[FrameRows], names: dict[str, int]) -> None:
+    def __init__(self, frames: Sequence[FrameRows], names: dict[str, int], *,
+                 has_empty: bool) -> None:
         import pyarrow
         self._arrow, self._frames, self._names = pyarrow, frames, names
         self._counts = np.array([rows.frame.n_actors for rows in frames], np.int64)
         self._begins = np.cumsum(self._counts) - self._counts
+        self._n_rows = np.maximum(self._counts, int(has_empty))
         self._floats = np.concatenate([rows.floats for rows in frames])
         # The row of each frame: (T,) numbers and whether they are known.
         self._of_frames: dict[str, Callable[[], tuple[list[Any], list[bool] | None]]] = {
@@ -241,15 +248,15 @@ class _Arrays:
                 [CLASSES[number].name for number in actors.classes.tolist()]))}
 
     def of(self, name: str) -> Any:  # noqa: ANN401
-        """Return a column, with a row for each frame without actors."""
-        n_rows = np.maximum(self._counts, 1)
+        """Return a column."""
+        n_rows = self._n_rows
         if name in self._of_frames:
             values, known = self._of_frames[name]()
             dtype = np.float64 if name == 'game_time' else np.int64
             return _array(np.repeat(np.array(values, dtype), n_rows),
                                None if known is None else np.repeat(known, n_rows))
         column = self._column(name)
-        if self._counts.all():
+        if (n_rows == self._counts).all():
             return column
         has_actor = np.repeat(self._counts > 0, n_rows)
         return column.take(_array(np.cumsum(has_actor) - 1, has_actor))
@@ -374,11 +381,12 @@ class TableOutput(WholeFile, FrameWriter):
         names = options.values.get('columns')
         columns = None if names is None else [
             column.name for column in selected(names, '--columns')]
-        self._builder = TableBuilder(columns, source=options.source,
-                                     format_name=options.format_name, settings=options.settings)
+        self._is_parquet = path.endswith(PARQUET.suffixes)
+        # A reader of CSV expects numbers in each row; Parquet has null.
+        self._builder = TableBuilder(columns, source=options.source, settings=options.settings,
+                                     format_name=options.format_name, has_empty=self._is_parquet)
         self._is_of_some = any(map(options.values.get, ('actors', 'desired_tags',
                                                         'undesired_tags')))
-        self._is_parquet = path.endswith(PARQUET.suffixes)
         self._writer: Any = None
         self.n_frames = 0
         super().__init__(path, force=options.force)
@@ -386,7 +394,10 @@ class TableOutput(WholeFile, FrameWriter):
     @property
     def notes(self) -> list[str]:
         text = 'measures of safety are only among the selected actors; select rows of the table'
-        return [f'{text} instead'] if self._is_of_some and self._builder.has_safety else []
+        n_empty = 0 if self._is_parquet else self._builder.n_empty
+        return [*([f'{text} instead'] if self._is_of_some and self._builder.has_safety else []),
+                *([f'CSV does not carry {counted(n_empty, "frame")} without actors']
+                  if n_empty else [])]
 
     def write(self, frame: Frame) -> None:
         """Append the rows of a frame; ``frame``: frame; SI, REP-103 axes."""
