@@ -454,11 +454,13 @@ class Frame(Columns):
 
     def bodies(self) -> Bodies:
         """Return the poses of actors and boxes; computed at the first call."""
-        if self._bodies is None:
-            self.set_rows(self.kinematics if self.boxes is None
-                          else np.concatenate((self.kinematics, self.boxes.rows)))
-        assert self._bodies is not None
-        return self._bodies
+        if self._bodies is not None:
+            return self._bodies
+        rows = self.kinematics if self.boxes is None \
+            else np.concatenate((self.kinematics, self.boxes.rows))
+        bodies = Bodies(rows, self.n_actors)
+        object.__setattr__(self, '_bodies', bodies)
+        return bodies
 
     def largest_boxes(self) -> Rows:
         """

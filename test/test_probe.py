@@ -21,7 +21,7 @@ STEP = ('<timestep time="{:.2f}"><vehicle id="v" x="{}" y="2" angle="90" type="D
 
 
 def test_conversion_loads_few_modules_and_is_not_deep(tmp_path):
-    steps = ''.join(STEP.format(i / 20, i / 2) for i in range(3))
+    steps = ''.join(STEP.format(i / 20, i / 2) for i in range(30))
     (tmp_path / 'fcd.xml').write_text(f'<fcd-export>{steps}</fcd-export>')
 
     ended = subprocess.run(

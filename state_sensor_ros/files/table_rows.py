@@ -183,7 +183,7 @@ class RowMaker:
 
     def _fill(self, frame: Frame, classes: Kinds, floats: Floats) -> Bools:
         """Set all columns of frames but central differences; return which actors have a box."""
-        usable = frame.has_pose()
+        usable = frame.bodies().usable
         floats[:, :_VELOCITY + 6] = frame.kinematics
         if frame.accelerations is not None:
             floats[:, _ACCELERATION:_ACCELERATION + 3] = frame.accelerations
