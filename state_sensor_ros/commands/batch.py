@@ -34,6 +34,7 @@ import os
 from pathlib import Path
 import signal
 import threading
+from types import FrameType
 from typing import Any
 
 from state_sensor_ros.commands.cli import run_command
@@ -43,6 +44,8 @@ from state_sensor_ros.texts import one_line
 
 # Options whose values are paths.
 _PATHS = ('file', 'input', 'output', 'truth', 'stack')
+# Time for a process that is terminated to remove what it was writing.
+_CLEAN_UP_S = 1.0
 _TWICE = 'the process ended without a result, twice; it may lack memory'
 
 
@@ -157,8 +160,7 @@ def _processes(n_processes: int) -> Iterator[Executor]:
 def _begin_worker() -> None:
     """Prepare a process of the pool: it ends with its parent, which alone gets Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Its output is removed on the way.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _end_worker)
     parent = multiprocessing.parent_process()
 
     def end() -> None:
@@ -167,6 +169,15 @@ def _begin_worker() -> None:
             os._exit(1)
 
     threading.Thread(target=end, name='parent', daemon=True).start()
+
+
+def _end_worker(signum: int, frame: FrameType | None) -> None:
+    """Interrupt the job, which removes its output, and end: a broken pool waits for that."""
+    # The job, or the pool's loop, may take the exception for its own.
+    timer = threading.Timer(_CLEAN_UP_S, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+    raise KeyboardInterrupt
 
 
 @contextmanager
