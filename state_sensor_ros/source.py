@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 import threading
@@ -84,11 +84,6 @@ class Faults:
             self.n_lost += 1
             self.index += 1
             self.on_lost()
-
-    def extend(self, faults: Iterable[Fault]) -> None:
-        """Add faults of the packet that is read."""
-        for fault in faults:
-            self.add(fault.kind, fault.error, fault.n)
 
     def take(self) -> tuple[Fault, ...]:
         """Return the faults since the last call."""

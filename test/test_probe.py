@@ -28,7 +28,6 @@ def test_conversion_loads_few_modules_and_is_not_deep(tmp_path):
         [sys.executable, PROBE, 'convert', 'fcd.xml', 'out.parquet'], cwd=tmp_path, check=True,
         capture_output=True, text=True)
 
-    counts = re.search(r'(\d+) modules, (\d+) calls deep$', ended.stdout.strip())
-    n_modules, depth = map(int, counts.groups())
-    assert 30 < n_modules <= 60
-    assert 8 < depth <= 13
+    n_modules, depth = map(int, re.search(r'(\d+) modules, (\d+) calls deep$',
+                                          ended.stdout.strip()).groups())
+    assert (30 < n_modules <= 60, 8 < depth <= 13) == (True, True)

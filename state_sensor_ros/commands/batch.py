@@ -17,14 +17,7 @@ from __future__ import annotations
 import argparse
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    FIRST_COMPLETED,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
 import json
@@ -34,7 +27,6 @@ import os
 from pathlib import Path
 import signal
 import threading
-from types import FrameType
 from typing import Any
 
 from state_sensor_ros.commands.cli import run_command
@@ -44,8 +36,6 @@ from state_sensor_ros.texts import one_line
 
 # Options whose values are paths.
 _PATHS = ('file', 'input', 'output', 'truth', 'stack')
-# Time for a process that is terminated to remove what it was writing.
-_CLEAN_UP_S = 1.0
 _TWICE = 'the process ended without a result, twice; it may lack memory'
 
 
@@ -122,20 +112,20 @@ def run_jobs(jobs: Iterable[Job], *, n_processes: int | None,
                     yield job, Result(1, '', f'{job.source}: {_TWICE}')
 
 
-def _run(executor: Executor, waiting: deque[Job],
+def _run(executor: futures.Executor, waiting: deque[Job],
          limit: int) -> Generator[tuple[Job, Result], None, list[Job]]:
     """Run jobs, ``limit`` at a time; return those that were running when the executor broke."""
-    running: dict[Future[Result], Job] = {}
+    running: dict[futures.Future[Result], Job] = {}
     while waiting or running:
         while waiting and len(running) < limit:
             try:
                 running[executor.submit(run_job, waiting[0])] = waiting[0]
-            except BrokenExecutor:
+            except futures.BrokenExecutor:
                 return [*running.values()]
             waiting.popleft()
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
             error = future.exception()
-            if isinstance(error, BrokenExecutor):
+            if isinstance(error, futures.BrokenExecutor):
                 return [*running.values()]
             yield running.pop(future), future.result() if error is None else Result(
                 1, '', one_line(f'{type(error).__name__}: {error}'))
@@ -143,10 +133,10 @@ def _run(executor: Executor, waiting: deque[Job],
 
 
 @contextmanager
-def _processes(n_processes: int) -> Iterator[Executor]:
+def _processes(n_processes: int) -> Iterator[futures.Executor]:
     """Run jobs in processes, which an interruption of the block terminates."""
     # A fork would have the threads of this process in an unknown state.
-    with ProcessPoolExecutor(n_processes, multiprocessing.get_context('spawn'),
+    with futures.ProcessPoolExecutor(n_processes, multiprocessing.get_context('spawn'),
                              _begin_worker) as pool:
         try:
             yield pool
@@ -171,17 +161,15 @@ def _begin_worker() -> None:
     threading.Thread(target=end, name='parent', daemon=True).start()
 
 
-def _end_worker(signum: int, frame: FrameType | None) -> None:
+def _end_worker(_signum: int, _frame: object) -> None:
     """Interrupt the job, which removes its output, and end: a broken pool waits for that."""
-    # The job, or the pool's loop, may take the exception for its own.
-    timer = threading.Timer(_CLEAN_UP_S, os._exit, (1,))
-    timer.daemon = True
-    timer.start()
+    # The job, or the pool's loop, may take the exception for its own: the alarm ends the process.
+    signal.alarm(1)
     raise KeyboardInterrupt
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Executor]:
+def _cluster(address: str) -> Iterator[futures.Executor]:
     """Run jobs on a Dask cluster, until the end of the block."""
     import distributed
     logging.getLogger('distributed').setLevel(logging.CRITICAL)

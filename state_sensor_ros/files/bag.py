@@ -190,11 +190,6 @@ def is_bag(path: Path) -> bool:
     return path.is_file() and path.name.endswith(STORAGE_SUFFIXES + COMPRESSED_SUFFIXES)
 
 
-def is_compressed_storage(path: Path) -> bool:
-    """Return whether ``path`` is a storage file that was compressed as a whole."""
-    return path.name.endswith(COMPRESSED_SUFFIXES) and path.is_file()
-
-
 def storage_files(folder: Path) -> list[Path]:
     """Return the storage files in a folder in the order of their numbers, each once."""
     names = {file.name for file in folder.iterdir() if file.is_file()

@@ -225,15 +225,6 @@ class FrameSelector:
             raise TrajectoryFormatError(name, 'no selected actor in any frame',
                                         'at least one actor')
 
-    def add_selected(self, frame: Frame) -> None:
-        """
-        Note the actors of a frame, for :attr:`unmatched`.
-
-        :param frame: frame with the selected actors.
-        """
-        self.names.add(frame)
-        self._n_most = max(self._n_most, frame.n_actors)
-
     def actors_of(self, frame: Frame) -> Frame:
         """
         Return a frame with the selected actors.

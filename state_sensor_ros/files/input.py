@@ -74,23 +74,6 @@ def open_input(path: str | Path) -> BinaryIO:
         return open(path, 'rb', buffering=_BLOCK_BYTES)
 
 
-def read_range(name: str, byte_range: tuple[int, int]) -> bytes:
-    """
-    Read a part of a file, from any thread.
-
-    :param name: its path.
-    :param byte_range: offset and length.
-    :raises TrajectoryFormatError: if the file has changed or cannot be read.
-    """
-    offset, n_bytes = byte_range
-    with reading(name), open(name, 'rb') as file:
-        file.seek(offset)
-        data = file.read(n_bytes)
-    if len(data) < n_bytes:
-        raise TrajectoryFormatError(name, 'a shorter file than before', 'the same file')
-    return data
-
-
 def copy_beginning(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
     """Copy the first ``n_bytes`` of a file, which may have fewer."""
     source.seek(0)

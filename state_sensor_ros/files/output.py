@@ -180,11 +180,6 @@ class WholeFile(Output):
         except OSError as error:
             raise sink_error(path, error) from error
 
-    @property
-    def is_direct(self) -> bool:
-        """Whether written data cannot be removed or read again: a device or a pipe."""
-        return self.part is None
-
     def flush(self) -> None:
         """Write what is collected; compressed, it can be read without the end."""
         if self.is_open:

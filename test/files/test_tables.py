@@ -189,12 +189,9 @@ def test_frames_without_actors_are_rows_of_time_alone(drive, tmp_path, capsys):
         assert [frame.game_time for frame in found] == list(times.values())
         assert (len(found), len(found[3]), len(found[19])) == (20, 0, 0)
     # Every row of CSV has an actor: what is left out is named.
-    capsys.readouterr()
     assert main(['convert', str(path), str(tmp_path / 'e.csv'), '-q']) == 0
     assert 'CSV does not carry 9 frames without actors' in capsys.readouterr().err
-    rows = csv.read_csv(tmp_path / 'e.csv').to_pylist()
-    assert {row['frame'] for row in rows} == {0, 1, 2, *range(4, 12)}
-    assert all(row['name'] for row in rows)
+    assert all(row['name'] for row in csv.read_csv(tmp_path / 'e.csv').to_pylist())
 
 
 def test_table_is_written_without_pandas(drive):

@@ -70,7 +70,7 @@ def test_whole_file_replaces_the_target_of_a_link(tmp_path):
 
 def test_whole_file_keeps_a_device():
     file = WholeFile('/dev/null')
-    assert file.is_direct
+    assert file.part is None
     file.handle.write(b'text')
     file.finish()
     assert stat.S_ISCHR(os.stat('/dev/null').st_mode)
@@ -102,7 +102,7 @@ def test_whole_file_writes_into_a_pipe_that_is_a_descriptor():
 
 def test_whole_file_is_written_to_standard_output(capfdbinary):
     file = WholeFile('-')
-    assert file.is_direct
+    assert file.part is None
     file.handle.write(b'text')
     file.finish()
     file.abort()
