@@ -127,6 +127,11 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
         return WRONG_USAGE
     except (StateSensorError, OSError) as error:
         print_line(f'error: {error if isinstance(error, StateSensorError) else _in_words(error)}')
+        try:
+            sys.stdout.flush()
+        except OSError:
+            # Otherwise Python tries again at its end, which would set the exit code.
+            discard_output()
         return FAILED
     return 0
 

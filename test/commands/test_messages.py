@@ -35,7 +35,7 @@ def test_database_of_another_program_is_named(tmp_path, refusal):
     path = tmp_path / 'other.db3'
     with closing(sqlite3.connect(path)) as database:
         database.execute('CREATE TABLE notes(text)')
-    assert 'missing tables' in refusal('inspect', path)
+    assert 'without the tables topics and messages' in refusal('inspect', path)
 
 
 def test_folder_in_place_of_a_file_is_named(tmp_path, refusal):
