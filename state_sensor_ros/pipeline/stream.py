@@ -183,7 +183,6 @@ class StreamThreads:
             # Of the last byte of a packet, before it was decoded.
             self.last_receipt_ns = health.arrived_ns or time.perf_counter_ns()
             self.queue.put(frame, self.last_receipt_ns, n_frames + faults.n_lost)
-            self.source.details = self._processor.details
 
     def _work(self) -> None:
         if not self._wait_for_predecessor():
@@ -196,6 +195,8 @@ class StreamThreads:
             elif self._stopping.is_set() or not self._processor.process(
                     received.frame, received.received_ns, received.number):
                 self.queue.count_dropped()
+            # At once: the next frame may be the only one for a while.
+            self.source.details = self._processor.details
             self._do_deferred_work()
         self._processor.note(self.source.faults.take())
 
