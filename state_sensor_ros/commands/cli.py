@@ -128,7 +128,7 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
     except (StateSensorError, OSError) as error:
         print_line(f'error: {error if isinstance(error, StateSensorError) else _in_words(error)}')
         try:
-            sys.stdout.flush()
+            print(end='', flush=True)
         except OSError:
             # Otherwise Python tries again at its end, which would set the exit code.
             discard_output()

@@ -215,7 +215,6 @@ class McapSalvage:
     def _in_chunk(self, at: int, data: bytes, size: int,
                   ) -> Iterator[Schema | Channel | Metadata | Message]:
         """Yield the whole records of a chunk; note what is missing of its size."""
-        from mcap.exceptions import McapError
         begin = 0
         while begin + _HEAD.size <= len(data):
             opcode, length = _HEAD.unpack_from(data, begin)
@@ -225,7 +224,7 @@ class McapSalvage:
             if opcode in _LEAST_BYTES:
                 try:
                     record = _parsed(opcode, data[begin + _HEAD.size:end])
-                except (ValueError, struct.error, McapError):
+                except Exception:  # noqa: BLE001 damaged data can raise anything
                     break
                 yield from self._entered(record)
             begin = end

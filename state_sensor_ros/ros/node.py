@@ -135,6 +135,7 @@ class StateSensorNode(ManagedNode):
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
         self.is_ending = False
+        self._n_losses = 0
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
         self._sink: TopicSink | None = None
@@ -411,6 +412,10 @@ class StateSensorNode(ManagedNode):
         if stream is None or pipeline is None or self.is_ending:
             return
         self._leave_clock()
+        n_losses, self._n_losses = self._n_losses, stream.source.health.n_losses
+        if self._n_losses > n_losses:
+            # In a launch the simulator often ends with the node: next time, unless it is ending.
+            return
         for line in self._report.lines(self._reading(stream, pipeline)):
             # Two calls: rclpy refuses one that changes its severity.
             if line.is_warning:
