@@ -90,6 +90,7 @@ def ours(cycle: Cycle) -> tuple[Callable[[bytes], None], Callable[[], int]]:
         [frame] = decoder.frames(payload)
         pipeline.process(frame, time.perf_counter_ns())
         # As the stream of the node does after each frame.
+        decoder.details = pipeline.details
         sink.catch_up()
 
     process(cycle.payload(0))
