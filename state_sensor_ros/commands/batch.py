@@ -136,8 +136,8 @@ def _run(executor: futures.Executor, waiting: deque[Job],
 def _processes(n_processes: int) -> Iterator[futures.Executor]:
     """Run jobs in processes, which an interruption of the block terminates."""
     # A fork would have the threads of this process in an unknown state.
-    with futures.ProcessPoolExecutor(n_processes, multiprocessing.get_context('spawn'),
-                             _begin_worker) as pool:
+    with futures.ProcessPoolExecutor(
+            n_processes, multiprocessing.get_context('spawn'), _begin_worker) as pool:
         try:
             yield pool
         except BaseException:
