@@ -52,7 +52,7 @@ ROS_PACKAGES = {'rclpy', 'rcl_interfaces', 'diagnostic_msgs', 'geometry_msgs', '
                 'tf2_ros', 'nav_msgs', 'std_msgs', 'sensor_msgs', 'visualization_msgs',
                 'simulation_interfaces', 'std_srvs', 'lifecycle_msgs', 'rosgraph_msgs'}
 # Outside these folders the values are computed: no sockets, processes, threads or command line.
-SOCKETS = {'connections', 'emulator'}
+SOCKETS = {'connections', 'emulator', 'simulators/carla'}
 # Imported inside functions: slow to load, or missing in an installation that can do without.
 LATE = {'matplotlib', 'plotly', 'pyarrow', 'pandas', 'rerun', 'carla', 'libsumo', 'traci',
         'sumolib', 'distributed', 'trackeval', 'scipy', 'PIL', 'av', 'osi3', 'google', 'mcap',

@@ -6,4 +6,4 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""TCP: lookup, connecting, waiting with a time-out, a source that reconnects, a relay."""
+"""TCP: lookup, connecting, waiting with a time-out, a source that reconnects."""

@@ -187,7 +187,7 @@ class TcpSource(LiveSource):
                 return
             self.health.n_bytes += n_bytes
             acknowledge()
-            for packet in _packets_of(framer, ahead[:n_bytes]) if reads_ahead \
+            for packet in fed(framer, ahead[:n_bytes]) if reads_ahead \
                     else (framer.advance(n_bytes),):
                 if packet is not None and not self.is_closing:
                     yield from self.decoded(partial(self._decode, packet))
@@ -202,13 +202,14 @@ class TcpSource(LiveSource):
             raise
 
 
-def _packets_of(framer: Framer[Packet], data: memoryview) -> Iterator[Packet | None]:
-    """Pass bytes to ``framer``; yield what each part of them completes."""
+def fed(framer: Framer[Packet], data: memoryview) -> Iterator[Packet]:
+    """Pass bytes of any number to ``framer``; yield the packets that they complete."""
     while len(data):
         room = framer.buffer()
         n_bytes = min(len(room), len(data))
         room[:n_bytes] = data[:n_bytes]
-        yield framer.advance(n_bytes)
+        if (packet := framer.advance(n_bytes)) is not None:
+            yield packet
         data = data[n_bytes:]
 
 

@@ -83,7 +83,7 @@ def test_carla_faults_of_a_relay_are_named(domain, listener):
     with socket.create_server(('127.0.0.1', port)) as taken, node_with_relay() as node:
         listener.matched('/diagnostics')
         managed = Managed(listener)
-        in_use = f'127.0.0.1:{port}: the port of the relay is in use'
+        in_use = f'127.0.0.1:{port}: found address already in use; expected a free port'
         reports(in_use)
         taken.close()
         no_client = f'no client is connected to the relay, 127.0.0.1:{port} to {port + 2}'

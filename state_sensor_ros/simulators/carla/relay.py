@@ -10,7 +10,8 @@
 A relay between the client of an episode and its server, which reads the measurements that pass.
 
 Each port of a server accepts one connection (doc/protocol/carla.md#ports), so the client connects
-here. Every connection of it gets one to the server, and a thread for each direction::
+here. Each port serves one client after another, with a thread for each direction; the end of one
+side is the end of both::
 
     client  <--->  listener k  | up, down |  port k of the server  <--->  server
                                     | down of port 1: measurements
@@ -30,15 +31,18 @@ State (``health.state``)::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, ExitStack, suppress
 from functools import partial
-from queue import Empty, Full, Queue
+from queue import Empty, SimpleQueue
+import socket
 import threading
+import time
 from typing import Final
 
+from state_sensor_ros.connections.connection import addresses_of, Connection
 from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.connections.relay import PortRelay
-from state_sensor_ros.errors import FramingError
+from state_sensor_ros.connections.tcp import fed
+from state_sensor_ros.errors import FramingError, reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.frames import FrameMaker
@@ -56,6 +60,14 @@ N_PORTS: Final = 3
 _WORLD, _MEASUREMENTS = 0, 1
 # Measurements that wait for the node; the oldest of more are dropped.
 _MAX_WAITING: Final = 64
+# Time between two attempts to connect, or to accept while there is no free file descriptor.
+_RETRY_S: Final = 0.05
+_CHUNK_BYTES: Final = 2 ** 18
+# Longest wait for the threads of connections that were shut down.
+_END_S: Final = 1.0
+# Finds peers that vanish without closing: seconds, seconds, number; ms for what is unread.
+_OPTIONS: Final = (('TCP_KEEPIDLE', 30), ('TCP_KEEPINTVL', 10), ('TCP_KEEPCNT', 3),
+                   ('TCP_USER_TIMEOUT', 60_000), ('TCP_NODELAY', 1))
 
 
 class CarlaRelay(LiveSource):
@@ -71,12 +83,12 @@ class CarlaRelay(LiveSource):
         super().__init__(settings, 'relay', reconnect=reconnect)
         self.health.state = SourceState.WAITING
         self._own, self._report = settings.of(CarlaParameters), report
-        self._servers = [f'{settings.host}:{settings.port - 1 + i}' for i in range(N_PORTS)]
         self._maker = FrameMaker(self.faults)
-        self._waiting: Queue[bytes | None] = Queue(_MAX_WAITING)
-        self._lock = threading.Lock()
-        self._n_open = [0] * N_PORTS
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
         self._n_dropped = 0
+        # Guards what the threads of the ports note.
+        self._lock = threading.Lock()
+        self._open: set[int] = set()
         self._framer = MeasurementFramer(settings.max_frame_bytes)
 
     def receive(self) -> Iterator[Frame]:
@@ -85,11 +97,13 @@ class CarlaRelay(LiveSource):
 
         :raises TransportError: if a port cannot be opened.
         """
-        settings, own = self.settings, self._own
-        relay = PortRelay(self, (settings.host, settings.port - 1),
-                          (own.relay_bind, own.relay_port), N_PORTS, LATE_PORT_S)
-        with closing(relay):
+        with ExitStack() as stack:
+            listeners = [stack.enter_context(_listening(
+                self._own.relay_bind, self._own.relay_port + i)) for i in range(N_PORTS)]
             self.health.fail(self._no_client)
+            for number, listener in enumerate(listeners):
+                stack.enter_context(closing(_Port(
+                    self, number, listener, Connection(self.settings.host, self._server(number)))))
             while not self.is_closing and (payload := self._waiting.get()) is not None:
                 yield from self.decoded(partial(self._frames_of, payload))
 
@@ -103,72 +117,52 @@ class CarlaRelay(LiveSource):
 
     def interrupt(self) -> None:
         """End :meth:`receive` soon, from any thread."""
-        self._put(None)
+        self._waiting.put(None)
 
-    def _put(self, payload: bytes | None) -> None:
-        while True:
-            try:
-                self._waiting.put_nowait(payload)
-                return
-            except Full:
-                self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        try:
-            self._waiting.get_nowait()
-        except Empty:
-            return
-        self._n_dropped += 1
-        self._report('relay', f'{self._servers[_MEASUREMENTS]}: '
-                     f'{counted(self._n_dropped, "frame")} dropped so far: the server sends '
-                     'faster than this machine reads')
+    def _server(self, number: int) -> int:
+        return self.settings.port - _MEASUREMENTS + number
 
     @property
     def _no_client(self) -> str:
-        own = self._own
+        own, host = self._own, self.settings.host
+        if _WORLD in self._open:
+            return (f'a client of the relay is connected to {host}:{self._server(_WORLD)}, and '
+                    f'not to {host}:{self._server(_MEASUREMENTS)}')
         return (f'no client is connected to the relay, {own.relay_bind}:{own.relay_port} to '
                 f'{own.relay_port + N_PORTS - 1}')
 
-    def note_waiting(self, number: int) -> None:
-        """Note that a port of the server refuses a client, who waits."""
-        if self.health.state is not SourceState.CONNECTED:
-            self.health.last_error = (f'cannot connect to {self._servers[number]}: connection '
-                                      'refused; is the server running?')
+    # Called by the threads of the ports.
 
-    def note_left(self, number: int) -> None:
-        """Note that a client has not waited for the server."""
+    def note_waiting(self, error: str) -> None:
+        """Note why a client waits for the server; '' if it has not waited longer."""
         if self.health.state is not SourceState.CONNECTED:
-            self.health.last_error = self._no_client
+            self.health.last_error = error or self._no_client
 
-    def note_refused(self, number: int, error: str) -> None:
+    def note_refused(self, error: str) -> None:
         """Note that a client was turned away."""
         self.health.last_error = error
         self._report('relay', error)
 
-    def note_connected(self, number: int) -> Callable[[memoryview], bool] | None:
-        """Note a client and the server on a port; return what copies the measurements."""
+    def note_connected(self, number: int) -> None:
+        """Note a client and the server on a port."""
         health = self.health
         with self._lock:
-            self._n_open[number] += 1
+            self._open.add(number)
             if number == _MEASUREMENTS:
                 # The next episode of a client does not count as another connection.
                 health.n_connects += health.state is not SourceState.CONNECTED
                 health.silence = silence_of_a_port(self.settings.host, self.settings.port)
                 health.state = SourceState.CONNECTED
-                self._framer = MeasurementFramer(self.settings.max_frame_bytes,
-                                                 self._servers[_MEASUREMENTS])
-                return partial(self._copy, self._framer)
-            if number == _WORLD and health.state is not SourceState.CONNECTED:
-                health.last_error = (
-                    f'a client of the relay is connected to {self._servers[_WORLD]}, and not to '
-                    f'{self._servers[_MEASUREMENTS]}')
-        return None
+                self._framer = MeasurementFramer(
+                    self.settings.max_frame_bytes, f'{self.settings.host}:{self.settings.port}')
+            elif health.state is not SourceState.CONNECTED:
+                health.last_error = self._no_client
 
-    def _copy(self, framer: MeasurementFramer, data: memoryview) -> bool:
-        """Cut bytes of the measurements port; return whether the stream can be read on."""
+    def copy(self, data: memoryview) -> bool:
+        """Read bytes of the measurements port; return whether the stream can be read on."""
         self.health.n_bytes += len(data)
         try:
-            for payload in framer.fed(data):
+            for payload in fed(self._framer, data):
                 self.health.silence = ''
                 self._put(payload)
         except FramingError as error:
@@ -177,25 +171,139 @@ class CarlaRelay(LiveSource):
             return False
         return True
 
+    def _put(self, payload: bytes) -> None:
+        if self._waiting.qsize() >= _MAX_WAITING:
+            with suppress(Empty):
+                self._waiting.get_nowait()
+                self._n_dropped += 1
+                self._report('relay', f'{self.settings.host}:{self.settings.port}: '
+                             f'{counted(self._n_dropped, "frame")} dropped so far: the server '
+                             'sends faster than this machine reads')
+        self._waiting.put(payload)
+
     def note_closed(self, number: int, by: str) -> None:
-        """Note that ``by``, the client or the server, has ended a connection."""
+        """Note that ``by``, the client or the server, has ended a connection; once for each."""
         health, why = self.health, f'the {by} closed the connection'
         with self._lock:
-            self._n_open[number] -= 1
-            n_world, n_measurements, _ = self._n_open
+            if number not in self._open:
+                return
+            self._open.remove(number)
             if number == _MEASUREMENTS:
                 if by == 'server' and self._framer.n_bytes:
                     health.n_cut_packets += 1
                     why += f' {self._framer.n_bytes} bytes into a frame'
-                if n_measurements:
-                    health.last_error = why
-                elif by == 'client' and n_world:
+                if by == 'client' and _WORLD in self._open:
                     health.silence = ('the client of the relay has ended its episode and not '
                                       'begun another')
                 else:
                     health.fail(why)
-            elif number == _WORLD and not n_world and not n_measurements:
+            elif number == _WORLD and _MEASUREMENTS not in self._open:
                 health.fail(why if health.state is SourceState.CONNECTED else self._no_client)
-            has_left = bool(health.n_connects) and not n_world and not n_measurements
+            has_left = health.n_connects and not self._open & {_WORLD, _MEASUREMENTS}
         if has_left and not self._reconnect:
-            self._put(None)
+            self.interrupt()
+
+
+class _Port:
+    """Serves one client after another on one port until :meth:`close`."""
+
+    def __init__(self, relay: CarlaRelay, number: int, listener: socket.socket,
+                 server: Connection) -> None:
+        self._relay, self._number, self._listener, self._server = relay, number, listener, server
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True, name='relay')
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the connections; the listener refuses further clients."""
+        self._ended.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._server.shut_down()
+        self._thread.join(_END_S)
+
+    def _serve(self) -> None:
+        while not self._ended.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                self._ended.wait(_RETRY_S)
+                continue
+            with client:
+                try:
+                    if self._connect(client):
+                        self._exchange(client)
+                    else:
+                        self._relay.note_waiting('')
+                except UnreachableError as error:
+                    self._relay.note_refused(str(error))
+                except OSError:
+                    pass  # ended by close(), or by the client
+                finally:
+                    self._server.close()
+
+    def _connect(self, client: socket.socket) -> bool:
+        """Connect to the server; return False if the client leaves before, or at the end."""
+        until_s = time.monotonic() + LATE_PORT_S
+        while not _has_ended(client) and not self._ended.is_set():
+            try:
+                self._server.open(remedy='is the server running?')
+                return True
+            except UnreachableError as error:
+                if time.monotonic() >= until_s:
+                    raise
+                self._relay.note_waiting(str(error))
+            self._ended.wait(_RETRY_S)
+        return False
+
+    def _exchange(self, client: socket.socket) -> None:
+        """Forward both directions until one side ends."""
+        server = self._server.open_socket
+        for side in (client, server):
+            side.settimeout(None)
+            side.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _OPTIONS:
+                if hasattr(socket, option):  # not on every operating system
+                    side.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        self._relay.note_connected(self._number)
+        up = threading.Thread(target=self._forward, args=(client, server, client), daemon=True)
+        up.start()
+        self._forward(server, client, client,
+                      self._relay.copy if self._number == _MEASUREMENTS else None)
+        up.join()
+
+    def _forward(self, source: socket.socket, target: socket.socket, client: socket.socket,
+                 copy: Callable[[memoryview], bool] | None = None) -> None:
+        chunk = memoryview(bytearray(_CHUNK_BYTES))
+        with suppress(OSError):
+            while n_bytes := source.recv_into(chunk):
+                # First, as a client that has its last frame may leave, which ends the stream.
+                if copy is not None and not copy(chunk[:n_bytes]):
+                    copy = None
+                target.sendall(chunk[:n_bytes])
+        # Before the other side notices; the server may have ended it because the client did.
+        self._relay.note_closed(self._number, 'client' if _has_ended(client) else 'server')
+        for side in (source, target):
+            with suppress(OSError):
+                side.shutdown(socket.SHUT_RDWR)
+
+
+def _has_ended(peer: socket.socket) -> bool:
+    """Return whether a peer has closed its connection and nothing of it is unread."""
+    try:
+        return not peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _listening(bind: str, port: int) -> socket.socket:
+    try:
+        family, *_, address = addresses_of(bind, port, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        raise TransportError(
+            f'{bind}:{port}', reason_of(error).partition(' (')[0],
+            'a free port (carla.relay_port and the next two) at an address of this machine '
+            '(carla.relay_bind)') from error

@@ -131,16 +131,6 @@ class MeasurementFramer:
             self._expect(min(length, _SKIPPED_BYTES))
         return None
 
-    def fed(self, data: memoryview) -> Iterator[bytes]:
-        """Accept bytes of any number; yield the measurements that they complete."""
-        while len(data):
-            room = self._view
-            n_bytes = min(len(room), len(data))
-            room[:n_bytes] = data[:n_bytes]
-            if (measurement := self.advance(n_bytes)) is not None:
-                yield measurement
-            data = data[n_bytes:]
-
     def end(self) -> None:
         """Accept the end of the stream."""
         if self.n_bytes:

@@ -24,6 +24,7 @@ from rosbags.typesys import get_typestore, Stores
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
+from state_sensor_ros.connections.tcp import fed
 from state_sensor_ros.simulators.carla.images import camera_and_kind
 from state_sensor_ros.simulators.carla.stream import MeasurementFramer, parsed
 from state_sensor_ros.simulators.carla.topics import carla_encoders
@@ -256,8 +257,8 @@ def test_carla_damaged_metadata_is_an_error(collected, capsys):
 
 def test_carla_live_capture_of_the_sample_is_two_episodes():
     framer = MeasurementFramer(100_000)
-    messages = [parsed(payload) for payload in framer.fed(
-        memoryview((CARLA / 'live.bin').read_bytes()))]
+    messages = [parsed(payload) for payload in fed(
+        framer, memoryview((CARLA / 'live.bin').read_bytes()))]
     framer.end()
     assert [message.game_timestamp for message in messages] == [
         *range(0, 3000, 100), *range(0, 1000, 100)]
