@@ -11,7 +11,8 @@
 `state_sensor inspect`: one screen about a recording, or JSON.
 
 The exit code is 1 if the recording cannot be read, or Replay Mode would refuse it. For a simulator
-without a Replay Mode, only the former counts.
+without a Replay Mode, only the former counts. Memory grows with the number of actors and of
+different steps of the clock, not with that of frames.
 """
 
 from __future__ import annotations
@@ -19,28 +20,36 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import closing
 from datetime import datetime, timezone
 import json
 import math
 import os
 from pathlib import Path
+import re
 from typing import Any
 
-from state_sensor_ros import errors
+import msgspec
+import numpy as np
+
+from state_sensor_ros import errors, source
+from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
 from state_sensor_ros.commands import options
-from state_sensor_ros.commands.batch import job_of, print_records, records_of
-from state_sensor_ros.commands.inspection import Inspector
+from state_sensor_ros.commands.batch import job_of, records_of
 from state_sensor_ros.commands.live import open_frames
-from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands.reading import again, read_frames
 from state_sensor_ros.commands.terminal import print_output, show_result, STANDARD_OUTPUT
 from state_sensor_ros.files import TRAJECTORY
+from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, is_glob
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.frame import DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
+from state_sensor_ros.jumps import UNITS
+from state_sensor_ros.library.frame_loop import FrameLoop
 from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
 from state_sensor_ros.library.safety_texts import MEASURES, safety_record, safety_rows
+from state_sensor_ros.pipeline.checks import Checks
+from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.simulators import schema_of
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
@@ -49,15 +58,44 @@ _EPILOG = """examples:
   state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
   state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
 
-# Columns of a printed row: heading and key.
-_SHOWN = (('frames', 'frames'), ('duration', 'duration_s'), ('rate', 'rate_hz'),
-          ('actors', 'n_actors'), ('anomalies', 'n_anomalies'))
-# Columns of events: kind.
+# Frames between two evaluations: the check averages over about twenty pairs of frames.
+_CHECK_PERIOD = 20
+_NOT_STRICT, _NO_EGO = 'frames that are not strict JSON', 'frames without an ego'
+_NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
+_FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names',
+           source.OTHER_ID: 'ids that are not kept', source.LOST: 'entries that are not frames',
+           source.IGNORED: 'members ignored', source.RIDER: 'people in vehicles dropped',
+           source.RIVAL: 'more vehicles with the role of the ego',
+           source.MISSING: 'files not found', source.MEMBER: 'unknown members'}
+_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
+_NUMBER = re.compile(r'-?\d[\d.e+-]*')
+# Steps are counted with a resolution of 10 us. One of more than five times the median is a jump;
+# the rate is that of those near the median.
+_STEPS_PER_S, _JUMP, _USUAL = 100_000, 5.0, (0.5, 1.5)
+
+# Columns of a row for each of many recordings: name, type, and path in the JSON.
+_COLUMNS = (
+    ('file', 'string', 'file'), ('form', 'string', 'form'), ('frames', 'int64', 'frames'),
+    ('bytes', 'int64', 'bytes'), ('generations', 'string', 'generations'),
+    ('duration_s', 'double', 'duration_s'), ('rate_hz', 'double', 'rate_hz'),
+    ('step_median_s', 'double', 'step_s median'), ('time_s', 'int64', 'time_s'),
+    ('game_time_first_s', 'double', 'game_time_s first'),
+    ('game_time_last_s', 'double', 'game_time_s last'), ('n_actors', 'int64', 'n_actors'),
+    ('actors_per_frame_most', 'int64', 'actors_per_frame most'),
+    ('n_anomalies', 'int64', 'anomalies'), ('replayable', 'bool', 'replayable'))
 _EVENTS = {'hard_brakings': 'hard_braking', 'cut_ins': 'cut_in', 'near_misses': 'near_miss',
            'collisions': 'collision'}
-_SHOWN_OF_SAFETY = (('closest', 'closest_distance'), ('TTC', 'time_to_collision'),
-                    ('braking', 'hard_brakings'), ('cut-ins', 'cut_ins'),
-                    ('near', 'near_misses'), ('contacts', 'collisions'))
+_SAFETY_COLUMNS = (
+    ('ego', 'string', 'safety actor'),
+    *((name, 'double', f'safety worst {name} value') for name in MEASURES),
+    *((name, 'int64', '') for name in _EVENTS))
+# Columns of a printed row: heading, name, unit.
+_SHOWN = (('frames', 'frames', ''), ('duration', 'duration_s', ' s'), ('rate', 'rate_hz', ' Hz'),
+          ('actors', 'n_actors', ''), ('anomalies', 'n_anomalies', ''))
+_SHOWN_OF_SAFETY = (('closest', 'closest_distance', ' m'), ('TTC', 'time_to_collision', ' s'),
+                    ('braking', 'hard_brakings', ''), ('cut-ins', 'cut_ins', ''),
+                    ('near', 'near_misses', ''), ('contacts', 'collisions', ''))
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
@@ -81,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print a summary of the recording."""
+    """Print a summary of the recording, or a row for each of many."""
     if args.live == bool(args.file):
         raise errors.UsageError('expected either FILE, or --live for a running simulator')
     if args.json and args.parquet == STANDARD_OUTPUT:
@@ -89,42 +127,315 @@ def run(args: argparse.Namespace) -> None:
     if args.file and _is_batch(args):
         _inspect_many(args)
         return
-    args.file = args.file[0] if args.file else None
-    settings, reader = open_frames(args, args.file)
-    selection = options.selection_of(args)
-    with Recording(reader, is_timed=False, selection=selection) as recording:
-        inspector = Inspector(recording, TRAJECTORY.generations, settings.ego_tag,
-                              is_part=not selection.has_all_frames,
-                              is_of_some=not selection.has_all_actors)
-        frames: Iterable[Frame] = read_frames(recording, 'inspect', is_quiet=args.quiet,
-                                              warns=False)
-        collector = SafetyCollector(EGO, HORIZON_S, settings.ego_tag) if args.safety else None
-        inspector.evaluate(frames if collector is None else collector.passing(frames))
-    # What is unreadable has no ego: the reason is not that.
-    is_unread = inspector.refusal is not None and not inspector.n_frames
-    failure: errors.StateSensorError | None = inspector.refusal
-    safety = None
+    settings, reader = open_frames(args, args.file[0] if args.file else None)
+    selection, safety = options.selection_of(args), None
+    collector = SafetyCollector(EGO, HORIZON_S, settings.ego_tag) if args.safety else None
+    with closing(FrameLoop(reader, is_timed=False, selection=selection)) as recording:
+        found = Inspection(recording, selection, settings.ego_tag)
+        found.read(read_frames(recording, 'inspect', is_quiet=args.quiet, warns=False), collector)
+    failure: errors.StateSensorError | None = found.refusal
     simulator = args.source if args.live else recording.simulator
-    if collector is not None and not is_unread:
+    # What cannot be read has no ego, but that is not the reason.
+    if collector is not None and (found.n_frames or failure is None):
         try:
             safety = collector.safety()
         except errors.StateError as error:
-            failure = failure or (error if inspector.egos else errors.StateError(
+            failure = failure or (error if found.egos else errors.StateError(
                 recording.name, f'no actor tagged {settings.ego_tag}',
                 f'an ego; {_ego_hint(simulator)}'))
+    record = found.record()
     if args.json:
-        members = {} if safety is None else {'safety': safety_record(safety)}
-        print_output(json.dumps({**_record(recording, inspector), **members}, indent=2,
-                                allow_nan=False))
-    elif inspector.n_frames:
-        rows = _screen(recording, inspector, simulator)
-        rows += [] if safety is None else safety_rows(safety)
-        if safety is not None and (
-                selection.actors or selection.desired_tags or selection.undesired_tags):
-            rows.append(('', 'measured only among the selected actors'))
-        print_output('\n'.join([f'{heading:<12}{one_line(text)}' for heading, text in rows]))
+        print_output(json.dumps(record if safety is None else {
+            **record, 'safety': safety_record(safety)}, indent=2, allow_nan=False))
+    elif found.n_frames:
+        rows = _screen(found, record, simulator)
+        if safety is not None:
+            rows += safety_rows(safety)
+            if not selection.has_all_actors:
+                rows.append(('', 'measured only among the selected actors'))
+        print_output('\n'.join(f'{heading:<12}{one_line(text)}' for heading, text in rows))
     if failure is not None:
         raise failure
+
+
+class Inspection:
+    """
+    The figures of a recording, computed frame by frame.
+
+    ``refusal`` is the error because of which it cannot be read or replayed, None without one.
+
+    :param recording: recording to read.
+    :param selection: what of it is read.
+    :param ego_tag: tag that marks the ego; Replay Mode always needs EGO_TAG.
+    """
+
+    def __init__(self, recording: FrameLoop, selection: RecordingSelection,
+                 ego_tag: str = EGO_TAG) -> None:
+        self._recording, self._selection, self._ego_tag = recording, selection, ego_tag
+        self._has_own_ego = not has_ego_tag([ego_tag])
+        self.n_frames = self._n_checks = self._sample_count = 0
+        self._first_s = self._last_s = math.nan
+        self._time = 0
+        self._n_actors: tuple[int, int] | None = None
+        self._generations, self._parts = Counter[str](), Counter[str]()
+        self._actors: dict[str, dict[str, Any]] = {}
+        self._anomalies: dict[str, dict[str, Any]] = {}
+        self._complaints: dict[str, dict[str, Any]] = {}
+        self.refusal: errors.TrajectoryFormatError | None = None
+        self.checks, self._stamper, self._last_place = Checks(math.inf), Stamper('game_time'), ''
+        self.duration_s, self._steps = 0.0, Counter[int]()
+        self._longest = 0.0, ''
+
+    @property
+    def egos(self) -> list[str]:
+        """Return the names of the actors with the tag of the ego, in order of appearance."""
+        return [name for name, actor in self._actors.items()
+                if has_ego_tag(actor['tags'], self._ego_tag)]
+
+    @property
+    def has_replay_mode(self) -> bool:
+        """Whether all frames are of generations that Replay Mode takes."""
+        return self._generations.keys() <= {*TRAJECTORY.generations}
+
+    def read(self, frames: Iterable[Frame], collector: SafetyCollector | None) -> None:
+        """
+        Evaluate frames up to the end of the recording or to a damaged place.
+
+        :param frames: frames of the recording; those without a time have NaN.
+        :param collector: to which they are added, too.
+        """
+        recording = self._recording
+        try:
+            for frame in frames:
+                place = _numbered(recording.place, recording.index)
+                if recording.format_name == 'trajectory' and not _is_strict(recording.payload):
+                    self._note(_NOT_STRICT, place, 'JSON that only lenient readers accept')
+                self._add(frame, place)
+                if collector is not None:
+                    collector.add(frame)
+        except errors.TrajectoryFormatError as error:
+            self.refusal = error
+        except KeyboardInterrupt:
+            # The ordinary end of a stream.
+            if recording.format_name != 'stream' or not self.n_frames:
+                raise
+        self._conclude()
+
+    def _note(self, kind: str, place: str, text: str) -> None:
+        """Count an anomaly; keep place and text of the first of its kind."""
+        _note(self._anomalies, kind, place, text)
+
+    def _add(self, frame: Frame, place: str) -> None:
+        self.n_frames += 1
+        self._generations[frame.generation] += 1
+        least, most = self._n_actors or (frame.n_actors, 0)
+        self._n_actors = min(least, frame.n_actors), max(most, frame.n_actors)
+        self._parts.update(_parts(frame))
+        for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
+            if name not in self._actors:
+                self._actors[name] = {
+                    'name': name, 'kind': 'vehicle' if kind == KIND_VEHICLE else 'object',
+                    'tags': list(tags), 'frames': 0}
+            self._actors[name]['frames'] += 1
+        n_egos = sum(has_ego_tag(tags, self._ego_tag) for tags in frame.tags)
+        if not n_egos:
+            self._note(_NO_EGO, place, f'no actor tagged {self._ego_tag}')
+        elif n_egos > 1:
+            self._note('frames with several egos', place,
+                       f'{n_egos} actors tagged {self._ego_tag}')
+        if self._has_own_ego and self.has_replay_mode and ego_row(frame.tags) is None:
+            self._note(_NO_REPLAY_EGO, place, f'no actor tagged {EGO_TAG}')
+        usable, is_known = frame.has_pose(), np.isfinite(frame.kinematics)
+        are_known = is_known[:, :7].all(axis=1)
+        # Some generations have no velocities.
+        n_known = np.count_nonzero(is_known[:, 7:].reshape(-1, 2, 3), axis=2)
+        are_in_part = np.any((n_known > 0) & (n_known < 3), axis=1)
+        for kind, rows in (('poses with unknown numbers', ~are_known),
+                           ('quaternions that are not rotations', are_known & ~usable),
+                           ('velocities with unknown numbers', are_in_part)):
+            for i in np.flatnonzero(rows):
+                self._note(kind, place, frame.names[i])
+        self._add_time(frame, place)
+
+    def _add_time(self, frame: Frame, place: str) -> None:
+        last_s, n_missing = self._last_s, frame.sample_count - self._sample_count - 1
+        if n_missing > 0 and self._sample_count:
+            self._note('gaps in sample_count', place,
+                       f'{counted(n_missing, "sample")} missing before it')
+        self._sample_count = frame.sample_count
+        try:
+            step = self._stamper.step(frame, 0)
+        except errors.DecodeError as error:
+            self._note('frames without a usable time', place, str(error))
+            return
+        if math.isnan(last_s):
+            self._first_s, self._time = frame.game_time, frame.time
+        self._last_s = frame.game_time
+        if step is Step.REPEATED:
+            self._note('repeated frames', place, again(frame.game_time))
+            return
+        if step is Step.RESTARTED:
+            self._note('restarts', place,
+                       f'game_time from {last_s:.6g} to {frame.game_time:.6g}')
+            # An episode of a dataset is a run; the results cover all runs.
+            self._note_complaints(self._last_place)
+            self.checks.begin_run()
+        elif not math.isnan(last_s):
+            step_s = frame.game_time - last_s
+            self.duration_s += step_s
+            self._steps[round(step_s * _STEPS_PER_S)] += 1
+            if step_s > self._longest[0]:
+                self._longest = step_s, place
+        self.checks.add(frame, place)
+        self._last_place = place
+        if self._recording.index % _CHECK_PERIOD == 0:
+            self._note_complaints(place)
+
+    def _note_complaints(self, place: str) -> None:
+        self._n_checks += 1
+        for complaint in self.checks.complaints:
+            # The same complaint may come again with other numbers.
+            _note(self._complaints, _NUMBER.sub('#', complaint), place, complaint)
+
+    def _conclude(self) -> None:
+        """Set the results that depend on the whole recording."""
+        name, faults, cut = self._recording.name, self._recording.faults, self._recording.cut
+        first = {fault.kind: fault for fault in reversed(faults)}
+        for kind, count in faults.counts.items():
+            text = _FAULTS.get(kind) or (
+                f'actors of the undeclared type {kind.removeprefix(source.UNDECLARED)}'
+                if kind.startswith(source.UNDECLARED) else '')
+            if text:
+                self._anomalies[text] = {
+                    'count': count, 'place': _numbered(first[kind].place, first[kind].index),
+                    'text': first[kind].text}
+        for kind, (jump, actor, place) in self.checks.jumps.greatest.items():
+            self._anomalies[f'jumps of the {kind}'] = {
+                'count': self.checks.jumps.counts[kind], 'place': place,
+                'text': f'{actor}: {figure(jump)} {UNITS[kind]}'}
+        if cut is not None:
+            self._note(f'ends inside {cut.container}', cut.where.removeprefix(f'{name}: '),
+                       cut.summary)
+        self._note_complaints('end')
+        is_for_replay = self._is_for_replay()
+        if not self.egos and not is_for_replay:
+            # A property of the recording or selection, not an anomaly of each of its frames.
+            self._anomalies.pop(_NO_EGO, None)
+        pace = self._pace()
+        if pace.get('n_jumps'):
+            self._anomalies['steps of the clock'] = {
+                'count': pace['n_jumps'], 'place': self._longest[1],
+                'text': f'{self._longest[0]:.6g} s after the previous frame, usually '
+                        f'{pace["median"]:.6g} s'}
+        lost = first.get(source.LOST)
+        if self.refusal is None and lost is not None and lost.error is not None:
+            self.refusal = errors.TrajectoryFormatError(
+                f'{name}: {_numbered(lost.place, lost.index)}: {lost.error.where}',
+                lost.error.found, lost.error.expected)
+        # What Replay Mode refuses, and what it expects instead.
+        for kind, expected in (
+                (_NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
+                (_NO_REPLAY_EGO if self._has_own_ego else _NO_EGO,
+                 f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it')):
+            if is_for_replay and self.refusal is None and kind in self._anomalies:
+                anomaly = self._anomalies[kind]
+                self.refusal = errors.TrajectoryFormatError(
+                    f'{name}: {anomaly["place"]}', anomaly['text'], expected)
+        if self.refusal is None and not self.n_frames:
+            self.refusal = errors.no_frames(name, is_part=not self._selection.has_all_frames,
+                                            end_s=self._recording.read_s)
+
+    def _is_for_replay(self) -> bool:
+        """Whether all frames are of generations that Replay Mode takes, none without its ego."""
+        return bool(self.egos or self._selection.has_all_actors) and self.has_replay_mode
+
+    def _pace(self) -> dict[str, float]:
+        """Return figures of the steps of the clock, s, and the rate of the usual ones, Hz."""
+        if not self._steps:
+            return {}
+        steps = np.array(sorted(self._steps)) / _STEPS_PER_S
+        counts = np.array([self._steps[step] for step in sorted(self._steps)])
+        median = float(steps[np.searchsorted(np.cumsum(counts), counts.sum() / 2)])
+        usual = (steps >= _USUAL[0] * median) & (steps <= _USUAL[1] * median)
+        spent_s = float(steps[usual] @ counts[usual])
+        return {'rate': float(counts[usual].sum()) / spent_s if spent_s else math.nan,
+                'median': median, 'least': float(steps[0]), 'greatest': self._longest[0],
+                'jitter': float(np.abs(steps - median) @ counts / counts.sum()),
+                'n_jumps': int(counts[steps > _JUMP * median].sum())}
+
+    def record(self) -> dict[str, Any]:
+        """Return the summary as JSON, with null for unknown values."""
+        recording, refusal, checks, pace = \
+            self._recording, self.refusal, self.checks, self._pace()
+        of, (least, most) = checks.figures(of_all=True), self._n_actors or (0, 0)
+        sensors: dict[str, dict[str, int]] = {}
+        for (name, kind), count in (recording.sensor_counts or {}).items():
+            sensors.setdefault(name, {})[kind] = count
+        return {
+            'file': recording.name, 'form': recording.format_name, 'frames': self.n_frames,
+            'bytes': recording.n_bytes, 'generations': dict(self._generations),
+            'duration_s': self.duration_s, 'rate_hz': _known(pace.get('rate')),
+            'step_s': {name: _known(pace.get(name))
+                       for name in ('median', 'least', 'greatest', 'jitter')},
+            'game_time_s': {'first': _known(self._first_s), 'last': _known(self._last_s)},
+            'time_s': self._time or None, 'actors_per_frame': {'least': least, 'most': most},
+            'n_actors': len(self._actors), 'actors': [*self._actors.values()],
+            'egos': self.egos, 'present': dict(self._parts),
+            **({} if recording.sensor_counts is None else {
+                'sensors': sensors, 'ignored_files': list(recording.ignored)}),
+            'anomalies': [{'kind': kind, **anomaly}
+                          for kind, anomaly in self._anomalies.items()],
+            'truth': {
+                'linear_slope': _known(of.displacement),
+                'linear_residual_m': _known(of.linear_residual),
+                'angular_slope': _known(of.rotation),
+                'angular_residual_rad': _known(of.angular_residual), 'slip': _known(of.slip),
+                'pairs': checks.n_pairs, 'checks': self._n_checks,
+                'jumps': '; '.join(checks.jumps.lines), 'compared': checks.n_compared,
+                'not_compared': dict(checks.not_compared),
+                'complaints': [*self._complaints.values()]},
+            'replayable': False if refusal else True if self._is_for_replay() else None,
+            'refusal': None if refusal is None else {
+                'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
+
+
+def _note(counted_: dict[str, dict[str, Any]], kind: str, place: str, text: str) -> None:
+    counted_.setdefault(kind, {'count': 0, 'place': place, 'text': text})['count'] += 1
+
+
+def _is_strict(payload: bytes) -> bool:
+    try:
+        _STRICT_JSON.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _numbered(place: str, index: int) -> str:
+    """Return a place with the number of its frame, from 0."""
+    frame = f'frame {index}'
+    return place if place == frame else f'{place}: {frame}'
+
+
+def _known(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _parts(frame: Frame) -> list[str]:
+    """Return the names of the parts that a frame has."""
+    boxes, wheels, inputs = frame.boxes, frame.wheels, frame.inputs
+    has_part = {
+        'boxes': boxes is not None and len(boxes.actor) > 0,
+        'lanes': len(frame.lanes.actor) > 0,
+        'wheels': wheels is not None and len(wheels.actor) > 0,
+        'wheel positions': wheels is not None and bool(wheels.position_known.any()),
+        'inputs': inputs is not None and bool(np.isfinite(inputs).any()),
+        'appearance': any((frame.colors or ()) + (frame.replay_classes or ())),
+        'derived velocities': bool(frame.is_derived(DERIVED_VELOCITY).any()),
+        'assumed sizes': bool(frame.is_derived(DERIVED_SIZE).any()),
+        'sample counts': frame.sample_count > 0,
+        'wall clock': frame.time > 0}
+    return [part for part, is_there in has_part.items() if is_there]
 
 
 def _ego_hint(simulator: str) -> str:
@@ -134,165 +445,98 @@ def _ego_hint(simulator: str) -> str:
         else '--ego-tag TAG selects an actor by its tag'
 
 
-def _screen(recording: Recording, inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
-    generations = ', '.join(
-        f'{name} ({counted(count, "frame")})' if len(inspector.generations) > 1 else name
-        for name, count in inspector.generations.items())
+def _screen(found: Inspection, record: Mapping[str, Any],
+            simulator: str) -> list[tuple[str, str]]:
+    """Return headings, empty for further lines of one, with their texts."""
+    n_frames, vehicles, objects = record['frames'], list[str](), list[str]()
+    for actor in record['actors']:
+        (vehicles if actor['kind'] == 'vehicle' else objects).append(actor['name'])
+    least, most = record['actors_per_frame'].values()
+    actors = ', '.join(counted(len(names), noun)
+                       for noun, names in (('vehicle', vehicles), ('object', objects)))
+    tags = Counter(tag for actor in record['actors'] for tag in dict.fromkeys(actor['tags']))
     # Rows of a table and elements of XML are not counted.
-    n_bytes = f', {size(recording.n_bytes)}' if recording.n_bytes else ''
-    rows = [('recording', f'{recording.name} ({recording.format_name})'),
-            ('generation', generations),
-            ('frames', f'{inspector.n_frames}{n_bytes}'),
-            *_clock_rows(inspector), *_actor_rows(inspector, simulator),
-            ('present', _counted(inspector.parts.items(), inspector.n_frames) or 'poses alone'),
-            *_sensor_rows(recording)]
-    rows += [('' if i else 'anomalies', line) for i, line in enumerate(
-        [f'{kind}: {anomaly.count}, first at {anomaly.place}: {anomaly.text}'
-         for kind, anomaly in inspector.anomalies.items()] or ['none'])]
-    rows += _consistency_rows(inspector)
+    n_bytes = f', {size(record["bytes"])}' if record['bytes'] else ''
     replayable = {True: 'yes', False: 'no', None: 'does not apply: ' + (
-        'no ego is selected' if inspector.has_replay_mode else 'the simulator has no Replay Mode')}
-    return [*rows, ('replayable', replayable[inspector.is_replayable])]
+        'no ego is selected' if found.has_replay_mode else 'the simulator has no Replay Mode')}
+    return [
+        ('recording', f'{record["file"]} ({record["form"]})'),
+        ('generation', _counted(record['generations'], n_frames)),
+        ('frames', f'{n_frames}{n_bytes}'),
+        *_clock_rows(record),
+        ('actors', f'{record["n_actors"]}: {actors}; '
+         + (f'{least} per frame' if least == most else f'{least} to {most} per frame')),
+        *([('', listed([*vehicles, *objects]))] if record['actors'] else []),
+        ('tags', listed([f'{tag} {count}' for tag, count in tags.most_common()]) or 'none'),
+        ('ego', listed(record['egos']) or f'none; {_ego_hint(simulator)}'),
+        ('present', _counted(record['present'], n_frames) or 'poses alone'),
+        *_headed('sensors', [f'{name}: ' + ', '.join(
+            f'{kind} {count}' for kind, count in counts.items())
+            for name, counts in record.get('sensors', {}).items()]),
+        *([('ignored', f'{counted(len(ignored), "file")}: {listed(ignored)}')]
+          if (ignored := record.get('ignored_files')) else []),
+        *_headed('anomalies', [
+            f'{each["kind"]}: {each["count"]}, first at {each["place"]}: {each["text"]}'
+            for each in record['anomalies']] or ['none']),
+        *_headed('consistency', _consistency(found.checks, record['truth'])),
+        ('replayable', replayable[record['replayable']])]
 
 
-def _sensor_rows(recording: Recording) -> list[tuple[str, str]]:
-    if recording.sensor_counts is None:
-        return []
-    rows = [('sensors' if not i else '', f'{name}: ' + ', '.join(
-        f'{kind} {count}' for kind, count in counts.items()))
-        for i, (name, counts) in enumerate(_counts_by_sensor(recording).items())]
-    n_ignored = len(recording.ignored)
-    return [*rows, ('ignored', f'{counted(n_ignored, "file")}: {listed(recording.ignored)}')] \
-        if n_ignored else rows
+def _headed(heading: str, lines: Iterable[str]) -> list[tuple[str, str]]:
+    return [('' if i else heading, line) for i, line in enumerate(lines)]
 
 
-def _counts_by_sensor(recording: Recording) -> dict[str, dict[str, int]]:
-    """Return the number of images by camera and kind."""
-    counts: dict[str, dict[str, int]] = {}
-    for (name, kind), count in (recording.sensor_counts or {}).items():
-        counts.setdefault(name, {})[kind] = count
-    return counts
+def _counted(parts: Mapping[str, int], n_frames: int) -> str:
+    return ', '.join(part if count == n_frames else f'{part} ({counted(count, "frame")})'
+                     for part, count in parts.items())
 
 
-def _clock_rows(inspector: Inspector) -> list[tuple[str, str]]:
-    pace = inspector.pacing.pace()
-    if math.isnan(inspector.first_game_time):
+def _clock_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    first_s, last_s = record['game_time_s'].values()
+    if first_s is None:
         return [('clock', 'no frame has a time')]
-    start = (f'game time {seconds(inspector.first_game_time)} to '
-             f'{seconds(inspector.last_game_time)}')
-    if inspector.first_time:
-        begun = datetime.fromtimestamp(inspector.first_time, timezone.utc)
+    start = f'game time {seconds(first_s)} to {seconds(last_s)}'
+    if record['time_s']:
+        begun = datetime.fromtimestamp(record['time_s'], timezone.utc)
         start += f', started {begun:%F %T} UTC'
-    rows = [('duration', f'{seconds(inspector.pacing.duration)} ({start})')]
-    if pace.n_steps:
+    rows = [('duration', f'{seconds(record["duration_s"])} ({start})')]
+    if record['step_s']['median'] is not None:
         median, least, greatest = (
-            figure(1e3 * step) for step in (pace.median, pace.least, pace.greatest))
-        jitter = figure(1e3 * pace.jitter, 3)
+            figure(1e3 * record['step_s'][name]) for name in ('median', 'least', 'greatest'))
+        rate, jitter = record['rate_hz'], figure(1e3 * record['step_s']['jitter'], 3)
         steps = f'step {median} ms, from {least} to {greatest} ms, jitter {jitter} ms'
-        rows.append(('rate', f'{figure(pace.rate)} Hz ({steps})'))
+        rows.append(('rate', f'{"unknown" if rate is None else figure(rate)} Hz ({steps})'))
     return rows
 
 
-def _actor_rows(inspector: Inspector, simulator: str) -> list[tuple[str, str]]:
-    actors = inspector.actors
-    n_actors = inspector.n_vehicles + inspector.n_objects
-    least, most = inspector.n_actors_least, inspector.n_actors_most
-    a_frame = f'{most}' if least == most else f'{least} to {most}'
-    vehicles, objects = (counted(number, noun) for number, noun in (
-        (inspector.n_vehicles, 'vehicle'), (inspector.n_objects, 'object')))
-    return [('actors', f'{n_actors}: {vehicles}, {objects}; {a_frame} per frame'),
-            *([('', listed(sorted(actors, key=lambda name: not actors[name].is_vehicle),
-                           n_items=n_actors))] if actors else []),
-            ('tags', listed([f'{tag} {count}' for tag, count in inspector.tags.most_common()])
-             or 'none'),
-            ('ego', listed(inspector.egos) or f'none; {_ego_hint(simulator)}')]
-
-
-def _consistency_rows(inspector: Inspector) -> list[tuple[str, str]]:
-    checks = inspector.checks
-    of = checks.figures(of_all=True)
+def _consistency(checks: Checks, truth: Mapping[str, Any]) -> list[str]:
+    """Return lines about velocities and what moved between frames."""
     if not checks.n_pairs:
-        text = checks.reason
+        lines = [checks.reason]
     else:
-        text = ', '.join((
-            _compared('displacement', 'velocity x time', of.displacement,
-                      f'{_figure(of.linear_residual)} m', 'velocities', 'move'),
-            _compared('rotation', 'angular velocity x time', of.rotation,
-                      f'{_figure(of.angular_residual)} rad', 'angular velocities', 'turn')))
-    rows = [('consistency', text)]
-    rows += [('', line) for line in checks.jumps.lines]
-    if checks.not_compared:
-        rest = ', '.join(f'{count} {reason}' for reason, count in checks.not_compared.items())
-        rows.append(('', (f'{counted(checks.n_compared, "pair")} of poses compared; not compared: '
-                          f'{rest}')))
-    total = counted(inspector.n_checks, 'check')
-    return rows + [('', f'{complaint.text} ({complaint.place}; in {complaint.count} of {total})')
-                   for complaint in inspector.complaints.values()]
+        of = checks.figures(of_all=True)
+        lines = [', '.join((
+            _compared('displacement', 'velocity x time', of.displacement, of.linear_residual,
+                      'm', 'velocities are 0 where actors move'),
+            _compared('rotation', 'angular velocity x time', of.rotation, of.angular_residual,
+                      'rad', 'angular velocities are 0 where actors turn')))]
+    lines += checks.jumps.lines
+    if truth['not_compared']:
+        lines.append(f'{counted(checks.n_compared, "pair")} of poses compared; not compared: '
+                     + ', '.join(f'{n} {why}' for why, n in truth['not_compared'].items()))
+    total = counted(truth['checks'], 'check')
+    return lines + [f'{each["text"]} ({each["place"]}; in {each["count"]} of {total})'
+                    for each in truth['complaints']]
 
 
-def _compared(what: str, product: str, slope: float, residual: str, names: str,
-              does: str) -> str:
+def _compared(what: str, product: str, slope: float, residual: float, unit: str,
+              still: str) -> str:
     """Describe the result of a comparison."""
     if math.isnan(slope):
         return f'{what} not compared'
-    if math.isinf(slope):
-        return f'{names} are 0 where actors {does} (by {residual} per step)'
-    return f'{what} {figure(slope)} x {product} (residual {residual})'
-
-
-def _counted(parts: Iterable[tuple[str, int]], n_frames: int) -> str:
-    return ', '.join(part if count == n_frames else f'{part} ({counted(count, "frame")})'
-                     for part, count in parts)
-
-
-def _figure(value: float) -> str:
-    return 'unknown' if math.isnan(value) else figure(value)
-
-
-def _record(recording: Recording, inspector: Inspector) -> dict[str, object]:
-    """Return the summary as JSON, with null for unknown values."""
-    pace, refusal = inspector.pacing.pace(), inspector.refusal
-    checks = inspector.checks
-    of = checks.figures(of_all=True)
-    return {
-        'file': recording.name, 'form': recording.format_name, 'frames': inspector.n_frames,
-        'bytes': recording.n_bytes, 'generations': dict(inspector.generations),
-        'duration_s': inspector.pacing.duration, 'rate_hz': _known(pace.rate),
-        'step_s': {'median': _known(pace.median), 'least': _known(pace.least),
-                   'greatest': _known(pace.greatest), 'jitter': _known(pace.jitter)},
-        'game_time_s': {'first': _known(inspector.first_game_time),
-                        'last': _known(inspector.last_game_time)},
-        'time_s': inspector.first_time or None,
-        'actors_per_frame': {'least': inspector.n_actors_least, 'most': inspector.n_actors_most},
-        'n_actors': inspector.n_vehicles + inspector.n_objects,
-        'actors': [{'name': name, 'kind': 'vehicle' if actor.is_vehicle else 'object',
-                    'tags': list(actor.tags), 'frames': actor.n_frames}
-                   for name, actor in inspector.actors.items()],
-        'egos': inspector.egos, 'present': dict(inspector.parts), **_sensor_members(recording),
-        'anomalies': [{'kind': kind, **asdict(anomaly)}
-                      for kind, anomaly in inspector.anomalies.items()],
-        'truth': {
-            'linear_slope': _known(of.displacement),
-            'linear_residual_m': _known(of.linear_residual),
-            'angular_slope': _known(of.rotation),
-            'angular_residual_rad': _known(of.angular_residual),
-            'slip': _known(of.slip), 'pairs': checks.n_pairs,
-            'jumps': '; '.join(checks.jumps.lines), 'compared': checks.n_compared,
-            'not_compared': dict(checks.not_compared),
-            'complaints': [asdict(complaint) for complaint in inspector.complaints.values()]},
-        'replayable': inspector.is_replayable,
-        'refusal': None if refusal is None else {
-            'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
-
-
-def _sensor_members(recording: Recording) -> dict[str, object]:
-    if recording.sensor_counts is None:
-        return {}
-    return {'sensors': _counts_by_sensor(recording), 'ignored_files': list(recording.ignored)}
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    shown = 'unknown' if math.isnan(residual) else figure(residual)
+    return f'{still} (by {shown} {unit} per step)' if math.isinf(slope) \
+        else f'{what} {figure(slope)} x {product} (residual {shown} {unit})'
 
 
 def _is_batch(args: argparse.Namespace) -> bool:
@@ -300,13 +544,10 @@ def _is_batch(args: argparse.Namespace) -> bool:
     if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
         return True
     [text] = args.file
-    return is_glob(text) or (Path(text).is_dir() and _has_recordings(text))
-
-
-def _has_recordings(folder: str) -> bool:
+    if is_glob(text) or not Path(text).is_dir():
+        return is_glob(text)
     try:
-        found = find_recordings([folder], has_results=False)
-        return [recording.path for recording in found] != [folder]
+        return [found.path for found in find_recordings([text], has_results=False)] != [text]
     except errors.ConfigError:
         # The error of a folder as a recording is more specific.
         return False
@@ -315,23 +556,26 @@ def _has_recordings(folder: str) -> bool:
 def _inspect_many(args: argparse.Namespace) -> None:
     """Print or write a row for each recording."""
     found = find_recordings(args.file, has_results=False)
-    for recording in found:
-        if args.parquet and os.path.realpath(args.parquet) == os.path.realpath(recording.path):
-            raise errors.UsageError(f'--parquet {args.parquet} is one of the recordings')
+    if args.parquet and os.path.realpath(args.parquet) in (
+            os.path.realpath(recording.path) for recording in found):
+        raise errors.UsageError(f'--parquet {args.parquet} is one of the recordings')
     options.check_suffix('--parquet', args.parquet, ['.parquet'])
     jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
                    parquet=None) for recording in found]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
+    columns = (*_COLUMNS, *(_SAFETY_COLUMNS if args.safety else ()), ('error', 'string', 'error'))
+    rows = [_row(record, columns) for record in records]
     if args.parquet:
         with WholeFile(args.parquet, force=args.force) as file:
-            _write_rows([_row(record, args.safety) for record in records], file)
+            import pyarrow as pa
+            from pyarrow import parquet
+            schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind, _ in columns])
+            parquet.write_table(pa.Table.from_pylist(rows, schema=schema), file.handle,
+                                write_page_checksum=True)
         show_result(args.parquet, [counted(len(records), 'recording')],
                     is_quiet=args.json or args.quiet)
     elif not args.json:
-        shown = _SHOWN + _SHOWN_OF_SAFETY * args.safety
-        print_records(records, 'recording', [heading for heading, _ in shown],
-                      lambda record: _cells(record, args.safety, [key for _, key in shown]),
-                      width=9)
+        _print_rows(rows, _SHOWN + (_SHOWN_OF_SAFETY if args.safety else ()))
     failed = [record['file'] for record in records if record['error'] is not None]
     if failed:
         raise errors.TrajectoryFormatError(
@@ -339,60 +583,30 @@ def _inspect_many(args: argparse.Namespace) -> None:
             f'the first: {failed[0]}')
 
 
-def _row(record: Mapping[str, object], has_safety: bool) -> dict[str, object]:
-    def values_of(key: str) -> dict[str, object]:
-        value = record.get(key)
-        return value if isinstance(value, dict) else {}
-
-    def length_of(key: str) -> int | None:
-        value = record.get(key)
-        return len(value) if isinstance(value, (list, dict)) else None
-
-    return {
-        'file': str(record['file']).encode(errors='backslashreplace').decode(),
-        'form': record.get('form'), 'frames': record.get('frames'),
-        'bytes': record.get('bytes'), 'generations': ','.join(values_of('generations')),
-        'duration_s': record.get('duration_s'), 'rate_hz': record.get('rate_hz'),
-        'step_median_s': values_of('step_s').get('median'),
-        'game_time_first_s': values_of('game_time_s').get('first'),
-        'game_time_last_s': values_of('game_time_s').get('last'), 'time_s': record.get('time_s'),
-        'n_actors': record.get('n_actors'),
-        'actors_per_frame_most': values_of('actors_per_frame').get('most'),
-        'n_anomalies': length_of('anomalies'), 'replayable': record.get('replayable'),
-        **(_safety_members(values_of('safety')) if has_safety else {}),
-        'error': record['error']}
+def _row(record: Mapping[str, Any], columns: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    """Return the values of a record by column; a list counts, a dict is its names."""
+    events = (record.get('safety') or {}).get('events')
+    row: dict[str, Any] = {}
+    for name, _, path in columns:
+        value: Any = record
+        for key in path.split():
+            value = value.get(key) if isinstance(value, dict) else None
+        if name in _EVENTS:
+            value = None if events is None else sum(
+                event['kind'] == _EVENTS[name] for event in events)
+        row[name] = len(value) if isinstance(value, list) else \
+            ','.join(value) if isinstance(value, dict) else value
+    row['file'] = row['file'].encode(errors='backslashreplace').decode()
+    return row
 
 
-def _safety_members(safety: Mapping[str, Any]) -> dict[str, object]:
-    """Return the worst numbers of a recording, and how many events of each kind it has."""
-    worst = safety.get('worst', {})
-    kinds = Counter(event['kind'] for event in safety['events']) if safety else None
-    return {'ego': safety.get('actor'),
-            **{name: (worst.get(name) or {}).get('value') for name in MEASURES},
-            **{column: None if kinds is None else kinds[kind]
-               for column, kind in _EVENTS.items()}}
-
-
-def _write_rows(rows: Sequence[dict[str, object]], file: WholeFile) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-    numbers = {'frames', 'bytes', 'time_s', 'n_actors', 'actors_per_frame_most', 'n_anomalies',
-               *_EVENTS}
-    texts = {'file', 'form', 'generations', 'error', 'ego'}
-    schema = pa.schema([(key, pa.int64() if key in numbers else pa.string() if key in texts
-                         else pa.bool_() if key == 'replayable' else pa.float64())
-                        for key in rows[0]])
-    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file.handle,
-                        write_page_checksum=True)
-
-
-def _cells(record: Mapping[str, object], has_safety: bool, keys: Iterable[str]) -> list[str]:
-    row = _row(record, has_safety)
-    return [_text(key, row[key]) for key in keys]
-
-
-def _text(key: str, value: object) -> str:
-    if not isinstance(value, float):
-        return '-' if value is None else str(value)
-    return seconds(value) if key in ('duration_s', 'time_to_collision') \
-        else f'{figure(value)} {"Hz" if key == "rate_hz" else "m"}'
+def _print_rows(rows: Sequence[Mapping[str, Any]],
+                shown: Sequence[tuple[str, str, str]]) -> None:
+    names = [one_line(row['file']) for row in rows]
+    width = max(map(len, ('recording', *names)))
+    print_output(f'{"recording":{width}}' + ''.join(f'  {heading:>9}' for heading, *_ in shown))
+    for name, row in zip(names, rows, strict=True):
+        cells = ['-' if (value := row[key]) is None else
+                 f'{figure(value)}{unit}' if unit else str(value) for _, key, unit in shown]
+        error = f'  {one_line(row["error"])}' if row['error'] else ''
+        print_output(f'{name:{width}}' + ''.join(f'  {cell:>9}' for cell in cells) + error)
