@@ -101,7 +101,7 @@ docs: .venv-docs/stamp
 	@touch $@
 
 # Needs no ROS and no compiler.
-TRIAL = from state_sensor_ros import open_recording; from state_sensor_ros.share import share_file; \
+TRIAL = from state_sensor_ros import open_recording; from state_sensor_ros.small_files import share_file; \
   print(len(open_recording(share_file("resource", "sample.v2.json"))), "frames read")
 dist:
 	@rm -rf dist && $(PYTHON) -m venv --clear .venv-release

@@ -17,8 +17,6 @@ from pkgutil import extend_path
 import sys
 from typing import TYPE_CHECKING
 
-from state_sensor_ros.version import __version__
-
 if TYPE_CHECKING:
     from state_sensor_ros.classes import Kind
     from state_sensor_ros.errors import (
@@ -45,6 +43,9 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.safety import Safety, SafetyEvent
     from state_sensor_ros.library.table_reading import read_table
     from state_sensor_ros.library.track import Track
+
+# package.xml and CITATION.cff have copies.
+__version__ = '0.5.0'
 
 # Python that starts in the source folder finds this package there, and the generated messages
 # in the installed one.

@@ -24,8 +24,7 @@ from typing import Protocol, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.bodies import Bodies, largest_boxes
-from state_sensor_ros.classes import ego_row as first_ego
+from state_sensor_ros import classes
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.errors import StateError
 from state_sensor_ros.fields import (
@@ -72,8 +71,13 @@ NS_PER_S = 1_000_000_000
 
 # Plain integers: a comparison with a member of Kind takes five times as long.
 KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
-
-_NO_ROWS: Rows = np.zeros(0, np.int64)
+# A quaternion whose length is outside these bounds is not a rotation. Recordings of the simulator
+# are within 2e-7 of 1.
+QUATERNION_NORM_MIN, QUATERNION_NORM_MAX = 0.9, 1.1
+# Square of the tolerance of the squared length on either side of 1.
+_SQUARED_TOLERANCE = (1.0 - QUATERNION_NORM_MIN ** 2) ** 2
+# Edges that have a volume, m.
+_MIN_EDGE, _MAX_EDGE = 1e-6, 1e6
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -220,6 +224,66 @@ class MapLine:
             raise StateError('points_xyz', 'a point that is NaN or far away',
                              f'coordinates below {_MAX_COORDINATE:g} m')
         self.points_xyz.setflags(write=False)
+
+
+def usable_poses(position_xyz: Floats, orientation_xyzw: Floats) -> Bools:
+    """Return which poses can be published: numbers, and a quaternion of any length near 1."""
+    norm2 = np.einsum('ij,ij->i', orientation_xyzw, orientation_xyzw)
+    usable: Bools = (norm2 >= QUATERNION_NORM_MIN ** 2) & (norm2 <= QUATERNION_NORM_MAX ** 2) \
+        & np.isfinite(np.einsum('ij->i', position_xyz))
+    return usable
+
+
+class Bodies:
+    """
+    The actors of a frame, then its boxes, in one block.
+
+    One pass for both: below about ten actors the overhead of numpy's calls dominates
+    (bench/README.md#a-frame-of-few-actors).
+
+    ``usable`` (N,) bool, actors with a pose that can be published; ``usable_boxes`` (M,) likewise.
+    ``is_finite`` whether all numbers are finite, and small enough that a product of two of them
+    is. ``is_plain`` whether that holds and all poses are usable.
+
+    :param rows: (N + M, 13) float64, with position xyz and orientation xyzw in the first columns.
+    """
+
+    __slots__ = ('_drawable_boxes', '_norm2', '_rows', 'is_finite', 'is_plain', 'usable',
+                 'usable_boxes')
+
+    def __init__(self, rows: Floats, n_actors: int) -> None:
+        self._rows = rows
+        self._drawable_boxes: Bools | None = None
+        # einsum: neither warns of an overflow nor starts threads, as products of BLAS do.
+        self.is_finite = math.isfinite(np.einsum('ij,ij->', rows, rows))
+        self._norm2: Floats = np.einsum('ij,ij->i', rows[:, 3:7], rows[:, 3:7])
+        # Fast path: a small summed error of the lengths and a finite sum of the positions prove
+        # that every pose is usable. A comparison with NaN is false.
+        deviation = self._norm2 - 1.0
+        are_usable = np.einsum('i,i', deviation, deviation) <= _SQUARED_TOLERANCE \
+            and (self.is_finite or math.isfinite(np.einsum('ij->', rows[:, 0:3])))
+        usable = np.ones(len(rows), np.bool_) if are_usable \
+            else usable_poses(rows[:, 0:3], rows[:, 3:7])
+        self.usable, self.usable_boxes = usable[:n_actors], usable[n_actors:]
+        self.is_plain = self.is_finite and bool(are_usable)
+
+    def drawable_boxes(self) -> Bools:
+        """Return which boxes have a pose that can be published, and edges that displays draw."""
+        # Returns (M,) bool: edges, scales and their products are positive numbers of float32.
+        if self._drawable_boxes is None:
+            sizes = self._rows[len(self.usable):, 7:]
+            limits = np.finfo(np.float32)
+            with np.errstate(all='ignore'):
+                scaled = sizes[:, :3] * sizes[:, 3:]
+                self._drawable_boxes = self.usable_boxes & (sizes > 0.0).all(axis=1) \
+                    & (scaled >= limits.tiny).all(axis=1) & (scaled <= limits.max).all(axis=1)
+        return self._drawable_boxes
+
+    def normalized(self) -> Floats:
+        """Return (N + M, 13) float64, a copy with orientations of unit length."""
+        rows = self._rows.copy()
+        rows[:, 3:7] /= np.sqrt(self._norm2)[:, None]
+        return rows
 
 
 class Extension(Protocol):
@@ -404,7 +468,7 @@ class Frame(Columns):
     @property
     def ego(self) -> int | None:
         """Row of the first actor tagged ``ego``, ignoring case; None if there is none."""
-        return first_ego(self.tags)
+        return classes.ego_row(self.tags)
 
     @property
     def ego_row(self) -> int:
@@ -454,13 +518,19 @@ class Frame(Columns):
 
     def bodies(self) -> Bodies:
         """Return the poses of actors and boxes; computed at the first call."""
-        if self._bodies is not None:
-            return self._bodies
-        rows = self.kinematics if self.boxes is None \
-            else np.concatenate((self.kinematics, self.boxes.rows))
-        bodies = Bodies(rows, self.n_actors)
-        object.__setattr__(self, '_bodies', bodies)
-        return bodies
+        if self._bodies is None:
+            self.set_rows(self.kinematics if self.boxes is None
+                          else np.concatenate((self.kinematics, self.boxes.rows)))
+        assert self._bodies is not None
+        return self._bodies
+
+    def set_rows(self, rows: Floats) -> None:
+        """
+        Compute the poses from ``rows``, which saves a copy if they are in one block.
+
+        :param rows: (N + M, 13) float64, ``kinematics`` and the ``rows`` of the boxes, if any.
+        """
+        object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors))
 
     def largest_boxes(self) -> Rows:
         """
@@ -469,17 +539,18 @@ class Frame(Columns):
         :returns: (K,) int64, rows of ``boxes``, in the order of the actors.
         """
         if self.boxes is None:
-            return _NO_ROWS
-        return largest_boxes(self.boxes.actor, self.boxes.size_xyz, self.bodies().usable_boxes)
-
-    def set_rows(self, rows: Floats, *, has_lengths: bool | None = None) -> None:
-        """
-        Compute the poses from ``rows``, which saves a copy if they are in one block.
-
-        :param rows: (N + M, 13) float64, ``kinematics`` and the ``rows`` of the boxes, if any.
-        :param has_lengths: argument of :class:`Bodies`.
-        """
-        object.__setattr__(self, '_bodies', Bodies(rows, self.n_actors, has_lengths))
+            return np.zeros(0, np.int64)
+        owners, edges = self.boxes.actor, self.boxes.size_xyz
+        # A comparison with NaN is false.
+        rows: Rows = np.flatnonzero(self.bodies().usable_boxes & (
+            (edges >= _MIN_EDGE) & (edges <= _MAX_EDGE)).all(axis=1))
+        # Usually each actor has one.
+        if len(rows) < 2 or (np.diff(owners[rows]) > 0).all():
+            return rows
+        # The first of equal volumes counts.
+        order = np.lexsort((rows, -np.prod(edges[rows], axis=1), owners[rows]))
+        largest: Rows = rows[order[np.diff(owners[rows], prepend=-1) > 0]]
+        return largest
 
     def select(self, rows: Rows | Sequence[int]) -> Frame:
         """

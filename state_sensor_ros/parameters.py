@@ -28,9 +28,6 @@ from state_sensor_ros.texts import counted, listed
 
 Own = TypeVar('Own')
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
-
-# Sources that use a parameter, or the node alone.
-LIVE, RECORDED, NODE = 'live', 'recorded', 'node'
 _MAX_NEAR = 5
 
 
@@ -47,8 +44,6 @@ class Rule:
     pattern: re.Pattern[str] | None = None  # of a string
     dynamic: bool = False  # whether it may change while the node runs
     may_be_nan: bool = False  # whether NaN is allowed, for a number that is then computed
-    used_by: str = ''  # LIVE, RECORDED or NODE; empty: all
-    selected: bool = False  # whether a simulator uses it only if its ``uses`` names it
     # Packages of ROS messages that the node needs for a value or an item of a list, by its text,
     # and those of Python that a simulator needs; '' stands for any other value.
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -103,62 +98,46 @@ class Parameter:
         :param value: lists and arrays are taken as tuples, integers as floats.
         :raises ConfigError: naming the parameter, the value and what is allowed.
         """
-        if self.item is not None:
-            return self._checked_list(value, self.item)
-        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if type(value) is not self.type:
-            # ROS reads an id such as 0 as a number.
-            advice = f'; quote it: -p "{self.name}:=\'{value}\'"' if self.type is str else ''
-            raise ConfigError(self.name, repr(value), _KINDS[self.type] + advice)
-        if isinstance(value, str):
-            self._check_text(value)
-        else:
-            self._check_number(cast(float, value))
-        return cast(Value, value)
-
-    def _checked_list(self, value: object, item: type) -> Value:
+        rule, item = self.rule, self.item
+        if item is None:
+            return cast(Value, self._checked(value, self.type))
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise ConfigError(self.name, repr(value), 'a list')
-        items = tuple(float(v) if item is float and isinstance(v, int) and not isinstance(v, bool)
-                      else v for v in value)
-        rule = self.rule
-        wrong = [v for v in items if type(v) is not item]
-        if wrong:
-            raise ConfigError(self.name, repr(wrong[0]),
-                              f'a list in which each item is {_KINDS[item]}')
-        if rule.choices:
-            # An empty list of YAML has no type of items: a list of '' stands for it.
-            items = tuple(item for item in items if item != '')
+        # An empty list of YAML has no type of items: a list of '' stands for it.
+        items = tuple(self._checked(each, item, 'a list in which each item is ')
+                      for each in value if not (rule.choices and each == ''))
         if rule.length is not None and len(items) != rule.length:
             raise ConfigError(self.name, counted(len(items), 'item'),
                               f'{rule.length} items: {rule.help}')
-        if item is not float:
-            for text in items:
-                self._check_text(cast(str, text))
-            return items
-        if rule.may_be_nan:
-            # One object for all NaN: tuples compare equal by identity.
-            items = tuple(math.nan if math.isnan(number) else number for number in items)
-        for number in items:
-            if not (rule.may_be_nan and number is math.nan):
-                self._check_number(number)
-        return items
+        return cast(Value, items)
 
-    def _check_number(self, value: float) -> None:
-        if not math.isfinite(value):
-            raise ConfigError(self.name, repr(value), 'a finite number')
-        low, high = self.rule.low, self.rule.high
-        if (low is not None and value < low) or (high is not None and value > high):
-            raise ConfigError(self.name, repr(value), f'{_bounds(self.rule)}: {self.rule.help}')
-
-    def _check_text(self, value: str) -> None:
+    def _checked(self, value: Any, kind: type, what: str = '') -> object:  # noqa: ANN401
+        """Return a single value or an item of a list; ``what`` precedes the expected type."""
         rule = self.rule
-        if rule.choices and not rule.is_open and value not in rule.choices:
-            known = ', '.join(choice or "''" for choice in rule.choices)
-            raise ConfigError(self.name, repr(value), f'one of {known}')
-        if rule.pattern is not None and not rule.pattern.fullmatch(value):
-            raise ConfigError(self.name, repr(value), f'text that matches {rule.pattern.pattern}')
+        if kind is float and type(value) is int:
+            value = float(value)
+        expected = ''
+        if type(value) is not kind:
+            expected = what + _KINDS[kind]
+            if self.type is str:
+                # ROS reads an id such as 0 as a number.
+                expected += f'; quote it: -p "{self.name}:=\'{value}\'"'
+        elif kind is str:
+            if rule.choices and not rule.is_open and value not in rule.choices:
+                expected = f'one of {", ".join(choice or repr("") for choice in rule.choices)}'
+            elif rule.pattern is not None and not rule.pattern.fullmatch(value):
+                expected = f'text that matches {rule.pattern.pattern}'
+        elif rule.may_be_nan and value != value:
+            # One object for all NaN: tuples compare equal by identity.
+            return math.nan
+        elif not math.isfinite(value):
+            expected = 'a finite number'
+        elif not (-math.inf if rule.low is None else rule.low) <= value <= (
+                math.inf if rule.high is None else rule.high):
+            expected = f'{_bounds(rule)}: {rule.help}'
+        if expected:
+            raise ConfigError(self.name, repr(value), expected)
+        return value
 
     def parsed(self, text: str) -> Value:
         """

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import math
 
 import numpy as np
+import numpy.typing as npt
 
-from state_sensor_ros.bodies import Floats
-
+Floats = npt.NDArray[np.float64]
 IDENTITY_XYZW = (0.0, 0.0, 0.0, 1.0)
 # Below this angle, rad, linear interpolation differs from a slerp by less than 1e-13 rad.
 _SMALL_ANGLE = 1e-4

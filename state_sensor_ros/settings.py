@@ -16,7 +16,7 @@ What only one simulator needs is declared by that simulator: :meth:`Settings.of`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -27,17 +27,7 @@ from typing import Any, cast, TypeVar
 
 from state_sensor_ros.classes import CLASS_NAMES, CLASSES
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import (
-    LIVE,
-    nearest,
-    NODE,
-    Parameter,
-    parameter,
-    parameters_in,
-    RECORDED,
-    Rule,
-    Value,
-)
+from state_sensor_ros.parameters import nearest, Parameter, parameter, parameters_in, Rule, Value
 from state_sensor_ros.texts import counted
 
 Own = TypeVar('Own')
@@ -128,24 +118,20 @@ class Settings:
     source: str = parameter(
         SIMULATORS[0], 'Source of frames: a simulator, or `file` for a recording.',
         choices=(*SIMULATORS, FILE), is_open=True, pattern=_WORD)
-    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=_WORD, used_by=LIVE)
-    port: int = parameter(
-        8700, "Port of the simulator's frames; the default depends on the source.",
-        low=1, high=65535, used_by=LIVE)
-    control_port: int = parameter(
-        0, 'Control port of the simulator; with 0 the node does not configure it.',
-        low=0, high=65535, used_by=LIVE, selected=True)
-    sample_rate: float = parameter(
-        0.0, 'Rate of sample commands, Hz; 0 sends none. Needs control_port.',
-        low=0.0, high=1000.0, used_by=LIVE, selected=True)
-    config_file: str = parameter('', "The simulator's own sensor configuration file.",
-                                 selected=True)
+    host: str = parameter('127.0.0.1', 'Host of the simulator.', pattern=_WORD)
+    port: int = parameter(8700, "Port of the simulator's frames; the default depends on the "
+                          'source.', low=1, high=65535)
+    control_port: int = parameter(0, 'Control port of the simulator; with 0 the node does not '
+                                  'configure it.', low=0, high=65535)
+    sample_rate: float = parameter(0.0, 'Rate of sample commands, Hz; 0 sends none. Needs '
+                                   'control_port.', low=0.0, high=1000.0)
+    config_file: str = parameter('', "The simulator's own sensor configuration file.")
     trajectory_file: str = parameter('', 'Recording to play, with source `file`.',
-                                     used_by=RECORDED, subject='recordings')
+                                     subject='recordings')
     rate: float = parameter(
         1.0, 'Speed of a recording, or of a paced simulator, relative to real time; 0 = as fast '
-        'as possible.', low=0.0, high=1000.0, dynamic=True, used_by=RECORDED, selected=True)
-    loop: bool = parameter(False, 'Repeat the recording endlessly.', used_by=RECORDED)
+        'as possible.', low=0.0, high=1000.0, dynamic=True)
+    loop: bool = parameter(False, 'Repeat the recording endlessly.')
     global_frame: str = parameter('map', 'TF frame of the world.', pattern=_FRAME_ID,
                                   subject='frames')
     frame_prefix: str = parameter('', "Prefix of each actor's TF frame.", pattern=_FRAME_PREFIX)
@@ -197,10 +183,9 @@ class Settings:
                                  choices=('child', 'global'))
     obb_extents: str = parameter(
         'full', 'Box extents that the simulator sends: full or half edge lengths.',
-        choices=('full', 'half'), selected=True)
+        choices=('full', 'half'))
     road_s_unit: str = parameter(
-        'cm', 'Unit of control_state.s that the simulator sends.', choices=('cm', 'm'),
-        selected=True)
+        'cm', 'Unit of control_state.s that the simulator sends.', choices=('cm', 'm'))
     pose_covariance_diagonal: tuple[float, ...] = parameter(
         _NO_COVARIANCE, 'Variances of x y z (m2) and rotation about X Y Z (rad2).',
         length=6, low=0.0)
@@ -230,18 +215,18 @@ class Settings:
         '', 'Command topic that drives the ego; empty: none. With autoware, the ego stands '
         'still until its gear is known; if no node publishes a gear within 1 s of the first '
         'command, the gear is drive.',
-        choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, used_by=NODE, subject='commands')
+        choices=('', *CONTROL_INPUTS), messages=_INPUT_MESSAGES, subject='commands')
     queue_size: int = parameter(8, 'Largest number of packets waiting to be published.',
                                 low=1, high=10000, subject='stream')
     overflow: str = parameter('drop_oldest', 'What happens when the queue is full.',
-                              choices=('drop_oldest', 'block'), used_by=LIVE)
+                              choices=('drop_oldest', 'block'))
     max_frame_bytes: int = parameter(
         67108864, 'Largest packet, bytes; a longer one is a protocol error.', low=1024,
-        high=2147483647, selected=True)
-    reconnect_min: float = parameter(0.1, 'First wait before reconnecting, s.',
-                                     low=0.001, high=_LONG_S, used_by=LIVE)
-    reconnect_max: float = parameter(2.0, 'Longest wait before reconnecting, s.',
-                                     low=0.001, high=_LONG_S, used_by=LIVE)
+        high=2147483647)
+    reconnect_min: float = parameter(0.1, 'First wait before reconnecting, s.', low=0.001,
+                                     high=_LONG_S)
+    reconnect_max: float = parameter(2.0, 'Longest wait before reconnecting, s.', low=0.001,
+                                     high=_LONG_S)
     stale_after: float = parameter(2.0, 'Time without frames after which the stream is stale, s.',
                                    low=0.01, high=_LONG_S)
 
@@ -313,18 +298,14 @@ class ParameterTable:
         :param name: name or alias.
         :raises ConfigError: if there is no such parameter.
         """
-        try:
+        if self.has(name):
             return self._parameters[self.aliases.get(name, name)]
-        except KeyError:
-            known = (*self.names, *self.aliases)
-            # A prefix may be omitted.
-            known_by = {other.rpartition('.')[2]: other for other in reversed(known)}
-            known_by |= {other: other for other in known}
-            same = sorted(other for other in self.names if other.endswith(f'.{name}'))
-            likely = ' or '.join(same) or known_by.get(nearest(name, known_by))
-            raise ConfigError(name, 'unknown parameter; ' + (
-                f'did you mean {likely}?' if likely
-                else f'the nearest name is {nearest(name, known, 0.0)}')) from None
+        # A prefix may be omitted.
+        known = {other.rpartition('.')[2]: other for other in reversed(self.names)} \
+            | {other: other for other in (*self.names, *self.aliases)}
+        same = sorted(other for other in self.names if other.endswith(f'.{name}'))
+        raise ConfigError(name, 'unknown parameter; did you mean '
+                          f'{" or ".join(same) or known[nearest(name, known, 0.0)]}?')
 
     def value_of(self, settings: Settings, name: str) -> Value:
         """
@@ -360,25 +341,19 @@ class ParameterTable:
         _check_together(settings)
         return settings
 
-    def _chosen(self, values: Mapping[str, object]) -> list[str]:
-        """Return one name for each parameter, which may be given by an alias as well."""
-        given: dict[str, list[str]] = {}
+    def _chosen(self, values: Mapping[str, object]) -> Iterable[str]:
+        """Return one name for each parameter: of two, that of another value than its default."""
+        chosen: dict[str, str] = {}
         for name in values:
-            given.setdefault(self.aliases.get(name, name), []).append(name)
-        return [self._one_of(target, names, values) if len(names) > 1 else names[0]
-                for target, names in given.items()]
-
-    def _one_of(self, target: str, names: list[str], values: Mapping[str, object]) -> str:
-        """Return the name whose value is used: one with another value than the default."""
-        plain = {name: tuple(value) if isinstance(value := values[name], list) else value
-                 for name in names}
-        changed = [name for name in names if plain[name] != (
-            _CORE[name] if name in _CORE else self.find(name)).default]
-        for name in changed[1:]:
-            if plain[name] != plain[changed[0]]:
-                raise ConfigError(name, repr(values[name]), f'one value: {changed[0]} is another '
-                                  f'name of {target}, and has {values[changed[0]]!r}')
-        return (changed or [name for name in names if name == target] or names)[0]
+            target = self.aliases.get(name, name)
+            other = chosen.get(target, name)
+            changed = [each for each in dict.fromkeys((other, name))
+                       if values[each] != _CORE.get(each, self.find(each)).default]
+            if len(changed) == 2 and values[other] != values[name]:
+                raise ConfigError(name, repr(values[name]), f'one value: {other} is another name '
+                                  f'of {target}, and has {values[other]!r}')
+            chosen[target] = changed[0] if changed else target if target in values else name
+        return chosen.values()
 
 
 CORE = ParameterTable({}, {})
@@ -402,22 +377,20 @@ def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> S
 
 def _check_together(settings: Settings) -> None:
     """Check parameters that depend on each other."""
-    if settings.reconnect_min > settings.reconnect_max:
-        raise ConfigError('reconnect_min', f'{settings.reconnect_min:g}',
-                          f'at most reconnect_max, {settings.reconnect_max:g}')
-    if settings.source == FILE and not settings.trajectory_file:
-        raise ConfigError('trajectory_file', 'nothing', 'a recording, because source is file')
-    if settings.sample_rate > 0 and not settings.control_port:
-        raise ConfigError('sample_rate', f'{settings.sample_rate:g}',
-                          'a control_port, by default 8999 in monoDrive, on '
-                          'which samples are requested; or 0')
-    if len({math.isnan(number) for number in settings.base_link_xyz}) > 1:
-        raise ConfigError('base_link_xyz', repr(list(settings.base_link_xyz)),
-                          'three numbers, or NaN three times')
-    n_sizes = len(settings.default_sizes)
-    if n_sizes not in (3 * len(CLASS_NAMES) - 3, 3 * len(CLASS_NAMES)):
-        raise ConfigError('default_sizes', counted(n_sizes, 'number'),
-                          f'{3 * len(CLASS_NAMES) - 3}: three for each class')
+    n_sizes, n_usual = len(settings.default_sizes), 3 * len(CLASS_NAMES)
+    for name, is_right, found, expected in (
+            ('reconnect_min', settings.reconnect_min <= settings.reconnect_max,
+             f'{settings.reconnect_min:g}', f'at most reconnect_max, {settings.reconnect_max:g}'),
+            ('trajectory_file', settings.source != FILE or settings.trajectory_file,
+             'nothing', 'a recording, because source is file'),
+            ('sample_rate', not settings.sample_rate or settings.control_port,
+             f'{settings.sample_rate:g}', 'a control_port, by default 8999 in monoDrive, or 0'),
+            ('base_link_xyz', len({number == number for number in settings.base_link_xyz}) == 1,
+             repr(list(settings.base_link_xyz)), 'three numbers, or NaN three times'),
+            ('default_sizes', n_sizes in (n_usual - 3, n_usual),
+             counted(n_sizes, 'number'), f'{n_usual - 3}: three for each class')):
+        if not is_right:
+            raise ConfigError(name, found, expected)
     frames: dict[str, str] = {}
     for name in ('global_frame', 'parent_frame', 'odom_frame', 'ego_frame'):
         frame = str(getattr(settings, name))

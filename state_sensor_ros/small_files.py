@@ -6,13 +6,37 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Files that a user names in a parameter or option: read whole, within a limit."""
+"""Small files: those installed with the package, and those that a user names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from state_sensor_ros.errors import ConfigError, reason_of
+
+PACKAGE = 'state_sensor_ros'
+
+
+def share_file(*parts: str) -> Path:
+    """
+    Return the path of a file or folder that is installed with the package.
+
+    :param parts: path below the package's share folder, such as ``'msg', 'ControlState.msg'``.
+    :returns: the path in the source tree, in the pip package or in the ament prefix, whichever
+        this module runs from.
+    :raises FileNotFoundError: if the file is in none of them.
+    """
+    module = Path(__file__)
+    # A build with --symlink-install leaves a link here that leads into the source tree.
+    source = module.resolve().parent.parent
+    folders = [source] if (source / 'package.xml').is_file() else [
+        module.absolute().parent / 'data',
+        *(parent / 'share' / PACKAGE for parent in module.absolute().parents)]
+    for folder in folders:
+        if (path := folder.joinpath(*parts)).exists():
+            return path
+    raise FileNotFoundError(f'{PACKAGE}: found no {"/".join(parts)} in {folders[0]}; '
+                            'expected it to be installed')
 
 
 def read_limited(path: str | Path, limit: int, expected: str) -> bytes:

@@ -17,7 +17,8 @@ from paths import ROOT
 PACKAGE = ROOT / 'state_sensor_ros'
 NAME = PACKAGE.name
 MODULES = sorted(PACKAGE.rglob('*.py'))
-ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__main__'}
+ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__main__'} \
+    | {'__version__'}
 # A folder may import the modules of the root and the folders named here; __main__ the commands.
 MAY_IMPORT = {
     'cdr': set(),

@@ -18,7 +18,7 @@ from programs import run_python
 import pytest
 
 import state_sensor_ros
-from state_sensor_ros.share import share_file
+from state_sensor_ros.small_files import share_file
 
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 MESSAGES = sorted((ROOT / 'msg').glob('*.msg'))
@@ -44,7 +44,7 @@ def test_one_version_everywhere():
     version = text_of('version')
     assert re.fullmatch(r'\d+\.\d+\.\d+', version)
     assert state_sensor_ros.__version__ == version
-    assert setup_cfg()['metadata']['version'] == 'attr: state_sensor_ros.version.__version__'
+    assert setup_cfg()['metadata']['version'] == 'attr: state_sensor_ros.__version__'
     headings = re.findall(r'^(\d+\.\d+\.\d+|Forthcoming)\b.*\n-+$',
                           (ROOT / 'CHANGELOG.rst').read_text(encoding='utf-8'), re.MULTILINE)
     assert next(heading for heading in headings if heading != 'Forthcoming') == version

@@ -26,7 +26,7 @@ import struct
 from typing import Any
 
 from state_sensor_ros.errors import EncodeError, importing
-from state_sensor_ros.share import share_file
+from state_sensor_ros.small_files import share_file
 
 OWN_PACKAGE = 'state_sensor_ros'
 

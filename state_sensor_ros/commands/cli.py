@@ -28,12 +28,12 @@ import sys
 from typing import Any, cast, NoReturn
 import warnings
 
+from state_sensor_ros import __version__
 from state_sensor_ros.commands.terminal import discard_output, print_line, print_output
 from state_sensor_ros.ends import raising_at_signals
 from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.texts import shortened
-from state_sensor_ros.version import __version__
 
 COMMANDS = {
     'simulate': 'act as a simulator: serve a recording or synthetic traffic',

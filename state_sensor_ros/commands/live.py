@@ -51,7 +51,7 @@ class LiveRecording:
         self.source: Source = simulator.open_source(
             settings, self.notes.__setitem__, reconnect=not ends)
         self.source.health.failures.limit = _MAX_FAILURES
-        is_unpaced = not settings.rate and 'rate' in simulator.uses
+        is_unpaced = not settings.rate and simulator.is_paced
         self._simulated_s = args.seconds if is_unpaced and args.seconds is not None else math.inf
         self._seconds = math.inf if args.seconds is None or is_unpaced else args.seconds
         # Steady time at which the stream is to end; the first frame sets it anew.

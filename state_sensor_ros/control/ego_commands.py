@@ -15,7 +15,7 @@ import math
 import time
 from typing import Any, Protocol, runtime_checkable
 
-from state_sensor_ros.parameters import NODE, parameter
+from state_sensor_ros.parameters import parameter
 
 # Full lock of a usual car and of the mock servers, 70 degrees.
 _FULL_LOCK_RAD = 1.2217
@@ -128,7 +128,7 @@ class AnsweredCommands(EgoCommands, Protocol):
 
 
 def _parameter(default: float, help: str, low: float, high: float) -> Any:  # noqa: A002, ANN401
-    return parameter(default, help, low=low, high=high, used_by=NODE)
+    return parameter(default, help, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,7 @@ class ControlParameters:
         0.5, 'Time without a command after which the ego brakes, s of the steady clock.',
         0.01, 60.0)
     brake_at_start: bool = parameter(
-        True, 'At start, brake an ego that still moves on the last command of a killed node.',
-        used_by=NODE)
+        True, 'At start, brake an ego that still moves on the last command of a killed node.')
 
     def steering(self, angle: float) -> tuple[float, float]:
         """Return an angle of the tires, rad, within its limits, and its part of the full lock."""

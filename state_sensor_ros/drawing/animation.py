@@ -28,7 +28,7 @@ from state_sensor_ros.drawing.scene import LEFT, Scene, speed_band
 from state_sensor_ros.drawing.shapes import bands_of
 from state_sensor_ros.frame import Bools, Floats
 from state_sensor_ros.jumps import MAX_SPEED
-from state_sensor_ros.share import share_file
+from state_sensor_ros.small_files import share_file
 from state_sensor_ros.texts import seconds
 
 Json = dict[str, object]

@@ -28,7 +28,6 @@ import numpy as np
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 from rosbags.typesys.store import Typestore
 
-from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation.matching import (
@@ -43,7 +42,7 @@ from state_sensor_ros.evaluation.matching import (
     YAW,
 )
 from state_sensor_ros.files.bag_types import definition, NOT_SUCH
-from state_sensor_ros.frame import Floats, NS_PER_S
+from state_sensor_ros.frame import Floats, NS_PER_S, usable_poses
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.texts import counted, listed

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 import numpy as np
 
+from state_sensor_ros import __version__
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.evaluation import detection, prediction, tracking
@@ -31,7 +32,6 @@ from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import counted, one_line
-from state_sensor_ros.version import __version__
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 # Key of the result with the differences, new less old.

@@ -18,7 +18,7 @@ from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysEr
 from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.cdr.definitions import foreign_texts, installed_text, parse_message
-from state_sensor_ros.share import PACKAGE, share_file
+from state_sensor_ros.small_files import PACKAGE, share_file
 
 # Exceptions of rosbags' deserializer for bytes that do not match the definition.
 NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, OverflowError,

@@ -62,7 +62,7 @@ from state_sensor_ros.library.safety import check_horizon, SafetyCollector
 from state_sensor_ros.library.track import Track, TrackCollector
 from state_sensor_ros.perception.frame_perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
-from state_sensor_ros.simulators import checked_settings, unread_parameters
+from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
@@ -507,10 +507,5 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
         if name == STANDARD_INPUT or os.path.lexists(name):
             raise
         raise MissingFileError(error.where, error.found, error.expected) from error
-    for unused, purpose in unread_parameters(parameters, recording.simulator).items() \
-            if parameters else ():
-        recording.close()
-        raise ConfigError(unused, f'a parameter for {purpose}',
-                          f'one for a recording of {recording.simulator}')
     return Recording(recording, is_timed=is_timed,
                      reopen=None if name == STANDARD_INPUT else reopen)

@@ -13,16 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 
-from state_sensor_ros.errors import ConfigError, StateError, TransportError
+from state_sensor_ros.errors import StateError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.frame_loop import CONNECTION, FaultList, FrameFault
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
-from state_sensor_ros.simulators import (
-    checked_settings,
-    find_simulator,
-    unused_parameters,
-    with_config_file,
-)
+from state_sensor_ros.simulators import checked_settings, find_simulator, with_config_file
 from state_sensor_ros.texts import counted
 
 
@@ -129,11 +124,8 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     :param parameters: other parameters of the driver or of the simulator, by name, such as
         ``{'config_file': 'sensor.json'}``.
     :returns: a context manager to iterate over, once.
-    :raises ConfigError: if a parameter is out of its range, or the source does not use it.
+    :raises ConfigError: if a parameter is unknown or out of its range.
     """
-    for unused in unused_parameters(parameters, source):
-        raise ConfigError(unused, f'a parameter that source {source} does not use',
-                          'parameters of the driver or of this simulator')
     given = {'host': host, 'port': port}
     return Stream(checked_settings(with_config_file({
         'source': source, 'control_port': control_port, 'obb_extents': obb_extents,

@@ -28,12 +28,12 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from state_sensor_ros import __version__
 from state_sensor_ros.ends import ending_signals, raising_at_signals
 from state_sensor_ros.errors import ConfigError, importing, reason_of, StateSensorError
 from state_sensor_ros.ros.node import StateSensorNode
 from state_sensor_ros.ros.rclpy_inside import given_parameters
 from state_sensor_ros.simulators import schema_of, simulator_names
-from state_sensor_ros.version import __version__
 
 PROGRAM = 'state_sensor_node'
 _HELP_WIDTH = 98

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.parameters import LIVE, nearest, NODE, parameters_in, RECORDED
+from state_sensor_ros.parameters import nearest, parameters_in
 from state_sensor_ros.plug_ins import imported, plug_ins
 from state_sensor_ros.settings import (
     CORE,
@@ -35,7 +35,6 @@ from state_sensor_ros.settings import (
     FILE,
     NAMES,
     ParameterTable,
-    rule_of,
     Settings,
 )
 from state_sensor_ros.source import Report
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.topics.encoding import NewTopicEncoder
     from state_sensor_ros.topics.transforms import StaticTransform
 
-# Parameters of the driver that a live source may use; those of connecting again are used by all.
-SOURCE_PARAMETERS = frozenset(name for name in NAMES if rule_of(name).selected)
 # Prefix of the parameters of commands to the ego.
 CONTROL = 'control'
 # Parameters that mean one of the source's own, if it declares such.
@@ -91,7 +88,7 @@ class Simulator:
         simulator ``toy``. ``settings.of(parameters)`` returns their values. Its own ``host`` and
         ``port`` take the place of those of the driver.
     :cvar default_port: port of its live frames, None if it has none.
-    :cvar uses: those of ``SOURCE_PARAMETERS``, such as ``rate``, that its live source uses.
+    :cvar is_paced: whether the parameter ``rate`` is the pace of its live source.
     :cvar has_wall_time: whether its frames have a ``time``.
     :cvar takes_commands: whether it has :meth:`open_commands`.
     :cvar formats: formats that only its recordings have; one without suffixes is a folder, the
@@ -103,7 +100,7 @@ class Simulator:
     name: ClassVar[str]
     parameters: ClassVar[type | None] = None
     default_port: ClassVar[int | None] = None
-    uses: ClassVar[frozenset[str]] = frozenset()
+    is_paced: ClassVar[bool] = False
     has_wall_time: ClassVar[bool] = False
     takes_commands: ClassVar[bool] = False
     formats: ClassVar[tuple[Format, ...]] = ()
@@ -306,24 +303,6 @@ def _check_libraries(simulator: Simulator, settings: Settings) -> None:
                     raise ModuleNotFoundError(f'No module named {library!r}', name=library)
 
 
-def unread_parameters(names: Iterable[str], simulator: str) -> dict[str, str]:
-    """Map each parameter that reading a recording ignores to what uses it instead."""
-    # simulator: name of the recording's simulator, ``''`` for none.
-    schema, found = schema_of(with_added=True), {}
-    for name in names:
-        declared = schema.find(name)
-        owner = declared.name.partition('.')[0]
-        if declared.name in NAMES:
-            continue
-        if owner == CONTROL:
-            found[name] = 'commands to the ego'
-        elif declared.rule.used_by == LIVE:
-            found[name] = 'a live stream'
-        elif owner != simulator:
-            found[name] = f'a recording of {owner}'
-    return found
-
-
 def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
     """Add to the parameters of a live stream what the file in ``config_file`` sets."""
     path = explicit.get('config_file', DEFAULTS.config_file)
@@ -331,30 +310,6 @@ def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(path, str) or not path or not isinstance(source, str):
         return dict(explicit)
     return {**find_simulator(source).parameters_of_config(path), **explicit}
-
-
-def unused_parameters(names: Iterable[str], source: str, *,
-                      with_added: bool = False) -> list[str]:
-    """Return the ``names`` of parameters that a source does not use."""
-    # source: name of a simulator, or ``file``.
-    schema, simulator = schema_of(source, with_added=with_added), find_simulator(source)
-
-    def is_used(name: str) -> bool:
-        found = schema.find(name)
-        if found.rule.used_by == NODE:
-            return False
-        owner, is_own = found.name.partition('.')[0], found.name not in NAMES
-        if source == FILE:
-            # What a recording is of is not known before it is opened.
-            return found.rule.used_by != LIVE
-        if is_own:
-            return owner == simulator.name and found.rule.used_by != RECORDED
-        if name in dict(_GENERAL):
-            return simulator.default_port is not None
-        return name in simulator.uses or (
-            found.rule.used_by != RECORDED and name not in SOURCE_PARAMETERS)
-
-    return [name for name in names if not is_used(name)]
 
 
 def _implied_values(values: Mapping[str, object], base: Settings) -> dict[str, object]:

@@ -17,7 +17,6 @@ from itertools import compress
 import numpy as np
 
 from state_sensor_ros import rotations
-from state_sensor_ros.bodies import usable_poses
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import (
     Given,
@@ -26,7 +25,7 @@ from state_sensor_ros.cdr.templates import (
     Table,
     Template,
 )
-from state_sensor_ros.frame import Bools, Floats, Wheels
+from state_sensor_ros.frame import Bools, Floats, usable_poses, Wheels
 from state_sensor_ros.naming import wheel_frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding

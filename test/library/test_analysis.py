@@ -285,17 +285,6 @@ def test_parameters_of_a_recording_have_an_effect_or_are_refused(drive):
     for name, value in (('desired_tags', ['ego']), ('port', 1), ('ego_tag', 'hero')):
         with pytest.raises(sensor.ConfigError, match=f'^{name}: found a parameter'):
             sensor.open_recording(drive, parameters={name: value})
-    for name, value, purpose in (
-            ('sumo.net', 'a.net.xml', 'a recording of sumo'),
-            ('carla.camera_tf', True, 'a recording of carla'),
-            ('control.kp', 2.0, 'commands to the ego')):
-        with pytest.raises(sensor.ConfigError, match=f'^{name}: found a parameter for {purpose}; '
-                           'expected one for a recording of monodrive$'):
-            sensor.open_recording(drive, parameters={name: value})
-    for name, value in (('sumo.seed', 4), ('control_input', 'twist'), ('loop', True)):
-        with pytest.raises(sensor.ConfigError, match=f'^{name}: found a parameter that source '
-                           'monodrive does not use'):
-            sensor.open_stream(parameters={name: value})
 
 
 @pytest.mark.parametrize('limit', [{'n_frames': 0}, {'n_frames': -1}, {'seconds': -1.0},

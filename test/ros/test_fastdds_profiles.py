@@ -14,7 +14,7 @@ import pytest
 from rclpy.utilities import get_rmw_implementation_identifier
 from rig import framed, NodeProcess
 
-from state_sensor_ros.share import share_file
+from state_sensor_ros.small_files import share_file
 
 # Fast DDS 3 reads another variable, and other names in the file.
 VARIABLE = 'FASTRTPS_DEFAULT_PROFILES_FILE'

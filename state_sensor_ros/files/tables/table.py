@@ -28,6 +28,7 @@ from typing import Any, BinaryIO, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import __version__
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.fields import Field, public_rows_of
@@ -45,7 +46,6 @@ from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.texts import counted
-from state_sensor_ros.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 import re
 
-from state_sensor_ros.parameters import LIVE, parameter
+from state_sensor_ros.parameters import parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +22,12 @@ class CarlaParameters:
 
     relay_port: int = parameter(
         0, 'First of three ports that relay your own CARLA client to the server, unchanged; '
-        '0 opens none.', low=0, high=65533, used_by=LIVE)
+        '0 opens none.', low=0, high=65533)
     relay_bind: str = parameter('127.0.0.1', 'Address that the relay listens on.',
-                                pattern=re.compile(r'\S+'), used_by=LIVE)
+                                pattern=re.compile(r'\S+'))
     start_spot: int = parameter(
         0, 'Index of the start spot in an episode that the node requests.',
-        low=0, high=4294967295, used_by=LIVE)
+        low=0, high=4294967295)
     camera_tf: bool = parameter(False, 'Publish the frames of the cameras on /tf_static.')
     camera_poses: tuple[float, ...] = parameter(
         (0.0,) * 18, 'Poses of the central, left and right cameras on the player, each x y z (m) '

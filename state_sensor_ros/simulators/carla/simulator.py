@@ -35,7 +35,6 @@ class CarlaSimulator(Simulator):
     name = 'carla'
     parameters = CarlaParameters
     default_port = 2001
-    uses = frozenset(('control_port', 'config_file', 'max_frame_bytes'))
     takes_commands = True
 
     def check(self, settings: Settings) -> None:

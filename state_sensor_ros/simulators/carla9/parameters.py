@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 from state_sensor_ros.errors import ConfigError, importing
-from state_sensor_ros.parameters import LIVE, parameter
+from state_sensor_ros.parameters import parameter
 
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
 _PROBE_S = 20.0
@@ -49,21 +49,20 @@ runpy.run_module(module, run_name='__main__')
 class Carla9Parameters:
     """Parameters with the prefix ``carla9.``."""
 
-    host: str = parameter('127.0.0.1', 'Host of the server.', pattern=re.compile(r'\S+'),
-                          used_by=LIVE)
+    host: str = parameter('127.0.0.1', 'Host of the server.', pattern=re.compile(r'\S+'))
     port: int = parameter(2000, 'RPC port of the server; it streams on the next one.',
-                          low=1, high=65533, used_by=LIVE)
+                          low=1, high=65533)
     timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
-                               low=0.1, high=600.0, used_by=LIVE)
+                               low=0.1, high=600.0)
     ego: str = parameter('', 'Role, id or name of the ego; empty: `hero`, else `ego_vehicle`.')
     tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow '
-                           'the server or another client.', used_by=LIVE)
+                           'the server or another client.')
     step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
-                            low=0.001, high=0.1, used_by=LIVE)
+                            low=0.001, high=0.1)
     ackermann: bool = parameter(False, "Let the server's controller follow commanded speeds; "
-                                'needs CARLA 0.9.14 or later.', used_by=LIVE)
+                                'needs CARLA 0.9.14 or later.')
     python: str = parameter('', "Python with CARLA's client library, a path or name; empty: the "
-                            'current one, else the first on the path that has it.', used_by=LIVE)
+                            'current one, else the first on the path that has it.')
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
 

@@ -26,7 +26,7 @@ class Carla9Simulator(Simulator):
 
     name = 'carla9'
     parameters = parameters.Carla9Parameters
-    uses = frozenset({'rate'})
+    is_paced = True
     takes_commands = True
 
     def address(self, settings: Settings) -> str:

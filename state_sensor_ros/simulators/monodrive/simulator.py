@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import Simulator, SOURCE_PARAMETERS
+from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.simulators.monodrive.control import MonodriveCommands
 from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
@@ -32,7 +32,6 @@ class MonodriveSimulator(Simulator):
 
     name = 'monodrive'
     default_port = 8700
-    uses = SOURCE_PARAMETERS - {'rate'}
     has_wall_time = takes_commands = True
 
     def check(self, settings: Settings) -> None:

@@ -17,10 +17,10 @@ from types import MappingProxyType
 
 from state_sensor_ros.control.ego_commands import EgoCommands
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import LIVE, parameter, RECORDED
+from state_sensor_ros.parameters import parameter
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.share import share_file
 from state_sensor_ros.simulators import Simulator
+from state_sensor_ros.small_files import share_file
 from state_sensor_ros.source import Report, Source
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
@@ -30,31 +30,29 @@ _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
 class SumoParameters:
     """Parameters with the prefix ``sumo.``."""
 
-    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the included one.',
-                            used_by=LIVE)
-    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'),
-                          used_by=LIVE)
+    config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the included one.')
+    host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'))
     port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
-                          low=0, high=65535, used_by=LIVE,
+                          low=0, high=65535,
                           libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
     order: int = parameter(1, 'Order of this client among all clients of a running SUMO.',
-                           low=0, high=1000000, used_by=LIVE)
+                           low=0, high=1000000)
     step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
-                              'clients.', used_by=LIVE)
+                              'clients.')
     release: str = parameter('restore', 'When a running SUMO regains a driven ego: at once, or '
                              'after braking to a stop; modes and route are restored.',
-                             choices=('restore', 'stop'), used_by=LIVE)
+                             choices=('restore', 'stop'))
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
                          'it has left.')
     # A longer step is a mistake of unit: milliseconds for seconds.
     step: float = parameter(0.05, 'Step of a newly started SUMO, simulated s; it replaces '
-                            'that of the scenario.', low=0.001, high=60.0, used_by=LIVE)
+                            'that of the scenario.', low=0.001, high=60.0)
     seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0,
-                          high=2147483647, used_by=LIVE)
+                          high=2147483647)
     args: tuple[str, ...] = parameter(
-        (), 'Additional command-line arguments of a newly started SUMO.', used_by=LIVE)
+        (), 'Additional command-line arguments of a newly started SUMO.')
     types: str = parameter('', 'File with vehicle types (vType) for a recording; they take '
-                           'precedence over those of its own files.', used_by=RECORDED)
+                           'precedence over those of its own files.')
     net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
 
 
@@ -65,7 +63,7 @@ class SumoSimulator(Simulator):
     map_files = MappingProxyType(dict.fromkeys(
         ('.net.xml', '.net.xml.gz'), 'state_sensor_ros.simulators.sumo.map:read_lanes'))
     parameters = SumoParameters
-    uses = frozenset({'rate'})
+    is_paced = True
     takes_commands = True
 
     def address(self, settings: Settings) -> str:
