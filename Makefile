@@ -62,7 +62,7 @@ coverage: setup-all
 	@$(ENTER) && $(APART) $(CACHED) pytest $(SIDE_BY_SIDE) --cov --cov-report=term $(TESTS)
 
 demo: setup
-	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--sumo) $(if $(CARLA),--carla) $(if $(DRIVE),--drive)
+	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--simulator sumo) $(if $(CARLA),--simulator carla) $(if $(DRIVE),--drive)
 
 bench: setup-all
 	@$(ENTER) && $(APART) python3 bench/run.py

@@ -24,7 +24,6 @@ import platform
 import sys
 import time
 
-from command_cost import command_rows
 from conversion import conversion_rows, memory_rows
 from fcd_cost import fcd_rows
 from in_process import frame_rows
@@ -34,7 +33,7 @@ from whole_node import latency_rows, process_rows, soak_rows, start_rows
 HERE = Path(__file__).parent
 # (actors, Hz), as the goals name them.
 SIZES = ((10, 50.0), (100, 50.0), (1000, 60.0))
-PARTS = ('frame', 'process', 'latency', 'start', 'soak', 'convert', 'memory', 'fcd', 'commands')
+PARTS = ('frame', 'process', 'latency', 'start', 'soak', 'convert', 'memory', 'fcd')
 
 
 def parsed():
@@ -62,8 +61,7 @@ def measured(args):
         'soak': lambda: soak_rows(args.soak_seconds, args.soak_frames),
         'convert': lambda: conversion_rows(args.rounds),
         'memory': memory_rows,
-        'fcd': fcd_rows,
-        'commands': command_rows}
+        'fcd': fcd_rows}
     rows = []
     for name, part in parts.items():
         if name in args.only and name not in args.skip:

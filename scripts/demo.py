@@ -24,11 +24,8 @@ import subprocess
 import sys
 import time
 
-from demo_recorder import Recorder, Row
-from domains import claim, is_empty, MAX_DOMAIN
-import numpy as np
+from demo_recorder import Recorder
 
-from state_sensor_ros import open_recording
 from state_sensor_ros.connections.connection import free_port
 from state_sensor_ros.errors import StateSensorError
 
@@ -79,19 +76,18 @@ class DemoError(Exception):
 def main() -> int:
     """Run it; return 0 if all topics had messages or it was interrupted, 1 otherwise."""
     parser = argparse.ArgumentParser(description='Simulator, driver, bag and pictures.')
-    parser.add_argument('--duration', type=seconds, default=10.0, metavar='S',
+    parser.add_argument('--duration', type=float, default=10.0, metavar='S',
                         help='how long to record, s (default: 10)')
     parser.add_argument('--output', type=Path, default=ROOT / 'demo', metavar='FOLDER',
                         help='output folder; replaces earlier output (default: demo)')
-    parser.add_argument('--sumo', dest='simulator', action='store_const', const='sumo',
-                        default='monodrive', help='with SUMO in place of the mock simulator')
-    parser.add_argument('--carla', dest='simulator', action='store_const', const='carla',
-                        help='with the mock server of CARLA 0.9 in place of that of monoDrive')
-    parser.add_argument('--drive', action='store_true',
-                        help='drive the ego along a recorded line')
+    parser.add_argument('--simulator', choices=DEMOS, default='monodrive',
+                        help='mock server or simulator (default: monodrive)')
+    parser.add_argument('--drive', action='store_true', help='drive the ego along a line')
     args = parser.parse_args()
     # Keeps the demonstration apart from other ROS nodes on the network.
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    # The ports of ids above 101 overlap with the ephemeral ports of Linux.
+    os.environ.setdefault('ROS_DOMAIN_ID', str(os.getpid() % 101 + 1))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(DEMOS[args.simulator], args.output, args.duration, is_driven=args.drive)
@@ -103,25 +99,15 @@ def main() -> int:
     return 0
 
 
-def seconds(text: str) -> float:
-    """Read a time of a second to a day."""
-    value = float(text)
-    if not 1.0 <= value <= 86400.0:
-        raise argparse.ArgumentTypeError(f'{text} is not 1 to 86400 s')
-    return value
-
-
 def run(demo: Demo, folder: Path, duration_s: float, *, is_driven: bool) -> None:
     """Make the demonstration and print the paths of its files."""
     prepare(folder)
     with ExitStack() as stack:
-        where, programs = start_programs(stack, demo, folder, is_driven=is_driven)
-        print(f'{where}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
+        programs = start_programs(stack, demo, folder, is_driven=is_driven)
+        print(f'{demo.title}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recorder = Recorder(folder / 'bag', NODE)
-        recorder.record(duration_s, lambda: check_all(*programs))
+        recorder.record(duration_s, lambda: [program.check() for program in programs])
     recorder.show()
-    if is_driven:
-        show_deviation(folder / 'bag', LINES / demo.line)
     pictures = [folder / 'picture.png', folder / 'animation.html']
     with ExitStack() as stack:
         for renderer in [Program(
@@ -137,74 +123,43 @@ def run(demo: Demo, folder: Path, duration_s: float, *, is_driven: bool) -> None
           f'logs       {", ".join(logs)}')
     rows = recorder.rows()
     silent = [name for name in (*EXPECTED, *demo.topics, *([f'{NODE}/command_status'] * is_driven))
-              if not rows.get(name, Row()).n_messages]
+              if name not in rows or not rows[name][2]]
     if silent:
         raise DemoError(f'found no message on {", ".join(silent)}; see {folder / "driver.log"}')
 
 
 def start_programs(stack: ExitStack, demo: Demo, folder: Path, *,
-                   is_driven: bool) -> tuple[str, list[Program]]:
-    """Start them in a domain of their own; return the place of the simulator, and them."""
-    os.environ['ROS_DOMAIN_ID'] = str(empty_domain(stack))
+                   is_driven: bool) -> list[Program]:
+    """Start simulator, driver and, if the ego is driven, the program that follows a line."""
     programs: list[Program] = []
-    where, parameters = demo.title, [*demo.parameters, 'debug_drawing:=true',
-                                     # The frame that the configurations of viewers follow.
-                                     'ego_frame:=base_link']
+    # The frame is that which the configurations of viewers follow.
+    parameters = [*demo.parameters, 'debug_drawing:=true', 'ego_frame:=base_link']
     if is_driven:
         parameters.append('control_input:=twist')
     if demo.command:
         options = ['--port', '0']
         if is_driven and demo is DEMOS['monodrive']:
-            control_port = str(free_port('127.0.0.1'))
-            options += ['--control-port', control_port]
+            control_port = free_port('127.0.0.1')
+            options += ['--control-port', str(control_port)]
             parameters += [f'control_port:={control_port}', f'desired_tags:={TAGS}']
         programs.append(Program(stack, folder / 'simulator.log', *demo.command, *options))
         port = programs[0].wait_for(r'listening on 127\.0\.0\.1:(\d+)')
-        where = f'simulator on 127.0.0.1:{port}'
         parameters.append(f'port:={port}')
     programs.append(Program(stack, folder / 'driver.log', 'state_sensor_node', '--ros-args',
                             *(word for parameter in parameters for word in ('-p', parameter))))
     if is_driven:
         programs.append(Program(stack, folder / 'line_follower.log', sys.executable,
                                 str(ROOT / 'examples' / 'follow_line.py'), str(LINES / demo.line)))
-    return where, programs
-
-
-def empty_domain(stack: ExitStack) -> int:
-    """Return a ROS domain without nodes, the given one if possible; ``stack`` reserves it."""
-    first = int(os.environ.get('ROS_DOMAIN_ID') or os.getpid() % MAX_DOMAIN + 1)
-    for domain in (first, *((first + i) % MAX_DOMAIN + 1 for i in range(MAX_DOMAIN))):
-        holder = claim(domain)
-        if holder is not None:
-            stack.enter_context(holder)
-            if is_empty(domain):
-                return domain
-    raise DemoError('found nodes in every ROS domain; expected an empty one')
+    return programs
 
 
 def prepare(folder: Path) -> None:
     """Remove the files of an earlier run, and no others."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / 'bag', ignore_errors=True)
-    for name in ('picture.png', 'animation.html', 'simulator.log', 'driver.log', 'picture.log',
-                 'line_follower.log', 'animation.log'):
+    for name in ('picture.png', 'animation.html', *(f'{program}.log' for program in (
+            'simulator', 'driver', 'line_follower', 'picture', 'animation'))):
         (folder / name).unlink(missing_ok=True)
-
-
-def show_deviation(bag: Path, line: Path) -> None:
-    """Print how far the ego was from the line."""
-    with open_recording(line) as recording:
-        line_xy = recording.ego_track().position_xyz[:, :2]
-    with open_recording(bag) as recording:
-        driven_xy = recording.ego_track().position_xyz[:, :2]
-    begin, way = line_xy[:-1], np.diff(line_xy, axis=0)
-    from_begin = driven_xy[:, None] - begin
-    share = (from_begin * way).sum(axis=2) / np.maximum((way ** 2).sum(axis=1), 1e-12)
-    rest = from_begin - np.clip(share, 0.0, 1.0)[:, :, None] * way
-    away = np.hypot(rest[..., 0], rest[..., 1]).min(axis=1)
-    length = float(np.hypot(*np.diff(driven_xy, axis=0).T).sum())
-    print(f'line       {length:.0f} m driven, distance from the line mean {away.mean():.2f} m, '
-          f'maximum {away.max():.2f} m')
 
 
 class Program:
@@ -245,11 +200,7 @@ class Program:
         raise DemoError(f'{self._process.args[0]} was not ready within {START_TIMEOUT_S:g} s')
 
     def wait(self) -> None:
-        """
-        Wait until the program has ended.
-
-        :raises DemoError: if it failed.
-        """
+        """Wait until the program has ended, and check that it has not failed."""
         if self._process.wait():
             self.check()
 
@@ -261,12 +212,6 @@ class Program:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def check_all(*programs: Program) -> None:
-    """Check that all programs are running, as :meth:`Program.check`."""
-    for program in programs:
-        program.check()
 
 
 if __name__ == '__main__':

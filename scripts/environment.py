@@ -12,6 +12,7 @@ Choose the environment from the variables, name its folders, and check the machi
 Only the standard library is used, in the syntax of Python 3.6, so that an old Python reports an
 error instead of a traceback.
 """
+import importlib.util
 import os
 from pathlib import Path
 import platform
@@ -122,45 +123,34 @@ def check_machine(environment: Environment) -> None:
     :raises SetupError: if Python, the processor, the C library or the compiler does not fit.
     """
     version = '{}.{}.{}'.format(*sys.version_info)
-    if sys.version_info < OLDEST_PYTHON:
-        raise SetupError('python3: found {} ({}); expected 3.10 or newer (another one: '
-                         '`PYTHON=python3.12 make setup`)'.format(version, sys.executable))
-    if not environment.is_sourced:
-        _check_wheels_fit(version)
-    try:
-        __import__('ensurepip')
-    except ImportError as error:
-        raise SetupError('python3: found no module ensurepip in {}; virtual environments need it '
-                         '(Debian, Ubuntu: apt install python3-venv)'.format(
-                             sys.executable)) from error
-    for variable, usual in (('CC', ['cc', 'gcc', 'clang']), ('CXX', ['c++', 'g++', 'clang++'])):
-        names = shlex.split(os.environ.get(variable, ''))[:1] or usual
-        if not any(map(shutil.which, names)):
-            raise SetupError(
-                'compiler: found none of {}; expected a C and a C++ compiler '
-                '(Debian, Ubuntu: apt install build-essential)'.format(', '.join(names)))
+    library, number = platform.libc_ver()
+    glibc = tuple(int(part) for part in number.split('.')[:2] if part.isdigit())
+    of_wheels = ', which the ROS 2 wheels on PyPI are built for '
+    remedy = of_wheels + '(on other machines install a ROS 2 and source it first)'
     headers = Path(sysconfig.get_path('include'))
-    if not (headers / 'Python.h').is_file():
-        raise SetupError(
-            'Python.h: found none in {}; expected the headers of Python {} '
-            '(Debian, Ubuntu: apt install python3-dev)'.format(headers, version))
-
-
-def _check_wheels_fit(version: str) -> None:
-    remedy = '(on other machines install a ROS 2 and source it first)'
-    machine = platform.machine()
-    if sys.platform != 'linux' or machine != WHEEL_MACHINE:
-        raise SetupError(
-            'machine: found {} {}; expected linux {}, which the ROS 2 wheels on PyPI are built '
-            'for {}'.format(sys.platform, machine, WHEEL_MACHINE, remedy))
-    implementation = sys.implementation.name
-    if implementation != 'cpython' or sys.version_info[:2] > NEWEST_WHEEL_PYTHON:
-        raise SetupError(
-            'python3: found {} {}; expected CPython 3.10 to 3.14, which the ROS 2 wheels on PyPI '
-            'are built for'.format(implementation, version))
-    library, library_version = platform.libc_ver()
-    known = tuple(int(part) for part in library_version.split('.')[:2] if part.isdigit())
-    if library != 'glibc' or known < WHEEL_GLIBC:
-        raise SetupError(
-            'C library: found {} {}; expected glibc 2.28 or newer, which the ROS 2 wheels on PyPI '
-            'are built for {}'.format(library or 'none known', library_version, remedy))
+    compilers = [shlex.split(os.environ.get(variable, ''))[:1] or usual for variable, usual in (
+        ('CC', ['cc', 'gcc', 'clang']), ('CXX', ['c++', 'g++', 'clang++']))]
+    missing = [names for names in compilers if not any(map(shutil.which, names))]
+    is_sourced, is_linux = environment.is_sourced, sys.platform == 'linux'
+    # What, whether it fits, what was found, and what is expected.
+    for what, fits, found, expected in (
+            ('python3', sys.version_info >= OLDEST_PYTHON, version + ' (' + sys.executable + ')',
+             '3.10 or newer (another one: `PYTHON=python3.12 make setup`)'),
+            ('machine', is_sourced or (is_linux and platform.machine() == WHEEL_MACHINE),
+             sys.platform + ' ' + platform.machine(), 'linux ' + WHEEL_MACHINE + remedy),
+            ('python3', is_sourced or (
+                sys.implementation.name == 'cpython'
+                and sys.version_info[:2] <= NEWEST_WHEEL_PYTHON),
+             sys.implementation.name + ' ' + version, 'CPython 3.10 to 3.14' + of_wheels.rstrip()),
+            ('C library', is_sourced or (library == 'glibc' and glibc >= WHEEL_GLIBC),
+             (library or 'none known') + ' ' + number, 'glibc 2.28 or newer' + remedy),
+            ('python3', importlib.util.find_spec('ensurepip'),
+             'no module ensurepip in ' + sys.executable,
+             'it for virtual environments (Debian, Ubuntu: apt install python3-venv)'),
+            ('compiler', not missing, 'none of ' + ', '.join(missing[0] if missing else ()),
+             'a C and a C++ compiler (Debian, Ubuntu: apt install build-essential)'),
+            ('Python.h', (headers / 'Python.h').is_file(), 'none in {}'.format(headers),
+             'the headers of Python {} (Debian, Ubuntu: apt install python3-dev)'.format(
+                 version))):
+        if not fits:
+            raise SetupError('{}: found {}; expected {}'.format(what, found, expected))

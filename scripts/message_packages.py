@@ -20,8 +20,9 @@ import shutil
 from environment import LEAN, ROOT
 
 # Definitions of packages without wheels: what the node needs, and what only autonomy stacks need.
-_ALWAYS = (ROOT / 'scripts' / 'interfaces',)
-_OF_STACKS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
+#: Folders of the packages that the node needs, and of those of autonomy stacks.
+INTERFACES = (ROOT / 'scripts' / 'interfaces',)
+STACKS = (ROOT / 'resource' / 'interfaces', ROOT / 'scripts' / 'stack_interfaces')
 _GENERATORS = (
     'ament_cmake', 'rosidl_cmake', 'rosidl_generator_type_description',
     'rosidl_generator_c', 'rosidl_typesupport_introspection_c',
@@ -41,27 +42,20 @@ _MANIFEST = """<?xml version="1.0"?>
   <version>0.0.1</version>
   <description>Field lists of {name}: same type names and hashes as the real one.</description>
   <maintainer email="maintainers@users.noreply.github.com">The maintainers</maintainer>
-  <license>Apache-2.0</license>
-  {depends}
+  <license>Apache-2.0</license>{depends}
   <member_of_group>rosidl_interface_packages</member_of_group>
   <export><build_type>ament_cmake</build_type></export>
 </package>
 """
 # A field or constant whose type is of another package.
+_OF_SERVICES = ('service_msgs', 'builtin_interfaces')
+_OF_KIND = {'msg': (), 'srv': _OF_SERVICES,
+            'action': (*_OF_SERVICES, 'action_msgs', 'unique_identifier_msgs')}
 _FOREIGN = re.compile(r'^([a-z]\w*)/\w+', re.MULTILINE)
 
 
-def interface_packages() -> dict:
-    """Return the definition files of the packages that the node needs, by package."""
-    return _definitions(_ALWAYS)
-
-
-def stack_packages() -> dict:
-    """Return the definition files of the packages of autonomy stacks, by package."""
-    return _definitions(_OF_STACKS)
-
-
-def _definitions(folders: tuple) -> dict:
+def definitions_in(folders: tuple) -> dict:
+    """Return the definition files in folders, by package."""
     found = {}
     for folder in folders:
         for path in sorted(folder.glob('*/*.*')):
@@ -84,11 +78,7 @@ def write_project(name: str, definitions: list, folder: Path) -> None:
         (folder / kind).mkdir(parents=True, exist_ok=True)
         shutil.copy(str(path), str(folder / kind / path.name))
         files.append('{}/{}'.format(kind, path.name))
-        dependencies |= set(_FOREIGN.findall(path.read_text()))
-        if kind in ('srv', 'action'):
-            dependencies |= {'service_msgs', 'builtin_interfaces'}
-        if kind == 'action':
-            dependencies |= {'action_msgs', 'unique_identifier_msgs'}
+        dependencies.update(_FOREIGN.findall(path.read_text()), _OF_KIND[kind])
     dependencies.discard(name)
     names = sorted(dependencies)
     found = '\n'.join('find_package({} REQUIRED)'.format(each)

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from typing import Callable, TextIO
+from typing import Callable
 
 from environment import (
     base_python,
@@ -39,7 +39,7 @@ from environment import (
     ROOT,
     SetupError,
 )
-from message_packages import interface_packages, stack_packages, write_project
+from message_packages import definitions_in, INTERFACES, STACKS, write_project
 
 REQUIREMENTS = ROOT / 'requirements'
 # Extras whose requirements name all that is imported: trackeval asks for a newer NumPy than that
@@ -69,7 +69,8 @@ def main() -> int:
         check_machine(environment)
         environment.records.mkdir(parents=True, exist_ok=True)
         with (environment.records / 'lock').open('w') as lock:
-            wait_for(lock)
+            # Another set-up of this folder ends first.
+            fcntl.flock(lock, fcntl.LOCK_EX)
             SetUp(environment).everything(options.extra, options.stacks)
     except (OSError, SetupError) as error:
         print('error: {}'.format(error), file=sys.stderr)
@@ -78,19 +79,6 @@ def main() -> int:
         print('interrupted; the same command continues the set-up', file=sys.stderr)
         return 130
     return 0
-
-
-def wait_for(lock: TextIO) -> None:
-    """
-    Wait until no other set-up of this environment runs.
-
-    :param lock: open file.
-    """
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print('setup: waiting for another set-up of this folder', flush=True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def digest(parts: list) -> str:
@@ -132,13 +120,13 @@ class SetUp:
         """
         build_key = self.install_packages()
         if not self.environment.is_sourced:
-            self.build_interfaces('interfaces', interface_packages(), build_key)
+            self.build_interfaces('interfaces', INTERFACES, build_key)
         self.build_package(build_key)
         for name in extras:
             self.install_extra(name)
         if with_stacks and not self.environment.is_sourced:
             stacks = REQUIREMENTS / 'stacks' / (self.environment.distribution + '.txt')
-            self.build_interfaces('stacks', stack_packages(), build_key, stacks)
+            self.build_interfaces('stacks', STACKS, build_key, stacks)
 
     def run(self, step: str, words: list) -> str:
         """
@@ -221,16 +209,14 @@ class SetUp:
                 '-c', REQUIREMENTS / 'constraints.txt'])
         self.step(self.venv / 'packages.stamp',
                   digest([foundation, REQUIREMENTS / 'constraints.txt'] + files),
-                  'installing {} into {}'.format(
-                      'libraries beside the sourced ROS 2' if environment.is_sourced
-                      else 'ROS 2 ' + environment.distribution, self.venv.name) + (
-                      '' if environment.is_sourced else '; 190 MB to download, 0.7 GB on disk'),
-                  fill)
+                  ('installing libraries beside the sourced ROS 2 into {}'
+                   if environment.is_sourced else 'installing ROS 2 ' + environment.distribution
+                   + ' into {}; 190 MB to download, 0.7 GB on disk').format(self.venv.name), fill)
         return build_key
 
     def install_extra(self, name: str) -> None:
         """
-        Install optional libraries; the first line of their requirements says what they are.
+        Install optional libraries.
 
         :param name: of the file in requirements/.
         """
@@ -238,13 +224,10 @@ class SetUp:
             print('setup: {} needs an environment without ROS 2, skipped'.format(name), flush=True)
             return
         files = [REQUIREMENTS / (each + '.txt') for each in (name, 'run', 'constraints')]
-        first = files[0].read_text().partition('\n')[0]
-        # Not the point of a number such as 0.9.
-        what = re.sub('^The ', 'the ', first.partition('. ')[0].strip('# .'))
         # A sourced ROS 2 has versions of its own, which stay.
         pins = [] if self.environment.is_sourced else ['-c', files[1], '-c', files[2]]
         self.step(self.venv / (name + '.stamp'), digest(files),
-                  'installing {} into {}'.format(what, self.venv.name),
+                  'installing the libraries of {} into {}'.format(name, self.venv.name),
                   lambda: self.install(['-r', files[0]] + (
                       ['--no-deps'] if name in COMPLETE else pins)))
 
@@ -304,16 +287,17 @@ class SetUp:
             requirements += ['-r', REQUIREMENTS / 'build.txt']
         return requirements
 
-    def build_interfaces(self, name: str, packages: dict, build_key: str,
+    def build_interfaces(self, name: str, folders: tuple, build_key: str,
                          requirements: 'Path | None' = None) -> None:
         """
         Build message packages that PyPI does not have into the virtual environment.
 
         :param name: of the stamp.
-        :param packages: definition files by name of the package.
+        :param folders: with their definition files.
         :param build_key: of the packages that they are built with.
         :param requirements: file with packages that they need beside those of ROS 2, or None.
         """
+        packages = definitions_in(folders)
         files = [path for paths in packages.values() for path in paths]
         source = self.environment.build / name
 
@@ -329,7 +313,7 @@ class SetUp:
                 '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),))
         self.step(self.venv / (name + '.stamp'),
                   digest([build_key, LEAN] + files + [requirements] * (requirements is not None)),
-                  'building {} into {}; up to a minute'.format(
+                  'building {} into {}; some minutes'.format(
                       ', '.join(packages) if len(packages) < 3 else
                       'messages of autonomy stacks', self.venv.name), build)
 
@@ -397,9 +381,8 @@ class SetUp:
             text = re.sub('/[^;"]*/numpy/_?core/include', numpy_headers, found)
             text = re.sub('/[^;"]*/include/python[0-9.]+', python_headers, text)
             if text != found:
-                replacement = path.with_name(path.name + '.new')
-                replacement.write_text(text)
-                os.replace(str(replacement), str(path))
+                path.unlink()
+                path.write_text(text)
 
 
 if __name__ == '__main__':
