@@ -15,7 +15,7 @@ NaN. All arrays of a frame are read-only, so that results computed from them sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 import math
 from types import MappingProxyType
@@ -126,6 +126,31 @@ class Wheels(OfActors):
     position_known: Bools = row('wheel', '?', 'whether the position is known')
     orientation_known: Bools = row('wheel', '?', 'whether the orientation is known')
     speed: Floats = row('wheel', 'f8', 'of the spin, + = forward', unit='rad/s')
+    _read: Callable[[], Wheels] | None = field(default=None, init=False, compare=False)
+
+    @classmethod
+    def late(cls, read: Callable[[], Wheels]) -> Wheels:
+        """Return wheels that are read when the first of their columns is asked for."""
+        wheels = cls.__new__(cls)
+        object.__setattr__(wheels, '_read', read)
+        return wheels
+
+    def __getattr__(self, name: str) -> object:
+        # Python calls this for a column that is not there yet.
+        if name.startswith('_'):
+            raise AttributeError(name)
+        if (read := self._read) is not None:
+            wheels = read()
+            for each in rows_of(Wheels):
+                object.__setattr__(self, each.name, getattr(wheels, each.name))
+            object.__setattr__(self, '_read', None)
+        return object.__getattribute__(self, name)
+
+    def of_actors(self, new_row: Rows) -> Wheels:
+        """Return the wheels whose actor stays, read as late as these."""
+        if self._read is None:
+            return OfActors.of_actors(self, new_row)
+        return Wheels.late(lambda: OfActors.of_actors(self, new_row))
 
     def known_orientation_xyzw(self) -> Floats:
         """(W, 4) float64, actor's frame, not normalized; the identity if it is unknown."""

@@ -26,7 +26,11 @@ def with_faults(payload, head=NO_HEAD, decoder=None, **options):
     """Return the frames of a payload, text or a value, and their faults."""
     decoder = decoder or Decoder(**options)
     text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    return list(decoder.frames(text, head)), decoder.faults.take()
+    frames = list(decoder.frames(text, head))
+    for frame in frames:
+        # They are decoded now.
+        assert frame.wheels is None or len(frame.wheels) >= 0
+    return frames, decoder.faults.take()
 
 
 def frame_of(payload, *args, **options):

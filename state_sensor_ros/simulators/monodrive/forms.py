@@ -16,7 +16,7 @@ is recognized as in doc/protocol/frames.md#recognition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -41,6 +41,8 @@ from state_sensor_ros.simulators.monodrive.schema import (
     V0,
     V1,
     V2,
+    Vehicle,
+    Wheel,
 )
 from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, IGNORED
 
@@ -192,24 +194,52 @@ class FormReader:
         {'state': parts.objects, 'vehicle': parts.vehicles, 'flat': parts.flat}[kind].append(actor)
 
     def _actor(self, kind: str, value: Any, where: str) -> Any:  # noqa: ANN401
+        if not isinstance(value, dict):
+            raise wrong(where, value, 'an object')
+        wheels: dict[str, Any] = {}
+        if kind == 'vehicle' and self._types[kind] is Vehicle:
+            value = dict(value)
+            owned = self._wheels(value.pop('wheels', None), f'{where}.wheels')
+            wheels = {'wheels': msgspec.Raw(msgspec.json.encode(owned))}
         actor: Any = None
         if self._is_finite:
             with suppress(*json_text.NOT_TYPED):
-                actor = msgspec.convert(value, self._types[kind])
+                actor = msgspec.convert({**value, **wheels}, self._types[kind])
         if actor is None:
-            if not isinstance(value, dict):
-                raise wrong(where, value, 'an object')
-            usual = _usual(value, where, is_flat=kind == 'flat')
+            usual = {**_usual(value, where, is_flat=kind == 'flat'), **wheels}
             try:
                 actor = msgspec.convert(usual, self._types[kind])
             except msgspec.ValidationError as error:
                 raise error_of(str(error), usual, where) from None
         if kind == 'flat' and actor.name is msgspec.UNSET:
             raise DecodeError(f'{where}.name', 'nothing', 'a value')
-        ids = [wheel.id for wheel in getattr(actor, 'wheels', ())]
-        if len(set(ids)) < len(ids):
-            raise wrong(f'{where}.wheels', ids, 'each wheel id once')
+        if kind == 'flat':
+            _check_ids(getattr(actor, 'wheels', ()), f'{where}.wheels')
         return actor
+
+    def all_wheels(self, text: bytes) -> list[tuple[Wheel, ...]]:
+        """Return the wheels of each vehicle of v2 in an array, none where one of them is bad."""
+        return [self._wheels(value, f'frame.vehicles[{i}].wheels')
+                for i, value in enumerate(json_text.parse(text))]
+
+    def _wheels(self, value: Any, where: str) -> tuple[Wheel, ...]:  # noqa: ANN401
+        try:
+            usual = _usual({'wheels': value}, where.rpartition('.')[0], is_flat=False)
+            try:
+                wheels = msgspec.convert(usual.get('wheels', ()), tuple[Wheel, ...])
+            except msgspec.ValidationError as error:
+                raise error_of(str(error), usual['wheels'], where) from None
+            _check_ids(wheels, where)
+        except DecodeError as error:
+            self._faults.add(IGNORED, error)
+            return ()
+        return wheels
+
+
+def _check_ids(wheels: Sequence[Any], where: str) -> None:
+    ids = [wheel.id for wheel in wheels]
+    if len(set(ids)) < len(ids):
+        raise wrong(where, ids, 'each wheel id once')
 
 
 # Members of the three usual forms; motions and poses of wheels may lack components.
@@ -346,6 +376,8 @@ def _members(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401
 
 def _object_in(annotation: Any) -> Any:  # noqa: ANN401
     """Return the type of the objects in a member, None for a member without."""
+    if annotation is msgspec.Raw:
+        return Wheel
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return annotation
     return next((found for part in get_args(annotation)

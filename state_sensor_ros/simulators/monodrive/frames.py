@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import chain
 import math
+import struct
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -31,6 +32,7 @@ from state_sensor_ros.frame import (
     Boxes,
     Floats,
     Frame,
+    Ints,
     KIND_OBJECT,
     KIND_VEHICLE,
     Kinds,
@@ -63,6 +65,7 @@ from state_sensor_ros.simulators.monodrive.schema import (
     V1,
     V1T,
     V2,
+    WHEELS,
 )
 from state_sensor_ros.simulators.monodrive.wheels import flat_wheels, nested_wheels
 from state_sensor_ros.source import Faults, IGNORED, LOST, MEMBER
@@ -211,7 +214,7 @@ class Decoder:
             V2, own, head, tuple([state.name for state in states]),
             _kinds(len(objects), len(vehicles)), tuple([state.tags for state in states]),
             numbers, owned, self._lanes(vehicles, len(objects)),
-            nested_wheels(vehicles, len(objects)) if self.details else None,
+            self._late_wheels(vehicles, len(objects)) if self.details else None,
             np.full((len(states), 4), NAN) if self.details else None, *looks)
 
     def _flat(self, generation: str, names: tuple[str, ...], actors: Sequence[Any],
@@ -270,18 +273,33 @@ class Decoder:
         return frame
 
     def _lanes(self, vehicles: Sequence[Any], i_first: int) -> Lanes:
-        found = [(i, vehicle.control_state) for i, vehicle in enumerate(vehicles, i_first)
-                 if vehicle.control_state is not None]
-        if not found:
-            return NO_LANES
         numbers: list[int] = []
-        for _, lane in found:
-            numbers += (lane.lane_change_left, lane.lane_change_right, lane.road_id,
-                        lane.section_id, lane.lane_id)
-        rows = np.array(numbers, np.int32).reshape(-1, 5)
-        road_s = json_text.rows_of([lane.s for _, lane in found], 1)[:, 0]
-        return Lanes(np.array([i for i, _ in found], np.int64), rows[:, :2].astype(np.bool_),
-                     rows[:, 2:].copy(), to_rep103_road_s(road_s, self._units))
+        road_s: list[Number] = []
+        for i, vehicle in enumerate(vehicles, i_first):
+            if (lane := vehicle.control_state) is not None:
+                numbers += (i, lane.lane_change_left, lane.lane_change_right, lane.road_id,
+                            lane.section_id, lane.lane_id)
+                road_s.append(lane.s)
+        if not road_s:
+            return NO_LANES
+        packed = struct.pack(f'{len(numbers)}i', *numbers)
+        rows: Ints = np.ndarray((len(road_s), 6), np.int32, packed)
+        return Lanes(rows[:, 0].astype(np.int64), rows[:, 1:3].astype(np.bool_),
+                     rows[:, 3:].copy(),
+                     to_rep103_road_s(json_text.rows_of(road_s, 1)[:, 0], self._units))
+
+    def _late_wheels(self, vehicles: Sequence[Any], i_first: int) -> Wheels:
+        """Return wheels whose text, nearly half of a payload, is decoded when they are used."""
+        text = b'[' + b','.join([vehicle.wheels for vehicle in vehicles]) + b']'
+
+        def read() -> Wheels:
+            try:
+                return nested_wheels(WHEELS.decode(text), i_first)
+            except (*json_text.NOT_TYPED, DecodeError):
+                # Not all of them are as usual.
+                return nested_wheels(FormReader(FULL, self.faults).all_wheels(text), i_first)
+
+        return Wheels.late(read)
 
     def _dated(self, frame: Frame) -> Frame:
         """Name a time that is not one of a simulator; one that is too late is unknown."""

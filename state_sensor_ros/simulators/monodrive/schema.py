@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import Meta, Struct, UNSET, UnsetType
+from msgspec import Meta, Raw, Struct, UNSET, UnsetType
 from msgspec.json import Decoder as JsonDecoder
 
 GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
@@ -126,7 +126,7 @@ class LeanVehicle(Struct, gc=False, frozen=True):
 
 class Vehicle(LeanVehicle, gc=False, frozen=True):
     state: State
-    wheels: tuple[Wheel, ...] = ()
+    wheels: Raw = Raw(b'[]')  # of Wheel: they are decoded when they are asked for
 
 
 class LeanActors(Struct, gc=False, frozen=True):
@@ -182,6 +182,9 @@ class Payload(Struct, Generic[_Content], gc=False, frozen=True):
     game_time: Number = None
     time: Int64 | None = None
     sample_count: Uint32 | None = None
+
+
+WHEELS = JsonDecoder(tuple[tuple[Wheel, ...], ...])  # of all vehicles
 
 
 class Schema(NamedTuple):

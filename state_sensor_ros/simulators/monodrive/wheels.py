@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,7 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 from state_sensor_ros.simulators import json_text
-from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, Vehicle
+from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, Wheel
 
 # Entry 0 of a shifted sample is an identity rotation although its wheel turns.
 _IDENTITY_WITHIN = 1e-6
@@ -60,15 +61,15 @@ _POSITION, _ORIENTATION, _POSE, _SPEED = slice(0, 3), slice(3, 7), slice(0, 7), 
 WheelNumbers = npt.NDArray[np.uint8]
 
 
-def nested_wheels(vehicles: Sequence[Vehicle], i_first: int) -> Wheels:
-    """Collect the wheels of v2, SI, REP-103 axes; ``i_first``: row of the first vehicle."""
-    wheels = [wheel for vehicle in vehicles for wheel in vehicle.wheels]
+def nested_wheels(owned: Sequence[Sequence[Wheel]], i_first: int) -> Wheels:
+    """Collect the wheels of each vehicle of v2; ``i_first``: row of the first vehicle."""
+    wheels = [*chain.from_iterable(owned)]
     numbers: list[Number] = []
     for wheel in wheels:
         p, q = wheel.pose.position, wheel.pose.orientation
         numbers += (p.x, p.y, p.z, q.x, q.y, q.z, q.w, wheel.speed)
-    return _placed(*_entries(i_first, tuple([len(vehicle.wheels) for vehicle in vehicles]),
-                             tuple([wheel.id for wheel in wheels])), json_text.rows_of(numbers, 8))
+    entries = _entries(i_first, tuple(map(len, owned)), tuple([wheel.id for wheel in wheels]))
+    return _placed(*entries, json_text.rows_of(numbers, 8))
 
 
 # Most frames of a stream have the same entries: the arrays are shared.

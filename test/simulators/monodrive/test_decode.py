@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 
 from monodrive_frames import frame_of, sample, SAMPLES, with_faults
 import numpy as np
@@ -233,3 +234,14 @@ def test_unknown_members_are_named_up_to_a_limit():
     value = sample('minimal_v1')
     value['frame'][0].update({f'{i}' * 100: i for i in range(10, 1000)})
     assert len(unknown(Decoder(), value)) == 64
+
+
+def test_wheels_are_decoded_when_they_are_used():
+    expected = frame_of(sample('sample_v2')).wheels
+    [frame] = Decoder().frames(json.dumps(sample('sample_v2')).encode())
+    late = frame.select([1]).wheels
+    assert late._read is not None
+    for wheels in (late, pickle.loads(pickle.dumps(frame.wheels))):
+        np.testing.assert_array_equal(wheels.speed, expected.speed)
+    with pytest.raises(AttributeError, match='radius'):
+        assert late.radius

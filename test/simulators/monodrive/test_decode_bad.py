@@ -73,10 +73,6 @@ ONE_DROPPED = {
     'box_is_number': (f'{SECOND}.state.oriented_bounding_box[0]', '1', 'an object'),
     'box_center_missing': (f'{SECOND}.state.oriented_bounding_box[0].center', 'nothing',
                            '{x, y, z} or'),
-    'wheel_id_missing': (f'{SECOND}.wheels[0].id', 'nothing', 'a value'),
-    'wheel_id_negative': (f'{SECOND}.wheels[0].id', '-1', 'an integer >= 0'),
-    'wheel_id_twice': (f'{SECOND}.wheels', 'an array of 2', 'each wheel id once'),
-    'wheel_speed_is_text': (f'{SECOND}.wheels[0].speed', "'1'", 'a number'),
     'lane_flag_is_number': (f'{SECOND}.control_state.lane_change_left', '0', 'true or false'),
     'lane_id_beyond_int32': (f'{SECOND}.control_state.lane_id', '3000000000', 'an integer <= 21'),
     'lane_id_is_fraction': (f'{SECOND}.control_state.lane_id', '1.5', 'an integer'),
@@ -91,6 +87,13 @@ ONE_DROPPED = {
     'flat_wheel_id_twice': ('frame[1].wheels', 'an array of 2', 'each wheel id once'),
     'flat_throttle_is_text': ('frame[1].throttle_input', "'full'", 'a number'),
     'keyed_position_missing': ('bad.position', 'nothing', '{x, y, z} or [x, y, z]'),
+}
+
+WITHOUT_WHEELS = {
+    'wheel_id_missing': (f'{SECOND}.wheels[0].id', 'nothing', 'a value'),
+    'wheel_id_negative': (f'{SECOND}.wheels[0].id', '-1', 'an integer >= 0'),
+    'wheel_id_twice': (f'{SECOND}.wheels', 'an array of 2', 'each wheel id once'),
+    'wheel_speed_is_text': (f'{SECOND}.wheels[0].speed', "'1'", 'a number'),
 }
 
 # A member beside the actors costs neither the frame nor an actor.
@@ -118,7 +121,7 @@ def assert_says(error, where, found, expected):
 
 
 def test_every_file_has_a_test():
-    tried = NO_FRAME.keys() | ONE_DROPPED.keys() | DUPLICATES.keys() \
+    tried = NO_FRAME.keys() | ONE_DROPPED.keys() | WITHOUT_WHEELS.keys() | DUPLICATES.keys() \
         | IGNORED_MEMBERS.keys()
     assert {path.stem for path in BAD.glob('*.json')} == tried
 
@@ -137,6 +140,17 @@ def test_a_bad_actor_is_dropped_and_the_good_ones_stay(name):
     np.testing.assert_array_equal(frame.position_xyz, [[1, -2, 3], [1, -2, 3]])
     assert fault.kind == DROPPED
     where, found, expected = ONE_DROPPED[name]
+    assert fault.error.where == where
+    assert_says(fault.error, where, found, expected)
+
+
+@pytest.mark.parametrize('name', WITHOUT_WHEELS)
+def test_a_bad_wheel_costs_the_wheels_of_its_vehicle(name):
+    [frame], [fault] = with_faults(payload(name))
+    assert frame.n_actors == 3
+    assert 1 not in frame.wheels.actor
+    assert fault.kind == IGNORED
+    where, found, expected = WITHOUT_WHEELS[name]
     assert fault.error.where == where
     assert_says(fault.error, where, found, expected)
 
