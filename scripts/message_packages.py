@@ -47,10 +47,10 @@ _MANIFEST = """<?xml version="1.0"?>
   <export><build_type>ament_cmake</build_type></export>
 </package>
 """
-# A field or constant whose type is of another package.
 _OF_SERVICES = ('service_msgs', 'builtin_interfaces')
 _OF_KIND = {'msg': (), 'srv': _OF_SERVICES,
             'action': (*_OF_SERVICES, 'action_msgs', 'unique_identifier_msgs')}
+# A field or constant whose type is of another package.
 _FOREIGN = re.compile(r'^([a-z]\w*)/\w+', re.MULTILINE)
 
 

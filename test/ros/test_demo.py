@@ -52,7 +52,7 @@ def rows(text):
 @pytest.mark.thorough
 def test_demo_records_all_topics(domain, tmp_path):
     tmp_path /= 'a demo'
-    process = demo(domain, '--duration', 1, '--output', tmp_path)
+    process = demo(domain, '--duration', 3, '--output', tmp_path)
     text, error = process.communicate(timeout=AWAIT_S)
     assert (process.returncode, error) == (0, '')
     table = rows(text)
