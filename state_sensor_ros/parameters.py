@@ -194,21 +194,6 @@ def parameters_in(owner: type, prefix: str = '') -> dict[str, Parameter]:
         for item in fields(owner) if 'rule' in item.metadata}
 
 
-def refuse_unused(own: object, prefix: str, names: Sequence[str], condition: str) -> None:
-    """
-    Refuse the parameters that have no effect beside others.
-
-    :param own: values, an instance of a class of parameters.
-    :param prefix: prefix of their names, such as ``toy.``.
-    :param names: attributes without effect.
-    :param condition: under which they have none, such as ``without toy.port``.
-    :raises ConfigError: naming the first that does not have its default.
-    """
-    for item in fields(cast(Any, own)):
-        if item.name in names and (value := getattr(own, item.name)) != item.default:
-            raise ConfigError(f'{prefix}{item.name}', str(value), f'its default {condition}')
-
-
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     """
     Return the known name that is most similar to ``name``, ``''`` if none is similar.

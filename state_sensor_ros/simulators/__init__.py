@@ -196,9 +196,9 @@ class Row(NamedTuple):
 SIMULATORS = {
     'monodrive': Row('.simulators.monodrive.simulator:MonodriveSimulator'),
     'carla': Row('.simulators.carla.simulator:CarlaSimulator',
-                 '.simulators.carla.parameters:CarlaParameters'),
+                 '.simulators.carla:CarlaParameters'),
     'carla9': Row('.simulators.carla9.simulator:Carla9Simulator',
-                  '.simulators.carla9.parameters:Carla9Parameters'),
+                  '.simulators.carla9:Carla9Parameters'),
     'sumo': Row('.simulators.sumo.simulator:SumoSimulator',
                 '.simulators.sumo.simulator:SumoParameters'),
     'osi': Row('.simulators.osi.simulator:OsiSimulator',

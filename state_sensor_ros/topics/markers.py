@@ -122,7 +122,8 @@ class MarkerEncoder(encoding.TopicEncoder):
             return None
         lights = now.frame.traffic_lights
         return (boxes.actor.tobytes(), now.frame.bodies().drawable_boxes().tobytes(),
-                lights and (lights.states.tobytes(), lights.poses.tobytes()), self._n_deleting)
+                (lights.states.tobytes(), lights.poses.tobytes()) if lights else None,
+                self._n_deleting)
 
     def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the array; what only the last array had is deleted."""
@@ -149,7 +150,7 @@ class MarkerEncoder(encoding.TopicEncoder):
         self._n_deleting += bool(first or gone)
         self._shown, self._is_first = markers, False
         instances = [*first, *markers, *gone]
-        if lights is not None:
+        if lights:
             instances.append(MessageInstance(self._lights, light_values(lights)))
         if not instances:
             return []

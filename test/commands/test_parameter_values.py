@@ -148,18 +148,6 @@ def test_parameter_is_checked_in_each_command(folder, capsys, command):
     assert sorted(path.name for path in folder.iterdir()) == ['in.json']
 
 
-@pytest.mark.parametrize(('parameter', 'text'), [
-    ('carla.start_spot:=2',
-     'carla.start_spot: found 2; expected its default without control_port'),
-    ('carla.relay_bind:=0.0.0.0',
-     'carla.relay_bind: found 0.0.0.0; expected its default without carla.relay_port')])
-@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')])
-def test_parameters_of_ports_that_are_not_given_are_refused(
-        folder, refusal, words, parameter, text):
-    assert text in refusal(*words, '--source', 'carla', '-p', parameter)
-    assert [path.name for path in folder.iterdir()] == ['in.json']
-
-
 @pytest.mark.parametrize('words', [
     ['convert', str(SAMPLE), 'out.json'], ['convert', str(SAMPLE), 'out.csv'],
     ['convert', str(SAMPLE), 'out.mcap'], ['convert', str(SAMPLE), 'out', '--to', 'json'],

@@ -37,10 +37,10 @@ import state_sensor_ros.control.ego_watch as ego_watch_module
 import state_sensor_ros.control.late_calls as late_calls_module
 import state_sensor_ros.ros.commanding as commanding_module
 from state_sensor_ros.simulators import checked_settings
-from state_sensor_ros.simulators.carla.schema import Control, Measurements
+from state_sensor_ros.simulators.carla.frames import SERVER
 import state_sensor_ros.simulators.carla.stream as carla_commands_module
+from state_sensor_ros.simulators.carla9 import Carla9Parameters
 import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
-from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
 import state_sensor_ros.simulators.child_process as child_process_module
 import state_sensor_ros.simulators.monodrive.control as monodrive_control_module
@@ -244,7 +244,7 @@ class Carla(Simulator):
         data = self._rest + data
         while len(data) >= 4 and len(data) >= 4 + struct.unpack('<I', data[:4])[0]:
             size = 4 + struct.unpack('<I', data[:4])[0]
-            control, data = Control.FromString(data[4:size]), data[size:]
+            control, data = SERVER['Control'].FromString(data[4:size]), data[size:]
             self.wrote(control.throttle, control.brake, -control.steer * self.world.lock,
                        control.reverse)
             self.apply(*self.writes[-1][1:])
@@ -259,7 +259,7 @@ class Carla(Simulator):
     def _receive(self, frame):
         # Before the first command its own driver drives.
         if self.client._command is not None:
-            self.client.answer(Measurements())
+            self.client.answer(SERVER['Measurements']())
         self.world.deliver(frame)
 
 

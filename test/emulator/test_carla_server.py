@@ -31,8 +31,7 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.errors import ConfigError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.frames import FrameMaker
-from state_sensor_ros.simulators.carla.schema import EpisodeReady, Measurements, SceneDescription
+from state_sensor_ros.simulators.carla.frames import FrameMaker, SERVER
 from state_sensor_ros.simulators.carla.stream import CarlaSource
 from state_sensor_ros.source import Faults
 
@@ -63,7 +62,7 @@ def is_hung_up(connection):
 
 @contextmanager
 def connected(port) -> Iterator[socket.socket]:
-    """Connect; the ports of an episode refuse for a while after EpisodeReady."""
+    """Connect; the ports of an episode refuse for a while after SERVER['EpisodeReady']."""
     until = time.monotonic() + AWAIT_S
     while True:
         try:
@@ -82,9 +81,9 @@ def episode(server, ini, start=0):
     """Begin an episode as a client does; yield the world connection and the scene."""
     with connected(server.world_port) as world:
         send(world, wire.sub(1, ini.encode()))
-        scene = SceneDescription.FromString(wire.read_message(world))
+        scene = SERVER['SceneDescription'].FromString(wire.read_message(world))
         send(world, wire.integer(1, start))
-        assert EpisodeReady.FromString(wire.read_message(world)).ready
+        assert SERVER['EpisodeReady'].FromString(wire.read_message(world)).ready
         yield world, scene
 
 
@@ -97,7 +96,8 @@ def test_carla_server_ports_are_consecutive():
 
 def test_carla_server_positions_agree_with_speeds_and_accelerations():
     with CarlaServer(FAST) as server, connected(server.port) as reader:
-        measurements = [Measurements.FromString(read_frame(reader)[0]) for _ in range(60)]
+        measurements = [SERVER['Measurements'].FromString(read_frame(reader)[0])
+                        for _ in range(60)]
     maker = FrameMaker(Faults())
     frames = [maker.frame(message) for message in measurements]
     assert [m.frame_number for m in measurements] == list(range(60))
@@ -132,7 +132,7 @@ def test_carla_server_same_seed_same_town():
     def first_frame(seed):
         options = CarlaOptions(rate='max', episode=EpisodeSettings(seed=seed))
         with CarlaServer(options) as server, connected(server.port) as reader:
-            message = Measurements.FromString(read_frame(reader)[0])
+            message = SERVER['Measurements'].FromString(read_frame(reader)[0])
             message.platform_timestamp = 0
             return message.SerializeToString(deterministic=True)
     assert first_frame(3) == first_frame(3) != first_frame(4)
@@ -146,7 +146,7 @@ def test_carla_server_begins_an_episode_with_the_settings_of_its_client():
         with episode(server, ini, start=2) as (_, scene), connected(server.port) as reader:
             assert len(scene.player_start_spots) == 8
             [message] = read_frame(reader)
-            measurement = Measurements.FromString(message)
+            measurement = SERVER['Measurements'].FromString(message)
             assert measurement.game_timestamp == 0
             assert measurement.frame_number > 0  # episodes do not reset it
             at, spot = (measurement.player_measurements.transform.location,
@@ -163,7 +163,7 @@ def test_carla_server_waits_for_commands_in_synchronous_mode():
             connected(server.port) as reader, connected(server.control_port) as control:
         speeds = []
         for i in range(5):
-            speeds.append(Measurements.FromString(
+            speeds.append(SERVER['Measurements'].FromString(
                 read_frame(reader)[0]).player_measurements.forward_speed)
             reader.settimeout(0.2)
             with pytest.raises(TimeoutError):
@@ -258,7 +258,7 @@ def test_mock_program_serves_episodes():
         lines = [process.stdout.readline() for _ in range(3)]
         assert [line.split(' on ')[0] for line in lines] == ['world', 'control', 'listening']
         with connected(int(lines[2].rsplit(':', 1)[1])) as reader:
-            messages = [Measurements.FromString(read_frame(reader)[0]) for _ in range(4)]
+            messages = [SERVER['Measurements'].FromString(read_frame(reader)[0]) for _ in range(4)]
             assert reader.recv(1) == b''
         assert process.wait(AWAIT_S) == 0
     assert [message.game_timestamp for message in messages] == [0, 100, 0, 100]

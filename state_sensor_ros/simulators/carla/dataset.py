@@ -10,7 +10,9 @@
 A dataset of the data collector, read: a folder for each episode, or one such folder.
 
 Members of its files equal to their default are absent, and unknown ones may be present; spellings
-and the rules of the conversion from protobuf: doc/protocol/carla.md#dataset.
+and the rules of the conversion from protobuf: doc/protocol/carla.md#dataset. Images are PNG files;
+the name of a sensor, such as ``CentralRGB``, is that of a camera on the player and a kind:
+doc/protocol/carla.md#sensors; depth and classes: doc/protocol/carla.md#images.
 """
 
 from __future__ import annotations
@@ -22,38 +24,30 @@ import json
 import math
 from pathlib import Path
 import re
-from typing import Any, Final
+import struct
+from typing import Any, Final, TypeAlias
+import zlib
 
 from google.protobuf import json_format
 import numpy as np
+import numpy.typing as npt
+from PIL import Image
 
 from state_sensor_ros.errors import DecodeError, reading, restated, TrajectoryFormatError
 from state_sensor_ros.files import ReadOptions
+from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.simulators.carla.frames import (
-    control_of,
-    FrameMaker,
-    Message,
-    PlayerStatus,
-)
-from state_sensor_ros.simulators.carla.images import (
-    Camera,
-    camera_and_kind,
-    CameraImage,
-    CAMERAS,
-    read_file,
-)
-from state_sensor_ros.simulators.carla.schema import FileMeasurements
+from state_sensor_ros.simulators import SensorImage, SensorReader
+from state_sensor_ros.simulators.carla import frames
+from state_sensor_ros.simulators.carla.frames import Message, PlayerStatus
 from state_sensor_ros.simulators.json_text import parse, shown, to_flag, to_list, to_object
-from state_sensor_ros.source import DROPPED, Faults, LOST, MEMBER
+from state_sensor_ros.source import DROPPED, Faults, LOST, MEMBER, Report
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
 _EPISODE: Final = re.compile(r'episode_(\d{1,18})')
 _IMAGE: Final = re.compile(r'(?P<name>.+)_0*(?P<number>\d{1,18})\.png', re.IGNORECASE)
 _METADATA: Final = 'metadata.json'
-# Cameras that need no metadata.json: those of the configurations of the data collector.
-_KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
 # The commands of the expert and what was applied, and what the planner and the expert know.
 _CONTROLS: Final = (('steer', 'throttle', 'brake'),
                     ('steer_noise', 'throttle_noise', 'brake_noise'))
@@ -63,8 +57,79 @@ _COMMANDS: Final = frozenset((*_CONTROLS[0], *_CONTROLS[1], *_SWITCHES, *_PLANNE
 _PLAYER, _AGENTS = 'playerMeasurements', 'nonPlayerAgents'
 # The usual one by both spellings of a member: some files have it in snake case.
 _SPELLINGS: Final = {spelling: name for name, member in
-                     FileMeasurements.DESCRIPTOR.fields_by_camelcase_name.items()
+                     frames.FILE['Measurements'].DESCRIPTOR.fields_by_camelcase_name.items()
                      for spelling in (name, member.name)}
+
+# Images.
+RGB, DEPTH, SEGMENTATION = 'rgb', 'depth', 'segmentation'
+CAMERAS: Final = ('central', 'left', 'right')
+# Cameras that need no metadata.json: those of the configurations of the data collector.
+_KNOWN_CAMERAS: Final = frozenset((*CAMERAS, 'camera'))
+# Depth at the greatest value of the three bytes.
+FAR_PLANE_M: Final = 1000.0
+_DEPTH_MAX: Final = 256 ** 3 - 1
+CLASS_NAMES: Final = (
+    'None', 'Buildings', 'Fences', 'Other', 'Pedestrians', 'Poles', 'RoadLines', 'Roads',
+    'Sidewalks', 'Vegetation', 'Vehicles', 'Walls', 'TrafficSigns')
+# Thirteen distinct colors, chosen for this package; greater tags are white.
+CLASS_COLORS: Final = (
+    (0, 0, 0), (110, 110, 110), (150, 90, 60), (70, 160, 160), (230, 25, 75), (190, 190, 190),
+    (255, 225, 25), (90, 60, 120), (240, 50, 230), (60, 160, 60), (0, 110, 230), (90, 90, 40),
+    (245, 130, 48))
+_PALETTE: Final = np.full((256, 3), 255, np.uint8)
+_PALETTE[:len(CLASS_COLORS)] = CLASS_COLORS
+Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]
+# Where the collector mounts the cameras: x y z m, roll pitch rad; metadata.json has the yaw angle.
+_MOUNT: Final = (2.0, 0.0, 1.4, 0.0, math.radians(15.0))
+_KIND_AT_END: Final = re.compile(
+    r'(?P<camera>.+?)_?(?:(?P<rgb>rgb)|(?P<depth>depth)|(?:semantic_?|sem_?)?seg(?:mentation)?)',
+    re.IGNORECASE)
+_ILLEGAL: Final = re.compile(r'[^a-z0-9]+')
+# Bounds the memory: a small PNG can state any size. The dataset has 200 x 200 pixels, and a
+# measurement of a thousand agents 1.5 MB.
+_MAX_PIXELS: Final = 4096 * 4096
+_MAX_FILE_BYTES: Final = 67_108_864
+# Errors of Pillow for a file that is damaged, cut short or no PNG.
+_NO_IMAGE: Final = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error,
+                    Image.DecompressionBombError)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraImage:
+    """An image, read and decoded only for what uses it."""
+
+    camera: str
+    kind: str  # RGB, DEPTH or SEGMENTATION
+    file: Path
+    fov_deg: float = math.nan  # horizontal field of view, degrees, NaN if it is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A camera on the player."""
+
+    name: str  # in topics and frames
+    kinds: tuple[str, ...] = ()
+    # On the player, x y z m, roll pitch yaw rad; None if it is unknown.
+    pose: tuple[float, ...] | None = None
+
+
+def camera_and_kind(name: str) -> tuple[str, str] | None:
+    """
+    Split the name of a sensor at its kind.
+
+    >>> camera_and_kind('LeftSemanticSeg')
+    ('left', 'segmentation')
+
+    :returns: the name of the camera in topics: lower-case letters, digits and ``_``, and RGB,
+        DEPTH or SEGMENTATION; None for a name that ends with no kind.
+    """
+    match = _KIND_AT_END.fullmatch(name)
+    if match is None:
+        return None
+    kind = RGB if match['rgb'] else DEPTH if match['depth'] else SEGMENTATION
+    token = _ILLEGAL.sub('_', match['camera'].lower()).strip('_')
+    return token if token and not token[0].isdigit() else f'sensor_{token}'.rstrip('_'), kind
 
 
 @dataclass(slots=True)
@@ -72,7 +137,7 @@ class Episode:
     """One folder of measurements."""
 
     folder: Path
-    metadata: Mapping[str, float]  # its own, and of the dataset what its own does not say
+    metadata: dict[str, float]  # its own, and of the dataset what its own does not say
     measurements: list[tuple[int, Path]] = field(default_factory=list)
     images: dict[int, list[CameraImage]] = field(default_factory=dict)  # by number
     # Other files, and those without a measurement.
@@ -94,8 +159,8 @@ class DatasetRecording(FrameFile):
     """The episodes of a dataset in order; at the start of each, game time restarts."""
 
     def __init__(self, path: Path) -> None:
-        self._episodes = found_episodes(path)
-        self._places = [(episode, number, file) for episode in self._episodes
+        episodes = found_episodes(path)
+        self._places = [(episode, number, file) for episode in episodes
                         for number, file in episode.measurements]
         if not self._places:
             raise TrajectoryFormatError(
@@ -103,25 +168,22 @@ class DatasetRecording(FrameFile):
                 'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
         super().__init__(str(path), 'dataset of CARLA', 'carla', len(self._places))
         self._path, self._next = path, 0
-        images = [image for episode in self._episodes for each in episode.images.values()
-                  for image in each]
-        counts = Counter((image.camera, image.kind) for image in images)
+        counts = Counter((image.camera, image.kind) for episode in episodes
+                         for images in episode.images.values() for image in images)
         self.sensor_counts: Mapping[tuple[str, str], int] = dict(sorted(counts.items()))
-        self.ignored = tuple(sorted(str(file.relative_to(path)) for episode in self._episodes
+        self.ignored = tuple(sorted(str(file.relative_to(path)) for episode in episodes
                                     for file in episode.ignored))
-
-    @property
-    def cameras(self) -> tuple[Camera, ...]:
-        """Return the cameras with the kinds of their images, and their poses."""
-        metadata = {name: value for episode in reversed(self._episodes)
-                    for name, value in episode.metadata.items()}
+        # Of the first episode that has an angle.
+        yaws = {split[0]: yaw for episode in reversed(episodes)
+                for sensor, yaw in reversed(episode.metadata.items())
+                if (split := camera_and_kind(sensor)) is not None}
         kinds: dict[str, list[str]] = {}
         for name, kind in self.sensor_counts:
             kinds.setdefault(name, []).append(kind)
-        yaws = {split[0]: yaw for sensor, yaw in reversed(metadata.items())
-                if (split := camera_and_kind(sensor)) is not None}
-        return tuple(Camera.of_collector(name, tuple(each), yaws.get(name))
-                     for name, each in kinds.items())
+        # Angles are + = right there; adding 0.0 turns -0.0 into 0.0.
+        self.cameras = tuple(
+            Camera(name, tuple(found), (*_MOUNT, 0.0 - math.radians(yaws[name]))
+                   if name in yaws else None) for name, found in kinds.items())
 
     def mark(self) -> int:
         """Return the number of the next measurement."""
@@ -145,7 +207,7 @@ class FileReader:
     """Makes frames of the texts of measurements."""
 
     def __init__(self, faults: Faults) -> None:
-        self.maker = FrameMaker(faults)
+        self.maker = frames.FrameMaker(faults)
         self._faults = faults
         self._unknown: set[str] = set()
 
@@ -155,7 +217,7 @@ class FileReader:
         measured = {_SPELLINGS[name]: tree[name] for name in tree if name in _SPELLINGS}
         player = measured.pop(_PLAYER, None)
         agents = to_list(measured.pop(_AGENTS, None), f'$.{_AGENTS}')
-        message = FileMeasurements()
+        message = frames.FILE['Measurements']()
         self._parse(measured, message, '$')
         if player is not None:
             self._add_actor(f'$.{_PLAYER}', player, message.player_measurements)
@@ -163,7 +225,7 @@ class FileReader:
             found = message.non_player_agents.add()
             if not self._add_actor(f'$.{_AGENTS}[{i}]', agent, found):
                 del message.non_player_agents[-1]
-        return self.maker.frame(message, status=_status(tree, message), images=images)
+        return self.maker.frame(message, status=_status(tree), images=images)
 
     def _add_actor(self, path: str, value: object, actor: Message) -> bool:
         parsed = type(actor)()
@@ -202,19 +264,16 @@ class FileReader:
         return known
 
 
-def _status(tree: Mapping[str, object], message: Message) -> PlayerStatus:
+def _status(tree: Mapping[str, object]) -> PlayerStatus:
     """Return what a file says of the player beside its measurements."""
     numbers, controls = np.full(12, np.nan), np.full((3, 3), np.nan)
-    switches = np.zeros((3, 2), np.bool_)
-    controls[0], switches[0] = control_of(message.player_measurements.autopilot_control)
     numbers[8:] = [_number(tree, name) for name in _PLANNER]
-    for row, names in enumerate(_CONTROLS, 1):
-        controls[row] = [_number(tree, name) for name in names]
-    switches[1:] = [to_flag(tree.get(name, False), f'$.{name}') for name in _SWITCHES]
+    controls[1:] = [[_number(tree, name) for name in names] for names in _CONTROLS]
+    switches = np.array([to_flag(tree.get(name, False), f'$.{name}') for name in _SWITCHES])
     others = {name: value for name, value in tree.items()
               if name not in _SPELLINGS and name not in _COMMANDS}
     return PlayerStatus(
-        numbers, controls, switches, is_dataset=True,
+        numbers, controls, np.tile(switches, (3, 1)), is_dataset=True,
         has_switches=any(name in tree for name in _SWITCHES), extra_members=json.dumps(
             others, ensure_ascii=False, separators=(',', ':')) if others else '')
 
@@ -251,9 +310,9 @@ def _metadata_in(folder: Path) -> dict[str, float]:
         return {}
     with restated(TrajectoryFormatError, str(file)):
         tree = parse(read_file(file))
-    members = tree if isinstance(tree, dict) else {}
-    return {name: float(value) for name, value in members.items()
-            if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    return {name: float(value) for name, value in tree.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)} \
+        if isinstance(tree, dict) else {}
 
 
 def _list_files(episode: Episode, cameras: frozenset[str]) -> None:
@@ -277,3 +336,74 @@ def _list_files(episode: Episode, cameras: frozenset[str]) -> None:
             episode.images.setdefault(number, []).append(image)
         else:
             episode.ignored.append(image.file)
+
+
+def read_file(file: Path) -> bytes:
+    """Return the content of a file of a dataset."""
+    check_regular(file)
+    with reading(str(file)), file.open('rb') as opened:
+        data = opened.read(_MAX_FILE_BYTES + 1)
+    if len(data) > _MAX_FILE_BYTES:
+        raise TrajectoryFormatError(str(file), f'more than {_MAX_FILE_BYTES} bytes',
+                                    'a file of a dataset')
+    return data
+
+
+def decode(image: CameraImage) -> Pixels:
+    """
+    Decode an image.
+
+    :returns: (H, W, 3) uint8 red, green, blue; of a depth map (H, W) float32, meters, 0 to 1000;
+        of a segmentation (H, W) uint8, the index of a class.
+    :raises DecodeError: if it is no PNG file of 8 bits per color.
+    """
+    pixels = _pixels(image)
+    if image.kind == RGB:
+        return pixels
+    if image.kind == SEGMENTATION:
+        return np.ascontiguousarray(pixels[..., 0])
+    # Red is the least significant byte. The product is an integer, exact in float64.
+    counts = pixels.astype(np.uint32) @ np.array((1, 1 << 8, 1 << 16), np.uint32)
+    return (counts.astype(np.float64) * FAR_PLANE_M / _DEPTH_MAX).astype('<f4')
+
+
+def _pixels(image: CameraImage) -> npt.NDArray[np.uint8]:
+    where = f'{image.camera} {image.kind} image'
+    try:
+        check_regular(image.file)
+        with Image.open(image.file, formats=('PNG',)) as opened:
+            if opened.width * opened.height > _MAX_PIXELS:
+                raise DecodeError(where, f'{opened.width} x {opened.height} pixels',
+                                  f'at most {_MAX_PIXELS} pixels')
+            if opened.mode.startswith('I') or '16' in str(opened.tile[0][3]):
+                raise DecodeError(where, 'a 16-bit PNG',
+                                  'one of 8 bits for each of red, green and blue')
+            return np.asarray(opened.convert('RGB'))
+    except DecodeError:
+        raise
+    except _NO_IMAGE as error:
+        raise DecodeError(where, str(error).replace('\n', ' '), 'a PNG file') from error
+
+
+def colored(tags: Pixels) -> Pixels:
+    """Return the classes of a segmentation in colors, (H, W, 3)."""
+    return _PALETTE[tags.astype(np.uint8)]
+
+
+def image_views(report: Report) -> SensorReader:
+    """Return what decodes the images of frames to look at."""
+    def read(frame: Frame) -> Iterator[SensorImage]:
+        data = frames.data_of(frame)
+        for image in () if data is None else data.images:
+            name = f'{image.camera}/{image.kind}'
+            try:
+                if image.kind == RGB:
+                    yield SensorImage(name, png=read_file(image.file))
+                else:
+                    pixels = decode(image)
+                    yield SensorImage(
+                        name, colored(pixels) if image.kind == SEGMENTATION else pixels)
+            except DecodeError as error:
+                report('image', str(error))
+
+    return read

@@ -9,7 +9,8 @@
 """
 Frames of measurements: a message of a server or a file of a dataset, which have equal members.
 
-Units: doc/protocol/carla.md#measurements; axes: doc/protocol/carla.md#rotators.
+The protobuf messages of CARLA 0.8 are built at run time from a table of their fields. Units:
+doc/protocol/carla.md#measurements; axes: doc/protocol/carla.md#rotators.
 """
 
 from __future__ import annotations
@@ -18,42 +19,105 @@ from dataclasses import dataclass, replace
 import math
 from typing import Any, Final, TYPE_CHECKING, TypeAlias
 
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import frame as parts
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import (
-    Bools,
-    Boxes,
-    Floats,
-    Frame,
-    KIND_OBJECT,
-    KIND_VEHICLE,
-    NO_LANES,
-    NO_WHEELS,
-    Rows,
-)
+from state_sensor_ros.frame import Bools, Floats, Frame, Rows
 from state_sensor_ros.rep103 import mirrored_vectors, to_rep103_inputs, to_rep103_rotator
 from state_sensor_ros.rotations import global_from_unit, quaternion_product
 from state_sensor_ros.simulators.json_text import rows_of
 from state_sensor_ros.source import DROPPED, DUPLICATE, Faults
 
 if TYPE_CHECKING:
-    from state_sensor_ros.simulators.carla.images import CameraImage
+    from state_sensor_ros.simulators.carla.dataset import CameraImage
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {
+    'float': _Field.TYPE_FLOAT, 'bool': _Field.TYPE_BOOL, 'string': _Field.TYPE_STRING,
+    'uint32': _Field.TYPE_UINT32, 'uint64': _Field.TYPE_UINT64, 'fixed32': _Field.TYPE_FIXED32,
+}
+# Fields of each message of 0.8.4: `number name type`, then `*` if repeated, `|` in the oneof
+# `agent`. `box_extent`, of 0.8.0 and 0.8.1, is a box without a transform.
+_MOVER: Final = ('1 transform Transform, 2 box_extent Vector3D, 3 forward_speed float, '
+                 '4 bounding_box BoundingBox')
+_MESSAGES: Final = {
+    'Vector3D': '1 x float, 2 y float, 3 z float',
+    'Rotation3D': '1 pitch float, 2 yaw float, 3 roll float',
+    'Transform': '1 location Vector3D, 2 orientation Vector3D, 3 rotation Rotation3D',
+    'BoundingBox': '1 transform Transform, 2 extent Vector3D',
+    'Control': '1 steer float, 2 throttle float, 3 brake float, 4 hand_brake bool, 5 reverse bool',
+    'Vehicle': _MOVER,
+    'Pedestrian': _MOVER,
+    'TrafficLight': '1 transform Transform, 2 state TrafficLightState',
+    'SpeedLimitSign': '1 transform Transform, 2 speed_limit float',
+    'Agent': '1 id fixed32, 2 vehicle Vehicle |, 3 pedestrian Pedestrian |, '
+             '4 traffic_light TrafficLight |, 5 speed_limit_sign SpeedLimitSign |',
+    'PlayerMeasurements':
+        '1 transform Transform, 3 acceleration Vector3D, 4 forward_speed float, '
+        '5 collision_vehicles float, 6 collision_pedestrians float, 7 collision_other float, '
+        '8 intersection_otherlane float, 9 intersection_offroad float, '
+        '10 autopilot_control Control, 11 box_extent Vector3D, 12 bounding_box BoundingBox',
+    'Measurements':
+        '1 platform_timestamp uint32, 2 game_timestamp uint32, '
+        '3 player_measurements PlayerMeasurements, 4 non_player_agents Agent *, '
+        '5 frame_number uint64',
+    'Sensor': '1 id fixed32, 2 type uint32, 3 name string',
+    'RequestNewEpisode': '1 ini_file string',
+    'SceneDescription': '1 player_start_spots Transform *, 2 sensors Sensor *, 3 map_name string',
+    'EpisodeStart': '1 player_start_spot_index uint32',
+    'EpisodeReady': '1 ready bool',
+}
+_LIGHT: Final = 'TrafficLightState'
+LIGHT_STATES: Final = ('green', 'yellow', 'red')
 
 # Protobuf makes message classes at run time: they have no static type.
 Message: TypeAlias = Any
 
+
+def message_classes(package: str, float_type: _Field.Type.ValueType) -> dict[str, Any]:
+    """Return the classes of all messages, by name, of a package with floats of a type."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f'state_sensor_ros/{package}.proto', package=package, syntax='proto3')
+    enum = file.enum_type.add(name=_LIGHT)
+    for number, state in enumerate(LIGHT_STATES):
+        enum.value.add(name=state.upper(), number=number)
+    for message, fields in _MESSAGES.items():
+        proto = file.message_type.add(name=message)
+        if '|' in fields:
+            proto.oneof_decl.add(name='agent')
+        for index, name, type_name, *marks in map(str.split, fields.split(', ')):
+            field = proto.field.add(name=name, number=int(index))
+            field.label = _Field.LABEL_REPEATED if '*' in marks else _Field.LABEL_OPTIONAL
+            if type_name in _SCALARS:
+                field.type = float_type if type_name == 'float' else _SCALARS[type_name]
+                continue
+            field.type = _Field.TYPE_ENUM if type_name == _LIGHT else _Field.TYPE_MESSAGE
+            field.type_name = f'.{package}.{type_name}'
+            if '|' in marks:
+                field.oneof_index = 0
+    # A pool of its own: the process may also load CARLA's generated messages of the same names.
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    # Before protobuf 4.22 (Ubuntu 24.04 has 4.21) a factory object makes the class.
+    factory: Any = message_factory
+    make = getattr(factory, 'GetMessageClass', None) or factory.MessageFactory(pool).GetPrototype
+    return {name: make(pool.FindMessageTypeByName(f'{package}.{name}')) for name in _MESSAGES}
+
+
+# The floats of a server are float32, those of a dataset, which are decimal text, float64.
+SERVER: Final = message_classes('carla_server', _Field.TYPE_FLOAT)
+FILE: Final = message_classes('carla_dataset', _Field.TYPE_DOUBLE)
+
 GENERATION: Final = 'carla'
 PLAYER, VEHICLE, PEDESTRIAN, LIGHT, SIGN = range(5)
 CLASSES: Final = ('player', 'vehicle', 'pedestrian', 'traffic_light', 'speed_limit_sign')
-_NUMBERS: Final = {name: class_ for class_, name in enumerate(CLASSES)}
 PLAYER_TAGS: Final = ('ego', 'vehicle')
 _TAGS: Final = (PLAYER_TAGS, *((name,) for name in CLASSES[1:]))
-_KINDS: Final = np.array((KIND_VEHICLE, KIND_VEHICLE, KIND_OBJECT, KIND_OBJECT, KIND_OBJECT),
-                         np.uint8)
-LIGHT_STATES: Final = ('green', 'yellow', 'red')
+_KINDS: Final = np.array([parts.KIND_VEHICLE] * 2 + [parts.KIND_OBJECT] * 3, np.uint8)
 NO_LIGHT: Final = 255
 _KPH_PER_MPS: Final = 3.6
 # Of 0.8.0 and 0.8.1: half sizes above this are cm, and limits of these values km/h.
@@ -104,24 +168,23 @@ class CarlaData:
             speed_limits=self.speed_limits[rows], player=self.player if has_player else None,
             images=self.images if has_player else ())
 
+    def sign_texts(self) -> tuple[str, ...]:
+        """Return the number of each sign, km/h, '?' for an unknown one, '' of other actors."""
+        return tuple('' if class_ != SIGN
+                     else f'{limit * _KPH_PER_MPS:.0f}' if math.isfinite(limit) else '?'
+                     for class_, limit in zip(
+                         self.classes.tolist(), self.speed_limits.tolist(), strict=True))
+
     def displays(self) -> tuple[str, ...]:
         """Return the color of each light, the number of each sign, and '' of other actors."""
-        return tuple(number_text(limit) if class_ == SIGN
-                     else LIGHT_STATES[light] if light != NO_LIGHT else ''
-                     for class_, light, limit in zip(
-                         self.classes.tolist(), self.lights.tolist(),
-                         self.speed_limits.tolist(), strict=True))
+        return tuple(text if light == NO_LIGHT else LIGHT_STATES[light] for light, text in zip(
+            self.lights.tolist(), self.sign_texts(), strict=True))
 
 
 def data_of(frame: Frame) -> CarlaData | None:
     """Return CARLA's own data of a frame, None of one without."""
     data = frame.extension
     return data if isinstance(data, CarlaData) else None
-
-
-def number_text(speed_limit: float) -> str:
-    """Return the text of a sign, km/h, for ``speed_limit`` in m/s; '?' for NaN."""
-    return f'{speed_limit * _KPH_PER_MPS:.0f}' if math.isfinite(speed_limit) else '?'
 
 
 def control_inputs(controls: Floats) -> Floats:
@@ -151,47 +214,48 @@ class _Actors:
     """Numbers of the actors of a measurement in CARLA's units and axes, in flat lists."""
 
     def __init__(self, *, with_boxes: bool) -> None:
-        self.with_boxes = with_boxes
-        self.ids: list[int] = []
-        self.classes: list[int] = []
-        # 7 for each actor: xyz m, roll pitch yaw deg, forward speed m/s.
-        self.poses: list[float] = []
-        # 9 for each box: xyz m, roll pitch yaw deg relative to the owner, half sizes xyz m.
+        self._with_boxes = with_boxes
+        self.n_actors = 0
+        # 11 for each actor: id, class, state of a light, limit of a sign, xyz m, roll pitch yaw
+        # deg, forward speed m/s; NaN for none.
+        self.numbers: list[float] = []
+        # 10 for each box: row of the owner, and relative to it xyz m, roll pitch yaw deg; half
+        # sizes xyz m.
         self.boxes: list[float] = []
-        self.owners: list[int] = []
         self.box_names: list[str] = []
-        self.lights: list[int] = []
-        self.limits: list[float] = []
 
     def add(self, id_: int, class_: int, body: Message, *, is_in_cm: bool | None = None) -> None:
         """Add an actor with a transform; ``is_in_cm``: of an old box, None by its size."""
-        at, turned = body.transform.location, body.transform.rotation
         is_mover = class_ <= PEDESTRIAN
-        self.poses += (at.x, at.y, at.z, turned.roll, turned.pitch, turned.yaw,
-                       body.forward_speed if is_mover else math.nan)
-        if is_mover and self.with_boxes:
+        self.numbers += (
+            id_, class_, body.state if class_ == LIGHT else NO_LIGHT,
+            body.speed_limit if class_ == SIGN else math.nan, *_pose(body.transform),
+            body.forward_speed if is_mover else math.nan)
+        if is_mover and self._with_boxes:
             self._add_box(body, is_in_cm)
-        self.ids.append(id_)
-        self.classes.append(class_)
-        self.lights.append(body.state if class_ == LIGHT else NO_LIGHT)
-        self.limits.append(body.speed_limit if class_ == SIGN else math.nan)
+        self.n_actors += 1
 
     def _add_box(self, body: Message, is_in_cm: bool | None) -> None:
         if body.HasField('bounding_box'):
             box, name = body.bounding_box, 'bounding_box'
-            at, turned, extent = box.transform.location, box.transform.rotation, box.extent
-            self.boxes += (at.x, at.y, at.z, turned.roll, turned.pitch, turned.yaw,
-                           extent.x, extent.y, extent.z)
+            self.boxes += (self.n_actors, *_pose(box.transform), *_xyz(box.extent))
         elif body.HasField('box_extent'):
-            extent, name = body.box_extent, 'box_extent'
-            halves = extent.x, extent.y, extent.z
+            name, halves = 'box_extent', _xyz(body.box_extent)
             unit = 100.0 if is_in_cm or (
                 is_in_cm is None and max(halves) > _GREATEST_HALF_SIZE_M) else 1.0
-            self.boxes += (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, *(half / unit for half in halves))
+            self.boxes += (self.n_actors, *(0.0,) * 6, *(half / unit for half in halves))
         else:
             return
-        self.owners.append(len(self.ids))
         self.box_names.append(name)
+
+
+def _xyz(vector: Message) -> tuple[float, float, float]:
+    return vector.x, vector.y, vector.z
+
+
+def _pose(transform: Message) -> tuple[float, ...]:
+    at, turned = transform.location, transform.rotation
+    return at.x, at.y, at.z, turned.roll, turned.pitch, turned.yaw
 
 
 class FrameMaker:
@@ -210,6 +274,8 @@ class FrameMaker:
         self._names: tuple[str, ...] = ()
         self._tags: tuple[tuple[str, ...], ...] = ()
 
+    # Results that cannot be computed are NaN, unknown, without a warning.
+    @np.errstate(all='ignore')
     def frame(self, message: Message, *, status: PlayerStatus | None = None,
               images: tuple[CameraImage, ...] = ()) -> Frame:
         """
@@ -218,70 +284,75 @@ class FrameMaker:
         :param message: of a server or of a file; ``status`` and ``images`` are those of the file.
         :raises DecodeError: if it has no actors.
         """
-        has_player = message.HasField('player_measurements')
-        if not has_player and not message.non_player_agents:
-            raise DecodeError('playerMeasurements', 'nothing', 'an object, or nonPlayerAgents')
         player = message.player_measurements
-        has_player = has_player and self._has_transform(player, 'playerMeasurements')
-        actors = self._collected(message, player if has_player else None)
-        ids, classes = np.array(actors.ids, np.uint32), np.array(actors.classes, np.uint8)
+        if not message.HasField('player_measurements'):
+            if not message.non_player_agents:
+                raise DecodeError('playerMeasurements', 'nothing',
+                                  'an object, or nonPlayerAgents')
+            player = None
+        elif not self._has_transform(player, 'playerMeasurements'):
+            player = None
+        actors = self._collected(message, player)
+        numbers, n_actors = rows_of(actors.numbers, 11), actors.n_actors
+        ids, classes = numbers[:, 0].astype(np.uint32), numbers[:, 1].astype(np.uint8)
+        lights, limits = numbers[:, 2].astype(np.uint8), numbers[:, 3]
+        # The older box of the player is that of 0.8.0, with limits in km/h, and 0.8.1.
+        if player is not None and player.HasField('box_extent'):
+            limits = np.where(np.isin(limits, _LIMITS_KPH), limits / _KPH_PER_MPS, limits)
         self._name(ids, classes)
         # One array: the poses of actors and boxes are checked together (Frame.bodies).
-        bodies = np.full((len(ids) + len(actors.owners), 13), np.nan)
-        kinematics, box_rows = bodies[:len(ids)], bodies[len(ids):]
-        owners = np.array(actors.owners, np.int64)
-        # Results that cannot be computed are NaN, unknown, without a warning.
-        with np.errstate(all='ignore'):
-            poses = _finite(rows_of(actors.poses, 7))
-            kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
-            kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
-            if len(owners):
-                _place_boxes(box_rows, actors, kinematics[owners, :7])
-        if has_player:
-            status = status or _live_status(player)
-            status = replace(status, numbers=np.concatenate(
-                (_measured(player), status.numbers[8:])))
-        inputs = np.full((len(ids), 4), np.nan)
-        if has_player and status is not None and status.is_dataset:
-            inputs[0] = control_inputs(status.controls[2:])[0]
-        blank, number = ('',) * len(ids), message.frame_number
+        poses, boxes = _finite(numbers[:, 4:]), _finite(rows_of(actors.boxes, 10))
+        bodies = np.full((n_actors + len(boxes), 13), np.nan)
+        kinematics, owners = bodies[:n_actors], boxes[:, 0].astype(np.int64)
+        kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
+        kinematics[:, 3:7] = to_rep103_rotator(poses[:, 3:6])
+        if len(boxes):
+            _place_boxes(bodies[n_actors:], boxes[:, 1:], kinematics[owners, :7])
+        inputs = np.full((n_actors, 4), np.nan)
+        if player is None:
+            status, images = None, ()
+        else:
+            status = _with_measured(status or _NO_STATUS, player)
+            if status.is_dataset:
+                inputs[0] = control_inputs(status.controls[2:])[0]
+        shown, blank = np.flatnonzero(classes == LIGHT), ('',) * n_actors
         return Frame(
-            GENERATION, self._clock.seconds(message.game_timestamp), 0, number % 2 ** 32,
-            self._names, _KINDS[classes], self._tags, kinematics, NO_LANES,
-            boxes=Boxes(owners, tuple(actors.box_names), box_rows) if self.details else None,
-            wheels=NO_WHEELS if self.details else None, inputs=inputs if self.details else None,
+            GENERATION, self._clock.seconds(message.game_timestamp), 0,
+            message.frame_number % 2 ** 32, self._names, _KINDS[classes], self._tags, kinematics,
+            parts.NO_LANES, boxes=parts.Boxes(owners, tuple(actors.box_names), bodies[n_actors:])
+            if self.details else None,
+            wheels=parts.NO_WHEELS if self.details else None,
+            inputs=inputs if self.details else None,
             colors=blank, replay_classes=blank, forward_speed=poses[:, 6].copy(),
+            traffic_lights=parts.TrafficLights(
+                ids[shown].astype(np.int64), tuple(self._names[row] for row in shown.tolist()),
+                lights[shown], kinematics[shown, :7]),
             extension=CarlaData(
-                number, message.game_timestamp, message.platform_timestamp, ids, classes,
-                np.array(actors.lights, np.uint8), np.array(actors.limits),
-                status if has_player else None, images if has_player else ()),
+                message.frame_number, message.game_timestamp, message.platform_timestamp, ids,
+                classes, lights, limits, status, images),
             # CARLA counts whole milliseconds; 0.8.0 and 0.8.1 send no number.
-            has_exact_time=True, identity=number or message.platform_timestamp or None)
+            has_exact_time=True, identity=message.frame_number or message.platform_timestamp
+            or None)
 
     def _collected(self, message: Message, player: Message | None) -> _Actors:
         actors = _Actors(with_boxes=self.details)
         if player is not None:
             actors.add(0, PLAYER, player, is_in_cm=False)
-        seen: set[tuple[int, int]] = set()
+        seen: set[tuple[int, str]] = set()
         for i, agent in enumerate(message.non_player_agents):
-            name = agent.WhichOneof('agent')
+            where, name = f'nonPlayerAgents[{i}]', agent.WhichOneof('agent')
             if name is None:
-                self._drop(f'nonPlayerAgents[{i}]', 'nothing', ', '.join(CLASSES[1:]))
+                self._drop(where, 'nothing', ', '.join(CLASSES[1:]))
                 continue
-            class_, body = _NUMBERS[name], getattr(agent, name)
-            if (agent.id, class_) in seen:
+            class_, body = CLASSES.index(name), getattr(agent, name)
+            if (agent.id, name) in seen:
                 self._faults.add(DUPLICATE, DecodeError(
-                    f'nonPlayerAgents[{i}].id', f'another {name} {agent.id}', 'each id once'))
+                    f'{where}.id', f'another {name} {agent.id}', 'each id once'))
             elif class_ == LIGHT and not 0 <= body.state < len(LIGHT_STATES):
-                self._drop(f'nonPlayerAgents[{i}].trafficLight.state', str(body.state),
-                           'GREEN, YELLOW, RED')
-            elif self._has_transform(body, f'nonPlayerAgents[{i}].{name}'):
-                seen.add((agent.id, class_))
+                self._drop(f'{where}.trafficLight.state', str(body.state), 'GREEN, YELLOW, RED')
+            elif self._has_transform(body, f'{where}.{name}'):
+                seen.add((agent.id, name))
                 actors.add(agent.id, class_, body)
-        # The older box of the player is that of 0.8.0, with limits in km/h, and 0.8.1.
-        if player is not None and player.HasField('box_extent'):
-            actors.limits = [limit / _KPH_PER_MPS if limit in _LIMITS_KPH else limit
-                             for limit in actors.limits]
         return actors
 
     def _has_transform(self, body: Message, where: str) -> bool:
@@ -310,10 +381,10 @@ def _finite(rows: Floats) -> Floats:
     return rows if math.isfinite(rows.sum()) else np.where(np.isfinite(rows), rows, np.nan)
 
 
-def _place_boxes(box_rows: Floats, actors: _Actors, owners: Floats) -> None:
+def _place_boxes(box_rows: Floats, boxes: Floats, owners: Floats) -> None:
     """Place the boxes, which are relative to their owners, in the global frame."""
-    # box_rows: (M, 13) output, the rows of :class:`Boxes`; owners: (M, 7) poses of the owners.
-    boxes = _finite(rows_of(actors.boxes, 9))
+    # box_rows: (M, 13) output, the rows of :class:`Boxes`; boxes: (M, 9) poses and half sizes;
+    # owners: (M, 7) poses of the owners.
     position, orientation = owners[:, :3], owners[:, 3:]
     center = global_from_unit(orientation) @ mirrored_vectors(boxes[:, 0:3])[:, :, None]
     # Boxes have the orientation of their owners, except those of custom vehicles.
@@ -325,20 +396,18 @@ def _place_boxes(box_rows: Floats, actors: _Actors, owners: Floats) -> None:
     box_rows[:, 10:13] = 1.0
 
 
-def _measured(player: Message) -> Floats:
-    acceleration = player.acceleration
-    return np.concatenate((mirrored_vectors(np.array(
-        (acceleration.x, acceleration.y, acceleration.z))), (
-            player.collision_vehicles, player.collision_pedestrians, player.collision_other,
-            player.intersection_otherlane, player.intersection_offroad)))
+_NO_STATUS: Final = PlayerStatus(np.full(12, np.nan), np.full((3, 3), np.nan),
+                                 np.zeros((3, 2), np.bool_))
 
 
-def _live_status(player: Message) -> PlayerStatus:
-    controls, switches = np.full((3, 3), np.nan), np.zeros((3, 2), np.bool_)
-    controls[0], switches[0] = control_of(player.autopilot_control)
-    return PlayerStatus(np.full(12, np.nan), controls, switches)
-
-
-def control_of(control: Message) -> tuple[tuple[float, float, float], tuple[bool, bool]]:
-    """Return steer, throttle, brake, and the switches of a Control."""
-    return (control.steer, control.throttle, control.brake), (control.hand_brake, control.reverse)
+def _with_measured(status: PlayerStatus, player: Message) -> PlayerStatus:
+    """Return a status with what the player measures, and the autopilot's proposal."""
+    numbers, controls = status.numbers.copy(), status.controls.copy()
+    switches, proposal = status.switches.copy(), player.autopilot_control
+    numbers[:3] = mirrored_vectors(np.array(_xyz(player.acceleration)))
+    numbers[3:8] = (player.collision_vehicles, player.collision_pedestrians,
+                    player.collision_other, player.intersection_otherlane,
+                    player.intersection_offroad)
+    controls[0] = proposal.steer, proposal.throttle, proposal.brake
+    switches[0] = proposal.hand_brake, proposal.reverse
+    return replace(status, numbers=numbers, controls=controls, switches=switches)

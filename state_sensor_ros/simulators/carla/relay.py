@@ -45,8 +45,8 @@ from state_sensor_ros.connections.tcp import fed
 from state_sensor_ros.errors import FramingError, reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.carla import CarlaParameters
 from state_sensor_ros.simulators.carla.frames import FrameMaker
-from state_sensor_ros.simulators.carla.parameters import CarlaParameters
 from state_sensor_ros.simulators.carla.stream import (
     LATE_PORT_S,
     MeasurementFramer,

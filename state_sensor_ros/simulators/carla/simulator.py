@@ -13,20 +13,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import SensorReader, Simulator, SimulatorTopics
-from state_sensor_ros.simulators.carla.parameters import CarlaParameters
+from state_sensor_ros.simulators.carla import CarlaParameters
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
+    from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.source import Source
 
 # Names of one machine, on which a relay cannot have the ports of the server.
 _THIS_MACHINE = frozenset(('127.0.0.1', 'localhost', '::1', '0.0.0.0', '::'))
-_DATASET = 'state_sensor_ros.simulators.carla.dataset'
 
 
 class CarlaSimulator(Simulator):
@@ -38,18 +36,26 @@ class CarlaSimulator(Simulator):
     takes_commands = True
 
     def check(self, settings: Settings) -> None:
-        """Reject ports that exclude each other, and what has no effect without them."""
-        own = settings.of(CarlaParameters)
+        """Reject ports that exclude each other."""
+        own, host, port = settings.of(CarlaParameters), settings.host, settings.port
         if not own.relay_port:
-            refuse_unused(own, 'carla.', ['relay_bind'], 'without carla.relay_port')
-        if not settings.control_port:
-            refuse_unused(own, 'carla.', ['start_spot'],
-                          'without control_port: it is for an episode that the driver requests')
-        if own.relay_port:
-            _check_relay(settings)
-        elif settings.control_input and not settings.control_port:
-            raise ConfigError('control_port', '0', "the server's world port, such as 2000, if "
-                              'control_input is set: the client of an episode drives')
+            if settings.control_input and not settings.control_port:
+                raise ConfigError('control_port', '0', "the server's world port, such as 2000, if "
+                                  'control_input is set: the client of an episode drives')
+            return
+        if settings.control_input:
+            raise ConfigError('control_input', settings.control_input,
+                              "'' with relay_port: the user's client drives")
+        if settings.control_port:
+            raise ConfigError('control_port', str(settings.control_port),
+                              "0 with relay_port: the user's client requests the episode")
+        if not 2 <= port <= 65534:
+            raise ConfigError('port', str(port), '2 to 65534 with relay_port: the world port of '
+                              'the server is the one before, its control port the one after')
+        if abs(own.relay_port + 1 - port) <= 2 and (
+                host == own.relay_bind or {host, own.relay_bind} <= _THIS_MACHINE):
+            raise ConfigError('carla.relay_port', str(own.relay_port), 'three ports beside those '
+                              f'of the server, {port - 1} to {port + 1}')
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
@@ -68,34 +74,14 @@ class CarlaSimulator(Simulator):
         return source.client
 
     def topics(self, settings: Settings, *, recording: RecordingReader | None) -> SimulatorTopics:
-        """Return the player's status, commands, lights, limits, and images of a dataset."""
-        from state_sensor_ros.simulators.carla.dataset import DatasetRecording
-        from state_sensor_ros.simulators.carla.images import camera_transforms
-        from state_sensor_ros.simulators.carla.topics import carla_encoders
-        cameras = recording.cameras if isinstance(recording, DatasetRecording) else None
-        return SimulatorTopics(carla_encoders(cameras), camera_transforms(cameras or (), settings))
+        """Return the player's status, commands, limits, and images of a dataset."""
+        from state_sensor_ros.simulators.carla import dataset, topics
+        cameras = recording.cameras if isinstance(recording, dataset.DatasetRecording) else None
+        return SimulatorTopics(topics.carla_encoders(cameras),
+                               topics.camera_transforms(cameras or (), settings))
 
     def sensor_reader(self, settings: Settings, report: Report,
                       recording: RecordingReader | None = None) -> SensorReader:
         """Return what decodes the images of a frame of a dataset."""
-        from state_sensor_ros.simulators.carla.images import image_views
+        from state_sensor_ros.simulators.carla.dataset import image_views
         return image_views(report)
-
-
-def _check_relay(settings: Settings) -> None:
-    """Check the ports of the relay against the server's."""
-    own = settings.of(CarlaParameters)
-    if settings.control_input:
-        raise ConfigError('control_input', settings.control_input,
-                          "'' with relay_port: the user's client drives")
-    if settings.control_port:
-        raise ConfigError('control_port', str(settings.control_port),
-                          "0 with relay_port: the user's client requests the episode")
-    if not 2 <= settings.port <= 65534:
-        raise ConfigError('port', str(settings.port), '2 to 65534 with relay_port: the world port '
-                          'of the server is the one before, its control port the one after')
-    if abs(own.relay_port + 1 - settings.port) <= 2 and (
-            settings.host == own.relay_bind
-            or {settings.host, own.relay_bind} <= _THIS_MACHINE):
-        raise ConfigError('carla.relay_port', str(own.relay_port), 'three ports beside those of '
-                          f'the server, {settings.port - 1} to {settings.port + 1}')

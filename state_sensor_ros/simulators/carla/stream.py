@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 import math
-import re
 import struct
 import threading
 import time
@@ -38,16 +37,8 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import bad_length, ConfigError, DecodeError, reason_of, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.frames import FrameMaker, Message
-from state_sensor_ros.simulators.carla.parameters import CarlaParameters
-from state_sensor_ros.simulators.carla.schema import (
-    Control,
-    EpisodeReady,
-    EpisodeStart,
-    Measurements,
-    RequestNewEpisode,
-    SceneDescription,
-)
+from state_sensor_ros.simulators.carla import CarlaParameters
+from state_sensor_ros.simulators.carla.frames import FrameMaker, Message, SERVER
 from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted
 
@@ -59,7 +50,6 @@ DEFAULT_INI: Final = """\
 SynchronousMode=false
 SendNonPlayerAgentsInfo=true
 """
-_SYNCHRONOUS: Final = re.compile(r'(?im)^\s*SynchronousMode\s*=\s*(true|1|yes|on)\s*$')
 CONTROL_AFTER_WORLD: Final = 2
 _SERVER: Final = 'a CARLA 0.8 server (source carla9 is for CARLA 0.9)'
 # A server loads its level before it replies; longest reply with a few hundred start spots.
@@ -88,8 +78,8 @@ class MeasurementFramer:
 
     def _begin(self) -> None:
         self.n_bytes = 0  # of the current frame
-        self._measurement: bytearray | None = None
-        self._n_left = 0  # bytes of an image that are still to come
+        self._measurement: bytes | None = None
+        self._n_left = 0  # bytes of a message that are still to come
         self._expect(LENGTH.size)
 
     def _expect(self, n_bytes: int) -> None:
@@ -108,27 +98,23 @@ class MeasurementFramer:
             return None
         if self._n_left:
             self._n_left -= len(self._part)
-            self._expect(min(self._n_left, _SKIPPED_BYTES) or LENGTH.size)
-            return None
-        (length,) = LENGTH.unpack_from(self._part, len(self._part) - LENGTH.size)
-        if self._measurement is None and len(self._part) > LENGTH.size:
-            self._measurement = self._part[:-LENGTH.size]
-        if not length:
-            measurement = bytes(self._measurement or b'')
-            self._offset += self.n_bytes
-            self._begin()
-            return measurement
-        if self.n_bytes + length + LENGTH.size > self._max:
-            raise bad_length(
-                self._where, b'' if self._offset else bytes(self._part[:LENGTH.size]),
-                f'message length {length} at byte {self._offset + self.n_bytes}',
-                f'a frame of at most max_frame_bytes, {self._max}')
-        if self._measurement is None:
-            # The length after it, too: one buffer for both saves a read.
-            self._expect(length + LENGTH.size)
+            if self._measurement is None:
+                self._measurement = bytes(self._part)
         else:
-            self._n_left = length
-            self._expect(min(length, _SKIPPED_BYTES))
+            (self._n_left,) = LENGTH.unpack(self._part)
+            if not self._n_left:
+                measurement = self._measurement or b''
+                self._offset += self.n_bytes
+                self._begin()
+                return measurement
+            if self.n_bytes + self._n_left + LENGTH.size > self._max:
+                raise bad_length(
+                    self._where, b'' if self._offset else bytes(self._part),
+                    f'message length {self._n_left} at byte {self._offset + self.n_bytes}',
+                    f'a frame of at most max_frame_bytes, {self._max}')
+        # Images are read in parts.
+        self._expect((self._n_left if self._measurement is None else
+                      min(self._n_left, _SKIPPED_BYTES)) or LENGTH.size)
         return None
 
     def end(self) -> None:
@@ -144,7 +130,7 @@ def parsed(payload: bytes) -> Message:
     if not payload:
         raise DecodeError('payload', 'nothing', 'a measurement')
     try:
-        return Measurements.FromString(payload)
+        return SERVER['Measurements'].FromString(payload)
     except ProtobufError as error:
         raise DecodeError('payload', f'{counted(len(payload), "byte")} ({error})',
                           'a protobuf Measurements') from error
@@ -218,7 +204,6 @@ class EpisodeClient:
         self._on_silence, self._on_lost_control = on_silence, on_lost_control
         self._start_spot = settings.of(CarlaParameters).start_spot
         self._ini = _settings_of(settings.config_file) if settings.config_file else DEFAULT_INI
-        self._is_synchronous = bool(_SYNCHRONOUS.search(self._ini))
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
@@ -227,8 +212,8 @@ class EpisodeClient:
         self._answered: EgoCommand | None = None
         self._answering = threading.Condition()
         self._answered_s = -math.inf
-        # Whether the last answer has thrust, and what was sent ahead of the frame that a
-        # synchronous server answers with: more than one would delay all later ones.
+        # Whether the last answer has thrust, and what was sent ahead of the next frame, in its
+        # place: a server in synchronous mode takes one command a step, and more would delay all.
         self._has_thrust = False
         self._ahead: EgoCommand | None = None
 
@@ -252,13 +237,13 @@ class EpisodeClient:
     def _request_episode(self) -> None:
         where = self._world.where
         try:
-            scene = SceneDescription.FromString(self._exchange(
-                RequestNewEpisode(ini_file=self._ini), 'RequestNewEpisode'))
+            scene = SERVER['SceneDescription'].FromString(self._exchange(
+                SERVER['RequestNewEpisode'](ini_file=self._ini), 'RequestNewEpisode'))
             if self._start_spot >= len(scene.player_start_spots):
                 raise TransportError(where, counted(len(scene.player_start_spots), 'start spot'),
                                      f'more than carla.start_spot, {self._start_spot}')
-            ready = EpisodeReady.FromString(self._exchange(
-                EpisodeStart(player_start_spot_index=self._start_spot), 'EpisodeStart'))
+            ready = SERVER['EpisodeReady'].FromString(self._exchange(
+                SERVER['EpisodeStart'](player_start_spot_index=self._start_spot), 'EpisodeStart'))
         except ProtobufError as error:
             raise TransportError(where, f'no message of the world port ({error})',
                                  _SERVER) from error
@@ -317,7 +302,7 @@ class EpisodeClient:
             if not self._send(_message_of(command)):
                 raise TransportError(self._control.where, 'the server does not read commands')
             self._has_thrust = False
-            self._ahead = command if self._is_synchronous else None
+            self._ahead = command
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
@@ -332,9 +317,9 @@ class EpisodeClient:
     def answer(self, measurement: Message) -> None:
         """Send the stack's command, or what the autopilot proposes in ``measurement``."""
         command = self._command
-        if self._ahead is not None:
-            # A server that waits for one command a step already has it.
-            self._ahead = None
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self._answered_s = time.monotonic()
             return
         if self._send(measurement.player_measurements.autopilot_control if command is None
                       else _message_of(command)):
@@ -364,8 +349,8 @@ class EpisodeClient:
 def _message_of(command: EgoCommand) -> Message:
     """Return what is sent now; CARLA's wheel counts to the right."""
     now = command.now()
-    return Control(steer=-now.steer, throttle=now.throttle, brake=now.brake,
-                   hand_brake=now.hand_brake, reverse=now.reverse)
+    return SERVER['Control'](steer=-now.steer, throttle=now.throttle, brake=now.brake,
+                             hand_brake=now.hand_brake, reverse=now.reverse)
 
 
 def _settings_of(path: str) -> str:

@@ -6,4 +6,128 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""CARLA 0.9: recorder logs, and live frames by its client library: doc/protocol/carla9.md."""
+"""
+CARLA 0.9: its parameters, and the Python with its client library: doc/protocol/carla9.md.
+
+The folder reads recorder logs, and live frames by that library in a child.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+import json
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+
+from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.parameters import parameter
+
+_OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
+_PROBE_S = 20.0
+_PROBE = """
+import json, sys
+from importlib.util import find_spec
+try:
+    from importlib.metadata import version
+    release = version('carla')
+except ImportError:
+    release = '?'
+absent = [name for name in ('carla', 'numpy', 'msgspec') if find_spec(name) is None]
+print(json.dumps([release, absent + ['the syntax of 3.10'] * (sys.version_info < (3, 10))]))
+"""
+# The folder of the package comes last: beside it may be libraries for this Python.
+_RUN = """
+import runpy, sys
+module, folder = sys.argv[1:]
+sys.path.append(folder)
+runpy.run_module(module, run_name='__main__')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Carla9Parameters:
+    """Parameters with the prefix ``carla9.``."""
+
+    host: str = parameter('127.0.0.1', 'Host of the server.', pattern=re.compile(r'\S+'))
+    port: int = parameter(2000, 'RPC port of the server; it streams on the next one.',
+                          low=1, high=65533)
+    timeout: float = parameter(5.0, 'Longest wait for a reply of the server, s.',
+                               low=0.1, high=600.0)
+    ego: str = parameter('', 'Role, id or name of the ego; empty: `hero`, else `ego_vehicle`.')
+    tick: bool = parameter(False, 'Set synchronous mode and tick at `rate`; otherwise follow '
+                           'the server or another client.')
+    step: float = parameter(0.05, 'Simulated time of a step with `carla9.tick`, s.',
+                            low=0.001, high=0.1)
+    ackermann: bool = parameter(False, "Let the server's controller follow commanded speeds; "
+                                'needs CARLA 0.9.14 or later.')
+    python: str = parameter('', "Python with CARLA's client library, a path or name; empty: the "
+                            'current one, else the first on the path that has it.')
+    static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
+
+
+def has_ackermann(release: str) -> bool:
+    """Return whether a version of CARLA, such as ``0.9.16-dirty``, follows speeds."""
+    numbers = re.match(r'(\d+)\.(\d+)\.(\d+)', release)
+    return numbers is None or tuple(map(int, numbers.groups())) >= (0, 9, 14)
+
+
+def client_release(chosen: str) -> str:
+    """
+    Return the version of the client library, ``?`` if it is not known.
+
+    :param chosen: parameter ``carla9.python``.
+    :raises ConfigError: if that Python cannot be run, or lacks a library.
+    :raises MissingLibraryError: if none is chosen, and none on the path has the libraries.
+    """
+    return _probed(_client_python(chosen))[0]
+
+
+def client_command(chosen: str, module: str) -> list[str]:
+    """
+    Return the words that run a module of the package where the client library is.
+
+    The library has wheels for some versions of Python only. Another Python runs the package from
+    where it is installed here, with numpy and msgspec of its own.
+
+    :param chosen: parameter ``carla9.python``.
+    :param module: its full name.
+    :raises StateSensorError: as :func:`client_release`.
+    """
+    path = _client_python(chosen)
+    if path == sys.executable:
+        return [path, '-m', module]
+    return [path, '-c', _RUN, module, str(Path(__file__).parents[3])]
+
+
+@cache
+def _client_python(chosen: str) -> str:
+    if chosen:
+        if problem := _probed(chosen)[1]:
+            raise ConfigError('carla9.python', f'{chosen}, {problem}',
+                              'a Python 3.10 or later with carla, numpy and msgspec')
+        return shutil.which(chosen) or chosen
+    # Not imported: the library takes a second, and disturbs others.
+    if find_spec('carla') is not None:
+        return sys.executable
+    for path in filter(None, map(shutil.which, _OTHERS)):
+        if not _probed(path)[1]:
+            return path
+    with importing('source carla9'):
+        raise ModuleNotFoundError("No module named 'carla'", name='carla')
+    return ''
+
+
+def _probed(program: str) -> tuple[str, str]:
+    """Return the release of the client library of a Python, and what prevents its use, or ''."""
+    try:
+        output = subprocess.run([program, '-c', _PROBE], stdout=subprocess.PIPE, check=True,
+                                stderr=subprocess.DEVNULL, timeout=_PROBE_S).stdout
+        release, absent = json.loads(output)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return '', 'no Python that runs'
+    return release, f'without {" and ".join(absent)}' if absent else ''

@@ -36,8 +36,7 @@ from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.rotations import rotation_vectors
-from state_sensor_ros.simulators.carla9 import actors, frames
-from state_sensor_ros.simulators.carla9.parameters import Carla9Parameters
+from state_sensor_ros.simulators.carla9 import actors, Carla9Parameters, frames
 from state_sensor_ros.source import DROPPED, Fault, LOST, MEMBER, RIVAL
 from state_sensor_ros.texts import counted
 

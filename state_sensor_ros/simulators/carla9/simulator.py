@@ -12,37 +12,36 @@ from __future__ import annotations
 
 from state_sensor_ros.control.ego_commands import EgoCommands
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import refuse_unused
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import Simulator
-from state_sensor_ros.simulators.carla9 import parameters
+from state_sensor_ros.simulators.carla9 import (
+    Carla9Parameters,
+    client_command,
+    client_release,
+    has_ackermann,
+)
 from state_sensor_ros.source import Report, Source
-
-_LOG = f'{__package__}.log'
 
 
 class Carla9Simulator(Simulator):
     """CARLA 0.9, through its client library, and its recorder logs."""
 
     name = 'carla9'
-    parameters = parameters.Carla9Parameters
+    parameters = Carla9Parameters
     is_paced = True
     takes_commands = True
 
     def address(self, settings: Settings) -> str:
         """Return host and port of the server."""
-        own = settings.of(parameters.Carla9Parameters)
+        own = settings.of(Carla9Parameters)
         return f'{own.host}:{own.port}'
 
     def check(self, settings: Settings) -> None:
-        """Check that the parameters have an effect."""
-        own = settings.of(parameters.Carla9Parameters)
-        if not own.tick:
-            refuse_unused(own, 'carla9.', ('step',), 'without carla9.tick')
-            refuse_unused(settings, '', ('rate',), 'without carla9.tick')
-        parameters.client_command(own.python, '')
+        """Check that there is a client library, and what it can do."""
+        own = settings.of(Carla9Parameters)
+        client_command(own.python, '')
         if own.ackermann:
-            if not parameters.has_ackermann(release := parameters.client_release(own.python)):
+            if not has_ackermann(release := client_release(own.python)):
                 raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
                                   'version 0.9.14 or later')
             if settings.control_input == 'vehicle_control':
@@ -51,13 +50,13 @@ class Carla9Simulator(Simulator):
 
     def follows_speed(self, settings: Settings) -> bool:
         """Return whether the controller of the server is used."""
-        return settings.of(parameters.Carla9Parameters).ackermann
+        return settings.of(Carla9Parameters).ackermann
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; it connects when its frames are iterated over."""
         from state_sensor_ros.simulators.carla9.source import Carla9Source, TickingSource
-        kind = TickingSource if settings.of(parameters.Carla9Parameters).tick else Carla9Source
+        kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
         return kind(settings, report, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:

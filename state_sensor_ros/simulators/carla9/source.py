@@ -28,7 +28,12 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import StateSensorError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla9 import frames, parameters
+from state_sensor_ros.simulators.carla9 import (
+    Carla9Parameters,
+    client_command,
+    frames,
+    has_ackermann,
+)
 from state_sensor_ros.simulators.child_process import ChildSource, Indicate, StepControl
 from state_sensor_ros.source import Report
 
@@ -66,7 +71,7 @@ class StepSettings:
 class ClientRun:
     """The first request to a child; the others are bool (details), or of ``child_process``."""
 
-    own: parameters.Carla9Parameters
+    own: Carla9Parameters
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether to make steps on request only
     details: bool = True  # whether boxes and inputs are used
@@ -102,7 +107,7 @@ class Carla9Source(ChildSource):
     simulator = 'CARLA'
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
-        self._own = own = settings.of(parameters.Carla9Parameters)
+        self._own = own = settings.of(Carla9Parameters)
         super().__init__(settings, f'{own.host}:{own.port}', f'{__package__}.carla_process',
                          reconnect=reconnect)
         self._report = report
@@ -127,7 +132,7 @@ class Carla9Source(ChildSource):
 
     def command(self) -> list[str]:
         """Return the words that start the child, in the Python with the client library."""
-        return parameters.client_command(self._own.python, self._module)
+        return client_command(self._own.python, self._module)
 
     def first_request(self) -> ClientRun:
         """Return what the child does; another kind of server is recognized before."""
@@ -154,7 +159,7 @@ class Carla9Source(ChildSource):
             raise TransportError(
                 self._address, 'no reply from CARLA 0.9: the server may be CARLA 0.8 (source '
                 'carla), another program, or still loading')
-        if self._own.ackermann and release and not parameters.has_ackermann(release[0].decode()):
+        if self._own.ackermann and release and not has_ackermann(release[0].decode()):
             raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
                                  'carla9.ackermann needs 0.9.14 or later')
         with suppress(OSError):

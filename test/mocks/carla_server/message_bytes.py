@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from carla_server.town import N_START_SPOTS, RADIUS_M, RingActor, Town  # noqa: I100
 from state_sensor_ros.emulator.threaded_server import receive
 from state_sensor_ros.errors import FramingError
-from state_sensor_ros.simulators.carla.schema import Measurements, SceneDescription
+from state_sensor_ros.simulators.carla.frames import SERVER
 
 # Longer messages are refused; the settings of a client have a few kilobytes.
 MAX_MESSAGE_BYTES = 2**20
@@ -54,7 +54,7 @@ def read_message(connection, message_class):
 
 def scene_bytes(map_name):
     """Return the SceneDescription of an episode: map and start spots."""
-    scene = SceneDescription(map_name=map_name)
+    scene = SERVER['SceneDescription'](map_name=map_name)
     for i in range(N_START_SPOTS):
         spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
         fill_transform(scene.player_start_spots.add(), *spot.pose())
@@ -64,7 +64,7 @@ def scene_bytes(map_name):
 def measurements_bytes(town, frame_number, platform_ms, *, sends_agents):
     """Return the Measurements of a town at its current time."""
     # platform_ms: clock of the machine, ms; sent modulo 2**32.
-    message = Measurements(
+    message = SERVER['Measurements'](
         frame_number=frame_number, game_timestamp=round(1000.0 * town.time_s) % 2**32,
         platform_timestamp=platform_ms % 2**32)
     player = message.player_measurements

@@ -54,12 +54,7 @@ from state_sensor_ros.emulator.threaded_server import (
     ThreadedServer,
 )
 from state_sensor_ros.errors import FramingError, TransportError
-from state_sensor_ros.simulators.carla.schema import (
-    Control,
-    EpisodeReady,
-    EpisodeStart,
-    RequestNewEpisode,
-)
+from state_sensor_ros.simulators.carla.frames import SERVER
 
 DEFAULT_EPISODE = EpisodeSettings()
 # The real server opens its ports some milliseconds after EpisodeReady. This one waits so long that
@@ -172,7 +167,7 @@ class CarlaServer(ThreadedServer):
         if not self._take(0, session):
             return
         try:
-            while (request := read_message(session, RequestNewEpisode)) is not None:
+            while (request := read_message(session, SERVER['RequestNewEpisode'])) is not None:
                 self._begin_episode(session, request.ini_file)
         finally:
             if self._is_requested and not self._closing.is_set():
@@ -189,7 +184,7 @@ class CarlaServer(ThreadedServer):
             LOG.warning('refused an episode: %s', error)
             raise
         session.sendall(frame_message(scene_bytes(self._options.map_name)))
-        if (start := read_message(session, EpisodeStart)) is None:
+        if (start := read_message(session, SERVER['EpisodeStart'])) is None:
             return
         spot = start.player_start_spot_index
         if spot >= N_START_SPOTS:
@@ -201,7 +196,7 @@ class CarlaServer(ThreadedServer):
             self._town = self._new_town(spot)
             # It stands on a slope until the first command.
             self._control = Pedals(hand_brake=True)
-        session.sendall(frame_message(EpisodeReady(ready=True).SerializeToString()))
+        session.sendall(frame_message(SERVER['EpisodeReady'](ready=True).SerializeToString()))
         self._closing.wait(LATE_PORT_S)
         self._set_open(is_open=True)
 
@@ -238,7 +233,7 @@ class CarlaServer(ThreadedServer):
         if not self._take(2, session):
             return
         try:
-            while (control := read_message(session, Control)) is not None:
+            while (control := read_message(session, SERVER['Control'])) is not None:
                 with self._changed:
                     self._control = Pedals(
                         _finite(control.steer), _finite(control.throttle), _finite(control.brake),

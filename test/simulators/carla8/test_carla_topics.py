@@ -12,7 +12,6 @@ import json
 import math
 
 from carla_example import EXAMPLE
-from encode_world import writable
 from message_store import read
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.dataset import FileReader
-from state_sensor_ros.simulators.carla.topics import carla_encoders, PlayerStatusEncoder
+from state_sensor_ros.simulators.carla.topics import carla_encoders
 from state_sensor_ros.source import Faults
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
@@ -33,7 +32,7 @@ def changed(**members):
     return {**json.loads(json.dumps(EXAMPLE)), **members}
 
 
-NAMESPACES = ('traffic_lights', 'speed_limits', 'speed_limit_numbers')
+NAMESPACES = ('traffic_lights', 'speed_limits')
 
 
 class Rig:
@@ -55,6 +54,7 @@ class Rig:
         if rows is not None:
             frame = frame.select(np.array(rows))
         actor_list = self.registry.update(frame)
+        self.encoder.new_topics(frame)
         found = {}
         for topic, data in self.encoder.encode(frame, actor_list, self.stamp_ns, subscriptions):
             assert topic.name not in found
@@ -118,7 +118,7 @@ def test_carla_lights_and_limits(messages):
     check_header(array.header, 'map')
     green, red = array.traffic_lights
     assert (green.name, green.frame_id, green.id, green.state) == (
-        'traffic_light_31', 'sim/traffic_light_31', 31, green.GREEN)
+        'traffic_light_31', 'map', 31, green.GREEN)
     assert (red.name, red.id, red.state) == ('traffic_light_32', 32, red.RED)
     assert (green.pose.position.x, green.pose.position.y) == (88.0, -12.5)
     assert green.pose.orientation.w == 1.0
@@ -129,9 +129,8 @@ def test_carla_lights_and_limits(messages):
     assert sign.pose.position.z == 3.0
 
 
-def test_carla_frame_without_lights_sends_empty_arrays():
-    messages = Rig().messages(changed(nonPlayerAgents=[]))
-    assert messages['~/traffic_lights'].traffic_lights == []
+def test_carla_frame_without_signs_sends_an_empty_array():
+    messages = Rig(debug_drawing=True).messages(changed(nonPlayerAgents=[]))
     assert messages['~/speed_limits'].speed_limits == []
 
 
@@ -181,82 +180,38 @@ def test_carla_odometry_in_global_axes():
 
 
 def test_carla_markers_show_colors_and_numbers(messages):
-    signs = [each for each in messages['~/markers'].markers if each.ns in NAMESPACES]
-    green, red, sign, number = signs
-    assert [(m.ns, m.action) for m in signs] == [
-        ('traffic_lights', 0), ('traffic_lights', 0), ('speed_limits', 0),
-        ('speed_limit_numbers', 0)]
-    assert green.color.g > 0.7 > green.color.r
-    assert red.color.r > 0.7 > red.color.g
-    assert (red.pose.position.x, red.pose.orientation.w, red.scale.x) == (90.0, 1.0, 1.0)
-    assert number.text == '45'  # 12.5 m/s
+    number, lights = (each for each in messages['~/markers'].markers if each.ns in NAMESPACES)
+    assert (number.ns, number.text, number.color.a) == ('speed_limits', '45', 1.0)  # 12.5 m/s
     # Above the axes and the label of the sign at z = 3.
-    assert number.pose.position.z > sign.pose.position.z == 7.0
-    for marker in signs:
-        check_header(marker.header, 'map')
-        assert marker.color.a == 1.0
-
-
-def test_carla_markers_of_the_gone_are_deleted():
-    rig = Rig(debug_drawing=True)
-    first = {(marker.ns, marker.id) for marker in rig.markers()}
-    rows = (0, 3)
-    second = rig.markers(rows=rows)
-    shown = [marker for marker in second if marker.action == 0]
-    gone = [marker for marker in second if marker.action == 2]
-    assert [m.ns for m in shown] == ['traffic_lights']
-    assert sorted(m.ns for m in gone) == ['speed_limit_numbers', 'speed_limits', 'traffic_lights']
-    assert {(m.ns, m.id) for m in second} == first
-    assert [m.ns for m in rig.markers(rows=rows)] == ['traffic_lights']
-
-
-def test_carla_markers_of_huge_ids_and_unusable_poses():
-    agents = [
-        {'id': 2 ** 32 - 1, 'trafficLight': {'state': 'YELLOW', 'transform': {}}},
-        {'id': 5, 'trafficLight': {'transform': {'location': {'x': 'NaN'}}}},
-        {'id': 6, 'speedLimitSign': {'speedLimit': 'NaN', 'transform': {}}}]
-    document = changed(nonPlayerAgents=agents)
-    markers = Rig(debug_drawing=True, labels=False).markers(document)
-    assert [(m.ns, m.text) for m in markers] == [
-        ('traffic_lights', ''), ('speed_limits', ''), ('speed_limit_numbers', '?')]
-    lights = Rig().messages(document)['~/traffic_lights'].traffic_lights
-    assert [light.id for light in lights] == [2 ** 32 - 1, 5]
-    assert math.isnan(lights[1].pose.position.x)
+    assert number.pose.position.z > 8.0
+    check_header(number.header, 'map')
+    green, red = lights.colors
+    assert green.g > 0.7 > green.r
+    assert red.r > 0.7 > red.g
+    assert (lights.points[1].x, lights.pose.orientation.w) == (90.0, 1.0)
 
 
 def test_carla_marker_of_a_sign_follows_its_limit():
     def agent(limit):
         return changed(nonPlayerAgents=[
-            {'id': 6, 'speedLimitSign': {'speedLimit': limit, 'transform': {}}}])
+            {'id': 2 ** 32 - 1, 'speedLimitSign': {'speedLimit': limit, 'transform': {}}}])
 
     rig = Rig(debug_drawing=True)
-    sphere, number = rig.markers(agent(10.0))
-    again, other, gone = rig.markers(agent(20.0))
-    assert (again.id, other.text, gone.action) == (sphere.id, '72', 2)
+    [number] = rig.markers(agent('NaN'))
+    assert number.text == '?'
+    other, gone = rig.markers(agent(20.0))
+    assert (other.text, gone.action) == ('72', 2)
     assert (gone.ns, gone.id) == (number.ns, number.id) != (other.ns, other.id)
-
-
-def test_carla_markers_have_unit_quaternions():
-    rig = Rig(debug_drawing=True)
-    frame = rig.frame(EXAMPLE)
-    writable(frame.kinematics)[:, 3:7] *= 0.95
-    actor_list = rig.registry.update(frame)
-    [array] = [read(data, topic.type_name) for topic, data
-               in rig.encoder.encode(frame, actor_list, STAMP_NS, EVERYTHING)
-               if topic.name == '~/markers']
-    norms = [math.hypot(q.x, q.y, q.z, q.w)
-             for q in (marker.pose.orientation for marker in array.markers)]
-    assert len(norms) > 8
-    assert norms == pytest.approx([1.0] * len(norms))
+    [gone] = rig.markers(agent(20.0), rows=[0])
+    assert (gone.id, gone.action) == (other.id, 2)
 
 
 def test_carla_encodes_no_more_than_is_subscribed():
     rig = Rig(debug_drawing=True)
     assert set(rig.messages(subscriptions=NOTHING)) == {'~/actors'}
-    assert rig.messages(subscriptions=Subscriptions.of(PlayerStatusEncoder.topics)).keys() == {
-        '~/player/status'}
-    for topic in (topic for each in carla_encoders(())[1:-1] for topic in each.topics):
-        assert set(rig.messages(subscriptions=Subscriptions.of([topic]))) == {topic.name}
+    for encoder in carla_encoders(())[1:4]:
+        found = rig.messages(subscriptions=Subscriptions.of(encoder.topics[:1]))
+        assert set(found) == {topic.name for topic in encoder.topics}
 
 
 def test_carla_numbers_follow_the_frames():

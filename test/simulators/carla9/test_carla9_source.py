@@ -430,7 +430,7 @@ def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
                        'control_input with a speed: ackermann, autoware or twist'):
         checked_settings({**own, 'control_input': 'vehicle_control'})
     with monkeypatch.context() as patch:
-        patch.setattr('state_sensor_ros.simulators.carla9.parameters.client_release',
+        patch.setattr('state_sensor_ros.simulators.carla9.simulator.client_release',
                       lambda _: '0.9.13')
         with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
             checked_settings({**own, 'control_input': 'twist'})
