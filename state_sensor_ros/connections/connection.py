@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 import errno
+import math
 import os
 from queue import Empty, SimpleQueue
 import select
@@ -208,9 +209,11 @@ class Connection:
 
     def _watch(self, connected: socket.socket, watched: socket.socket,
                on_end: Callable[[], None]) -> None:
-        with watched:
-            while _is_open(watched):
-                pass
+        with watched, suppress(OSError):
+            is_open = True
+            while is_open:
+                with suppress(TimeoutError):
+                    is_open = bool(watched.recv(_DISCARDED_BYTES))
         if connected is self._socket and not self.is_shut_down:
             on_end()
 
@@ -251,16 +254,6 @@ class Connection:
             raise ConnectionAbortedError(_ENDED)
 
 
-def _is_open(connected: socket.socket) -> bool:
-    """Wait for data, the end or the time-out; return whether the peer has not closed it."""
-    try:
-        return bool(connected.recv(_DISCARDED_BYTES))
-    except TimeoutError:
-        return True
-    except OSError:
-        return False
-
-
 class Wait:
     """
     Wait for a peer; the time-out counts from the construction.
@@ -277,8 +270,8 @@ class Wait:
                  error: type[TransportError] = TransportError) -> None:
         self._where, self.missing, self._timeout_s = where, missing, timeout_s
         self._on_silence, self._error = on_silence, error
-        self._is_reported = False
-        self._began_s = time.monotonic()
+        began_s = time.monotonic()
+        self._until_s, self._silent_s = began_s + timeout_s, began_s + SILENCE_S
 
     def receive(self, connection: socket.socket, n_bytes: int) -> bytes:
         """
@@ -305,25 +298,18 @@ class Wait:
     def _attempt(self, connection: socket.socket, call: Callable[[], _Result]) -> _Result:
         """Return the result of ``call``, repeated until it does not time out."""
         while True:
-            connection.settimeout(self._left_s())
+            left_s = min(self._until_s, self._silent_s) - time.monotonic()
+            connection.settimeout(max(left_s, _SHORTEST_S))
             try:
                 return call()
             except TimeoutError:
-                self._timed_out()
-
-    def _left_s(self) -> float:
-        """Return the time until the report or, after it, until the time-out, s."""
-        limit_s = self._timeout_s if self._is_reported else min(SILENCE_S, self._timeout_s)
-        return max(self._began_s + limit_s - time.monotonic(), _SHORTEST_S)
-
-    def _timed_out(self) -> None:
-        elapsed_s = time.monotonic() - self._began_s
-        if elapsed_s >= self._timeout_s:
-            raise self._error(self._where, f'no {self.missing} in {self._timeout_s:g} s')
-        if elapsed_s >= SILENCE_S and not self._is_reported:
-            self._is_reported = True
-            self._on_silence(f'{self._where}: no {self.missing} for {SILENCE_S:g} s; '
-                             f'waiting up to {self._timeout_s:g} s')
+                if time.monotonic() >= self._until_s:
+                    raise self._error(
+                        self._where, f'no {self.missing} in {self._timeout_s:g} s') from None
+                if time.monotonic() >= self._silent_s:
+                    self._silent_s = math.inf
+                    self._on_silence(f'{self._where}: no {self.missing} for {SILENCE_S:g} s; '
+                                     f'waiting up to {self._timeout_s:g} s')
 
 
 def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
@@ -335,16 +321,20 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
     except OSError:
         pass
     results: SimpleQueue[Addresses | OSError] = SimpleQueue()
-    threading.Thread(target=_resolve, args=(host, port, results), daemon=True,
-                     name='look up').start()
-    while not is_closed():
+
+    def resolve() -> None:
         try:
+            results.put(addresses_of(host, port))
+        except OSError as error:
+            results.put(error)
+
+    threading.Thread(target=resolve, daemon=True, name='look up').start()
+    while not is_closed():
+        with suppress(Empty):
             result = results.get(timeout=_PERIOD_S)
-        except Empty:
-            continue
-        if isinstance(result, OSError):
-            raise result
-        return result
+            if isinstance(result, OSError):
+                raise result
+            return result
     raise ConnectionAbortedError(_ENDED)
 
 
@@ -357,17 +347,9 @@ def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STR
     except UnicodeError as error:
         # A label of the name is empty or longer than 63 characters.
         raise OSError(f'not a valid host name: {host} ({error})') from error
-
-
-def _resolve(host: str, port: int, results: SimpleQueue[Addresses | OSError]) -> None:
-    try:
-        results.put(addresses_of(host, port))
     except socket.gaierror as error:
-        is_unknown = error.errno in (socket.EAI_NONAME, getattr(socket, 'EAI_NODATA', None))
-        results.put(OSError(f'host name {host} is not known' if is_unknown else
-                            f'the host name {host} cannot be looked up: {reason_of(error)}'))
-    except OSError as error:
-        results.put(error)
+        raise OSError(
+            f'the host name {host} cannot be looked up: {reason_of(error)}') from error
 
 
 class DatagramPort:
@@ -383,23 +365,20 @@ class DatagramPort:
 
     def __init__(self, host: str, port: int) -> None:
         self.n_dropped = 0
-        where = f'UDP {host}:{port}'
         try:
             family, *_, address = addresses_of(
                 host, port, socket.SOCK_DGRAM, socket.AI_PASSIVE)[0]
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
+            for option, value in ((socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES), (_SO_RXQ_OVFL, 1)):
+                with suppress(OSError):
+                    self._socket.setsockopt(socket.SOL_SOCKET, option, value)
+            try:
+                self._socket.bind(address)
+            except OSError:
+                self._socket.close()
+                raise
         except OSError as error:
-            raise TransportError(where, reason_of(error), 'an address of this machine') from error
-        try:
-            with suppress(OSError):
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
-                                        _RECEIVE_BUFFER_BYTES)
-            with suppress(OSError):
-                self._socket.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
-            self._socket.bind(address)
-        except OSError as error:
-            self._socket.close()
-            raise TransportError(where, reason_of(error),
+            raise TransportError(f'UDP {host}:{port}', reason_of(error),
                                  'a free port at an address of this machine') from error
         self._socket.setblocking(False)
         # A byte written to one end wakes a thread that waits at the other.

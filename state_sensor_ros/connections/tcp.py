@@ -101,8 +101,29 @@ class TcpSource(LiveSource):
         """
         if self._before_connect is not None:
             self._before_connect()
-        self._open()
-        yield from self._receive_late()
+        late_s = 0.0
+        while True:
+            self._drop_reason = ''
+            self._connection.open(self._patience_s, self._set_options)
+            self._connection.open_socket.settimeout(None)
+            if not late_s:
+                late_s, n_bytes = time.monotonic() + self._patience_s, self.health.n_bytes
+                self.connected()
+            if self._after_connect is not None:
+                self._after_connect()
+            failure: TransportError | None = None
+            try:
+                yield from self._receive()
+            except TransportError as error:
+                failure = error
+            if self.health.n_bytes > n_bytes or time.monotonic() >= late_s \
+                    or self._drop_reason or self.is_closing:
+                break
+            # It was closed at its start: connect again.
+            self._connection.close()
+            self._closing.wait(self.settings.reconnect_min)
+        if failure is not None:
+            raise failure
 
     def disconnect(self) -> None:
         """Close the connection."""
@@ -125,15 +146,6 @@ class TcpSource(LiveSource):
         self._drop_reason = why
         self._connection.interrupt()
 
-    def _open(self, *, is_first: bool = True) -> None:
-        self._drop_reason = ''
-        self._connection.open(self._patience_s, self._set_options)
-        self._connection.open_socket.settimeout(None)
-        if is_first:
-            self.connected()
-        if self._after_connect is not None:
-            self._after_connect()
-
     def _set_options(self, unconnected: socket.socket) -> None:
         """Set the receive buffer, which must precede the connect, and the keep-alive probes."""
         unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
@@ -144,26 +156,6 @@ class TcpSource(LiveSource):
                               ('TCP_KEEPCNT', _KEEPALIVE_PROBES)):
             if hasattr(socket, option):  # not on every operating system
                 unconnected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-    def _receive_late(self) -> Iterator[Frame]:
-        """Yield the frames of a connection; connect again if it is closed at its start."""
-        until_s = time.monotonic() + self._patience_s
-        n_bytes = self.health.n_bytes
-        while True:
-            try:
-                yield from self._receive()
-            except TransportError:
-                if not self._is_late(n_bytes, until_s):
-                    raise
-            if not self._is_late(n_bytes, until_s):
-                return
-            self._connection.close()
-            self._closing.wait(self.settings.reconnect_min)
-            self._open(is_first=False)
-
-    def _is_late(self, n_bytes: int, until_s: float) -> bool:
-        return (self.health.n_bytes == n_bytes and time.monotonic() < until_s
-                and not self._drop_reason and not self.is_closing)
 
     def _receive(self) -> Iterator[Frame]:
         """Yield the frames of one connection until the peer closes it between two packets."""

@@ -143,11 +143,8 @@ def test_carla_measurements_message_written_by_hand():
     assert not frame.extension.player.is_dataset
 
 
-@pytest.mark.parametrize('spelling', ['frame_number', 'game_timestamp', 'platform_timestamp',
-                                      'player_measurements', 'non_player_agents',
-                                      'bounding_box', 'forward_speed', 'traffic_light',
-                                      'speed_limit_sign', 'speed_limit', 'collision_vehicles',
-                                      'intersection_offroad', 'autopilot_control', 'hand_brake'])
+@pytest.mark.parametrize('spelling', ['frame_number', 'player_measurements',
+                                      'non_player_agents', 'bounding_box', 'speed_limit_sign'])
 def test_carla_dataset_takes_both_spellings(spelling):
     first, *others = spelling.split('_')
     usual = first + ''.join(word.capitalize() for word in others)
@@ -202,13 +199,9 @@ def test_carla_dataset_names_unknown_members_once():
      r'\$\.nonPlayerAgents\[0\]: found .*x.*here'),
     (('nonPlayerAgents', 0, 'vehicle', 'transform'), ...,
      r'nonPlayerAgents\[0\]\.vehicle\.transform: found nothing'),
-    (('nonPlayerAgents', 0, 'vehicle', 'transform'), [1, 2, 3],
-     r'\$\.nonPlayerAgents\[0\]: found '),
     (('nonPlayerAgents', 0, 'vehicle'), ..., r'nonPlayerAgents\[0\]: found nothing'),
-    (('nonPlayerAgents', 0, 'id'), -1, r'\$\.nonPlayerAgents\[0\]: found .*id'),
     (('nonPlayerAgents', 0, 'id'), 2 ** 32, r'\$\.nonPlayerAgents\[0\]: found .*id'),
-    (('nonPlayerAgents', 0), 'nobody', r"\$\.nonPlayerAgents\[0\]: found 'nobody'"),
-    (('nonPlayerAgents', 0, 'id'), '\ud800', r'Agents\[0\]: found .*id')])
+    (('nonPlayerAgents', 0), 'nobody', r"\$\.nonPlayerAgents\[0\]: found 'nobody'")])
 def test_carla_dataset_bad_agent_leaves_the_others(path, value, where):
     frame, [fault] = dataset(changed(path, value))
     assert frame.names == ('player', 'pedestrian_4000000000', 'traffic_light_31',
@@ -253,16 +246,6 @@ def test_carla_message_without_pose_differs_from_one_at_the_origin():
     assert len(faults) == 1
 
 
-def test_carla_box_of_the_oldest_version_is_at_the_vehicle():
-    extent = wire.sub(11, wire.vector(2.0, 1.0, 0.5))
-    at = wire.sub(1, wire.transform((10.0, 20.0, 30.0), yaw=90.0))
-    frame, _ = live(wire.measurements(0, 1, 1, wire.sub(3, at + extent)))
-    boxes = frame.boxes
-    assert boxes.names == ('box_extent',)
-    np.testing.assert_array_equal(boxes.position_xyz, [(10, -20, 30)])
-    np.testing.assert_array_equal(boxes.size_xyz, [(4, 2, 1)])
-
-
 @pytest.mark.parametrize('unit', [1.0, 100.0], ids=['0.8.1', '0.8.0'])
 def test_carla_agents_of_the_oldest_versions_have_boxes(unit):
     """In 0.8.0 their half sizes are in cm, and those of the player in m."""
@@ -283,9 +266,8 @@ def test_carla_agents_of_the_oldest_versions_have_boxes(unit):
 
 
 @pytest.mark.parametrize(('version', 'limits'), [
-    ('0.8.0', (30.0, 60.0, 90.0)), ('0.8.0', (40.0, 120.0, 130.0)),
-    ('0.8.1', (30 / 3.6, 60 / 3.6, 90 / 3.6)), ('0.8.1', (100 / 3.6, 120 / 3.6, 130 / 3.6)),
-    ('0.8.4', (30 / 3.6, 60 / 3.6, 90 / 3.6)), ('0.8.4', (40.0, 40.0, 40.0))])
+    ('0.8.0', (40.0, 120.0, 130.0)), ('0.8.1', (100 / 3.6, 120 / 3.6, 130 / 3.6)),
+    ('0.8.4', (40.0, 40.0, 40.0))])
 def test_carla_speed_limits_are_in_meters_per_second(version, limits):
     """In 0.8.0 they are sent in km/h; a later version, with greater ones too, in m/s."""
     extent = wire.sub(11, wire.vector(2.5, 1.0, 0.75))
@@ -300,14 +282,11 @@ def test_carla_speed_limits_are_in_meters_per_second(version, limits):
 
 
 @pytest.mark.parametrize('text', [
-    b'', b'[', b'[1]', b'null', b'{}', b'{"steer": 0.5}', b'{"frameNumber": -1}',
-    b'{"frameNumber": "-1"}', b'{"gameTimestamp": 4294967296, "playerMeasurements": {}}',
-    b'{"frameNumber": "18446744073709551616", "playerMeasurements": {}}',
+    b'', b'[1]', b'{}', b'{"steer": 0.5}', b'{"frameNumber": -1}',
+    b'{"gameTimestamp": 4294967296, "playerMeasurements": {}}',
     b'{"frameNumber": 1' + b'0' * 400 + b', "playerMeasurements": {}}',
-    b'{"steer": "x", "playerMeasurements": {}}', b'{"nonPlayerAgents": 3}',
-    b'{"playerMeasurements": {"forwardSpeed": 1e999}',
-    b'[' * 100000, b'{"a":' * 100000, b'{"waypoints":' + b'[' * 100000 + b']' * 100000 + b'}',
-    b'\xff\xfe', b'{"steer": "\xff"}'])
+    b'{"steer": "x", "playerMeasurements": {}}', b'{"nonPlayerAgents": 3}', b'{"a":' * 100000,
+    b'\xff\xfe'])
 def test_carla_dataset_refuses_what_is_no_measurement(text):
     with pytest.raises(DecodeError, match=r'.+: found .+; expected .+'):
         file_frame(text)
@@ -410,7 +389,6 @@ def test_carla_decodes_no_more_than_is_needed_and_keeps_names():
 @pytest.mark.parametrize('path', [
     ('nonPlayerAgents', 0, 'vehicle', 'transform', 'location', 'x'),
     ('nonPlayerAgents', 0, 'vehicle', 'transform', 'rotation', 'yaw'),
-    ('nonPlayerAgents', 0, 'vehicle', 'boundingBox', 'transform', 'location', 'z'),
     ('nonPlayerAgents', 0, 'vehicle', 'boundingBox', 'extent', 'x'),
     ('playerMeasurements', 'acceleration', 'x')])
 @pytest.mark.parametrize('value', ['Infinity', 'NaN', 1e308, None])
@@ -419,12 +397,3 @@ def test_carla_numbers_beyond_all_bounds_pass_without_a_warning(path, value):
         warnings.simplefilter('error')
         frame, _ = dataset(changed(path, value))
     assert frame.names[1] == 'vehicle_30'
-
-
-def test_carla_zero_stays_positive():
-    frame, _ = dataset({'steer': 0.0, 'steer_noise': 0.0, 'playerMeasurements': {
-        'transform': {'location': {'x': 3.0}, 'rotation': {}}, 'acceleration': {},
-        'boundingBox': {'extent': {'x': 2.0, 'y': 1.0, 'z': 1.0}, 'transform': {}}}})
-    for numbers in (frame.kinematics[:, :7], frame.boxes.rows, frame.inputs[:, 2:],
-                    frame.extension.player.numbers[:3]):
-        assert not np.signbit(numbers).any()

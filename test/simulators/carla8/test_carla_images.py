@@ -13,7 +13,6 @@ import itertools
 import json
 import math
 import struct
-import zlib
 
 from carla_example import EXAMPLE
 from hypothesis import given
@@ -91,19 +90,6 @@ def test_carla_segmentation_has_the_thirteen_classes(made):
     assert CLASS_NAMES[10] == 'Vehicles'
 
 
-def chunk(name, data):
-    return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
-
-
-def png_16_bits(values, color_type):
-    """Return a PNG file of 16 bits, which Pillow cannot write; ``values`` (H, W, channels)."""
-    height, width, _ = values.shape
-    rows = b''.join(b'\0' + row.astype('>u2').tobytes() for row in values)
-    header = struct.pack('>IIBBBBB', width, height, 16, color_type, 0, 0, 0)
-    return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', zlib.compress(rows))
-            + chunk(b'IEND', b''))
-
-
 def png_palette():
     file = io.BytesIO()
     picture = Image.frombytes('P', (3, 1), bytes([2, 0, 1]))
@@ -121,21 +107,20 @@ def test_carla_rgb_of_every_kind_of_png(made, data, expected):
     assert decode(made(data)).ravel().tolist() == expected
 
 
-@pytest.mark.parametrize(('color_type', 'channels'), [(0, 1), (2, 3)], ids=['gray', 'color'])
-def test_carla_depth_of_16_bits_is_an_error(made, color_type, channels):
+def test_carla_image_of_16_bits_is_an_error(made):
+    file = io.BytesIO()
+    Image.fromarray(np.full((1, 2), 300, np.uint16)).save(file, 'PNG')
     with pytest.raises(DecodeError, match='found a 16-bit PNG; expected one of 8 bits'):
-        decode(made(png_16_bits(np.full((1, 2, channels), 300), color_type), kind='depth'))
+        decode(made(file.getvalue(), kind='depth'))
 
 
 GOOD = png(np.random.default_rng(1).integers(0, 255, (20, 30, 3)))
 
 
 @pytest.mark.parametrize('data', [
-    b'', b'no image', GOOD[:100], GOOD[:-60], GOOD[:60] + b'\0\0\0\0' + GOOD[64:],
-    # A header of 100000 x 100000 pixels.
-    GOOD[:16] + struct.pack('>II', 100000, 100000) + GOOD[24:],
-    GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:],
-    GOOD[:16] + struct.pack('>II', 0, 20) + GOOD[24:]])
+    b'', b'no image', GOOD[:100], GOOD[:60] + b'\0\0\0\0' + GOOD[64:],
+    # A header of 8000 x 8000 pixels.
+    GOOD[:16] + struct.pack('>II', 8000, 8000) + GOOD[24:]])
 def test_carla_bad_image_is_refused(made, data):
     with pytest.raises(DecodeError, match=r'^left rgb image: found .+; expected .+'):
         decode(made(data, 'left'))

@@ -124,8 +124,7 @@ def test_carla_source_survives_what_a_server_does_wrong(fault, n_protocol_errors
 
 
 @pytest.mark.parametrize('message', [
-    b'', b'\xff' * 50, b'{"frame": []}', wire.measurements(1, 1, 1), b'\x0b' * 50_000,
-    random.Random(1).randbytes(5000), b'\x1a\xff\xff\xff\xff\x0f', b'\x28' + b'\xff' * 30])
+    b'', b'\xff' * 50, wire.measurements(1, 1, 1), random.Random(1).randbytes(5000)])
 def test_carla_bad_measurement_is_skipped(message):
     bad = join_messages([message]) if message else bytes(4)
     with serving(GOOD + bad + GOOD) as source:
@@ -166,48 +165,26 @@ def starts(folder, mode, latest_s, **options):
             yield server, source, frames
 
 
-BOTH_MODES = pytest.mark.parametrize('mode', ['false', 'true'],
-                                     ids=['asynchronous', 'synchronous'])
-
-
-@BOTH_MODES
-def test_carla_starts_drive_in_the_first_episode(tmp_path, mode):
-    for server, source, frames in starts(tmp_path, mode, 0.3):
-        await_movement(frames)
-        assert source.health.n_connects == 1
-        assert len(server.episodes) == 1
-        assert server.n_loads == 1
-        assert set(server.episodes[0].commands) == {0.5}
-        assert server.episodes[0].is_synchronous is (mode == 'true')
-
-
-@BOTH_MODES
-def test_carla_starts_drive_where_ports_close_again(tmp_path, mode):
-    """Where the measurements port closes its first connection, the episode is kept as well."""
+@pytest.mark.parametrize('mode', ['false', 'true'], ids=['asynchronous', 'synchronous'])
+@pytest.mark.parametrize('closing', [0.0, 0.5])
+def test_carla_starts_drive_in_the_first_episode(tmp_path, mode, closing):
+    """It is kept if the measurements port closes its first connection."""
     n_refused = 0
-    for server, source, frames in starts(tmp_path, mode, 0.1, refuses=(0.0, 0.5, 0.0)):
+    for server, source, frames in starts(tmp_path, mode, 0.2, refuses=(0.0, closing, 0.0)):
         await_movement(frames)
         assert (source.health.n_connects, len(server.episodes), server.n_loads) == (1, 1, 1)
+        assert set(server.episodes[0].commands) == {0.5}
+        assert server.episodes[0].is_synchronous is (mode == 'true')
         n_refused += server.n_refused
-    assert n_refused > N_STARTS / 4
+    assert n_refused >= closing * N_STARTS / 2
 
 
-@BOTH_MODES
+@pytest.mark.parametrize('mode', ['false', 'true'], ids=['asynchronous', 'synchronous'])
 def test_carla_starts_drive_where_every_port_closes_again(tmp_path, mode):
     """A control connection that is lost ends the episode; the next one drives."""
-    n_refused = 0
     for server, _, frames in starts(tmp_path, mode, 0.1, refuses=(0.3, 0.3, 0.3)):
         while not any(episode.distance > 0.0 for episode in server.episodes):
             next(frames)
-        n_refused += server.n_refused
-    assert n_refused > N_STARTS / 4
-
-
-def test_carla_start_at_a_chosen_spot():
-    with LateServer(free_ports(3)) as server, frames_of(
-            server, **{'carla.start_spot': 2}) as (_, frames):
-        assert next(frames).position_xyz[0][0] == pytest.approx(200.0, abs=1.0)
-        assert [episode.spot for episode in server.episodes] == [2]
 
 
 def test_carla_start_at_a_spot_that_the_map_does_not_have():

@@ -171,14 +171,6 @@ def test_carla_odometry_has_large_variances_where_carla_measures_nothing(message
     assert ego.twist.twist.linear.x == 6.5
 
 
-def test_carla_odometry_in_global_axes():
-    messages = Rig(twist_frame='global').messages()
-    car = messages['~/actors/vehicle_30/odometry'].twist  # faces -y, drives backward
-    assert car.twist.linear.x == pytest.approx(0.0, abs=1e-12)
-    assert car.twist.linear.y == pytest.approx(3.5)
-    assert car.covariance[::7].tolist() == [1e6] * 6
-
-
 def test_carla_markers_show_colors_and_numbers(messages):
     number, lights = (each for each in messages['~/markers'].markers if each.ns in NAMESPACES)
     assert (number.ns, number.text, number.color.a) == ('speed_limits', '45', 1.0)  # 12.5 m/s
