@@ -27,7 +27,7 @@ from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
 from state_sensor_ros.msg import ControlStateArray, StateFrame
-from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.ros.sink import message_class
 
 SCAN_S = 0.5
 

@@ -37,7 +37,7 @@ from traffic import Cycle
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.ros.topic_sink import message_class, TopicSink
+from state_sensor_ros.ros.sink import message_class, TopicSink
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.simulators.monodrive.schema import (

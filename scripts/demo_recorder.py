@@ -24,7 +24,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.ros.sink import message_class
 from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')

@@ -17,14 +17,15 @@ the vehicles are checked as well. A motion that no road user has is named with i
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros import frame as frames
 from state_sensor_ros.classes import cached_class_of, CLASSES, PERSON
@@ -38,8 +39,8 @@ from state_sensor_ros.texts import counted
 # and people turn at once.
 _MIN_SPEED, _MIN_YAW_RATE = 1.0, 0.1  # m/s, rad/s
 _MAX_GAP_S, _MAX_TURN_GAP_S, _MAX_PERSON_TURN_GAP_S = 0.5, 2.0, 0.06
-# A slower velocity or rate is 0. m or rad between two frames: more is no movement.
-_ZERO, _FARTHEST = 1e-3, 1e6
+# A slower velocity or rate is 0, m/s or rad/s.
+_ZERO = 1e-3
 # Pairs of frames of the last seconds; fewer than the second give no result; pairs that are kept.
 _N_RECENT, _MIN_PAIRS, _N_KEPT = 20, 3, 1000
 _SLIP_MEMORY = 0.95
@@ -60,15 +61,13 @@ class Figures:
     """What is checked, of one class or of all; NaN or 0 if unknown."""
 
     displacement: float = math.nan  # per velocity x time
-    rotation: float = math.nan  # per angular velocity x time
     linear_residual: float = math.nan  # m
+    rotation: float = math.nan  # per angular velocity x time
     angular_residual: float = math.nan  # rad
     still: str = ''  # how many actors have the velocity 0 while they move
     is_coarse: bool = False  # whether the frames are far apart
-    lateral: float = math.nan  # displacement along y per velocity x time
     slip: float = math.nan  # sine between the x axis of vehicles and their displacement
     left_m: float = math.nan  # y of the left wheels minus y of the right ones
-    radius_m: float = math.nan  # of wheels
     length_m: float = math.nan  # of vehicles
 
 
@@ -82,35 +81,59 @@ class Check(NamedTuple):
 
 # The slope of displacement on velocity is 1.000 +- 0.002 in every recording, and noisier over long
 # gaps (doc/protocol/units.md#lengths). Rotation is noisier, as cars start to turn within a step.
-# Below -0.5, observed and predicted movement are opposite. Heading and velocity agree within 15
-# degrees in 99 % of all frames. Cars have wheels of 0.25 to 0.6 m and bodies of 1 to 25 m, trains
-# of 200 m; centimeters are off by 100.
+# Heading and velocity agree within 15 degrees in 99 % of all frames. Cars are 1 to 25 m long,
+# trains 200 m; centimeters are off by 100.
 CHECKS = (
-    Check('still', lambda of: bool(of.still),
-          'velocities of {of.still} are 0 while they move'),
+    Check('still', lambda of: bool(of.still), 'velocities of {of.still} are 0 while they move'),
     Check('displacement', lambda of: math.isfinite(of.displacement) and not (
         0.4 <= of.displacement <= 2.5 if of.is_coarse else 0.75 <= of.displacement <= 1.25),
         'displacement is {of.displacement:.3g} times velocity x time: lengths and velocities are '
         'not in the same units or axes'),
-    Check('opposite rotation', lambda of: of.rotation < -0.5,
-          'actors turn against their angular velocity: axes are mirrored'),
-    Check('no rotation', lambda of: math.isinf(of.rotation),
-          'angular velocities are 0 while they turn'),
-    Check('degrees', lambda of: 0.01 < of.rotation < 0.03, 'rotation is {of.rotation:.3g} times '
-          'angular velocity x time: rates look like degrees/s'),
-    Check('rotation', lambda of: -0.5 <= of.rotation <= 0.01 or 0.03 <= of.rotation < 0.4
-          or 2.5 < of.rotation < math.inf, 'rotation is {of.rotation:.3g} times angular velocity '
-          'x time: rates are not in rad/s'),
-    Check('lateral', lambda of: of.lateral < -0.5,
-          'y is not mirrored: actors move against their lateral velocity'),
+    Check('rotation', lambda of: of.rotation < 0.4 or of.rotation > 2.5,
+          'rotation is {of.rotation:.3g} times angular velocity x time: rates are not in rad/s '
+          '(0.0175: degrees/s), are 0 (inf), or axes are mirrored (-1)'),
     Check('slip', lambda of: of.slip > 0.4, 'vehicles do not move along their own x axis: y is '
           'not mirrored, or quaternions are'),
     Check('wheels', lambda of: of.left_m < 0.0, 'left wheels lie on the right: y is not mirrored'),
-    Check('radius', lambda of: of.radius_m < 0.08 or of.radius_m > 2.0, 'wheels would have a '
-          'radius of {of.radius_m:.3g} m: lengths are not in the expected unit'),
     Check('length', lambda of: of.length_m < 0.3 or of.length_m > 300.0, 'vehicles would be '
-          '{of.length_m:.3g} m long: lengths are not in the expected unit'),
-)
+          '{of.length_m:.3g} m long: lengths are not in the expected unit'))
+
+
+class _Compared(NamedTuple):
+    """The actors of a pair of frames that move or turn."""
+
+    names: npt.NDArray[np.object_]
+    rows: Floats  # (M, 3) class, ratio of observed to predicted, residual
+
+    @classmethod
+    def of(cls, pair: Pair, chosen: Bools, classes: npt.NDArray[np.int64], observed: Floats,
+           predicted: Floats) -> _Compared:
+        """Compare the chosen rows of a pair; a prediction below the least is 0."""
+        observed, predicted = observed[chosen], predicted[chosen]
+        squares = np.einsum('ij,ij->i', predicted, predicted)
+        ratios = np.where(squares > (_ZERO * pair.elapsed) ** 2,
+                          np.einsum('ij,ij->i', observed, predicted) / squares, math.inf)
+        return cls(np.array(pair.names(chosen), object), np.column_stack(
+            (classes[chosen], ratios, norm(observed - predicted))))
+
+    def of_class(self, class_: float) -> _Compared:
+        """Return those of a class."""
+        chosen = self.rows[:, 0] == class_
+        return _Compared(self.names[chosen], self.rows[chosen])
+
+
+def _figures(linear: Sequence[_Compared], angular: Sequence[_Compared]) -> Figures:
+    """Return the medians, and how many actors move in most pairs without a velocity."""
+    of = Figures()
+    of.displacement, of.linear_residual, of.rotation, of.angular_residual = (
+        _median(column) for pairs in (linear, angular) for column in np.concatenate(
+            [np.empty((0, 3)), *(pair.rows for pair in pairs)]).T[1:])
+    moving = Counter(chain(*(pair.names for pair in linear)))
+    still = Counter(chain(*(pair.names[np.isinf(pair.rows[:, 1])] for pair in linear)))
+    n_still = sum(count >= _MIN_PAIRS and 2 * count > moving[name]
+                  for name, count in still.items())
+    of.still = counted(n_still, 'actor') * bool(n_still)
+    return of
 
 
 class Checks:
@@ -134,20 +157,15 @@ class Checks:
         """Start a new run of the clock, without results."""
         self.next_s = self.next_details_s = -math.inf
         self.n_pairs = self.n_compared = self._n_frames = 0
-        self.not_compared, self.jumps = Counter[str](), Jumps()
-        # By class: ratios and residuals of movements and of turns, names of actors that move, and
-        # of these the ones with a velocity of 0.
-        self._linear, self._angular, self._moves, self._still = (
-            defaultdict[int, deque[Any]](lambda: deque(maxlen=_N_KEPT)) for _ in range(4))
-        self._lateral: deque[Floats] = deque(maxlen=_N_RECENT)
-        self._of_all = Figures()
+        self.not_compared, self.jumps, self._of_all = Counter[str](), Jumps(), Figures()
+        self._linear, self._angular = (deque[_Compared](maxlen=_N_KEPT) for _ in range(2))
         self.begin_run()
 
     def begin_run(self) -> None:
         """Start a new run of the clock, and keep the results."""
         self._last: Frame | None = None
 
-    # Overflow and NaN of unusual numbers are dropped.
+    # Overflow and NaN of unusual numbers do not change a median.
     @np.errstate(all='ignore')
     def add(self, frame: Frame, place: str = '') -> None:
         """Check a frame whose ``game_time`` advanced; ``place`` is its time by default."""
@@ -162,59 +180,46 @@ class Checks:
                 self._last = None
 
     def _compare(self, pair: Pair, place: str) -> None:
-        frame, elapsed, rows, moved = pair.frame, pair.elapsed, pair.rows, pair.moved
-        predicted = 0.5 * elapsed * (
-            frame.velocity_xyz[rows] + pair.last.velocity_xyz[pair.before])
+        frame, last, elapsed, rows = pair.frame, pair.last, pair.elapsed, pair.rows
+        predicted = 0.5 * elapsed * (frame.velocity_xyz[rows] + last.velocity_xyz[pair.before])
         known: Bools = np.isfinite(predicted.sum(axis=1)) & ~pair.are_derived
-        expected, least = np.where(known, norm(predicted), 0.0), _ZERO * elapsed
+        expected = np.where(known, norm(predicted), 0.0)
         # Either may be wrong: an actor moves if one of them exceeds the limit.
-        moves: Bools = known & (np.maximum(norm(moved), expected) > _MIN_SPEED * elapsed)
-        for reason, count in (
-                (ABSENT, pair.n_absent), (NO_POSE, pair.n_poseless),
-                (NO_VELOCITY, np.sum(~known & ~pair.are_derived)),
-                (DERIVED, np.sum(pair.are_derived)), (SLOW, np.sum(known & ~moves)),
-                (TURN, len(rows) * (elapsed > _MAX_TURN_GAP_S))):
-            self.not_compared += Counter({reason: int(count)})
+        moves: Bools = known & (np.maximum(norm(pair.moved), expected) > _MIN_SPEED * elapsed)
+        self.not_compared += Counter({reason: int(np.sum(of)) for reason, of in (
+            (ABSENT, pair.n_absent), (NO_POSE, pair.n_poseless),
+            (NO_VELOCITY, ~known & ~pair.are_derived), (DERIVED, pair.are_derived),
+            (SLOW, known & ~moves), (TURN, len(rows) * (elapsed > _MAX_TURN_GAP_S)))})
         self.n_compared += int(moves.sum())
         self.n_pairs += bool(moves.any())
         self._of_all.is_coarse = elapsed > _MAX_GAP_S
         steady = ~self.jumps.note(pair, place)[POSITION]
         classes = np.array([cached_class_of(frame.kinds[row], frame.tags[row])
                             for row in rows.tolist()], np.int64)
-        for class_ in set(classes[moves].tolist()):
-            chosen = moves & (classes == class_)
-            _add_ratios(self._linear[class_], moved[chosen], predicted[chosen], least)
-            self._moves[class_].append(pair.names(chosen & steady))
-            self._still[class_].append(pair.names(chosen & steady & (expected <= least)))
-        across = moves & (np.maximum(np.abs(moved[:, 1]), np.abs(predicted[:, 1]))
-                          > _MIN_SPEED * elapsed)
-        _add_ratios(self._lateral, moved[across, 1:2], predicted[across, 1:2], least)
+        self._linear.append(_Compared.of(pair, moves, classes, pair.moved, predicted))
         if elapsed > _MAX_TURN_GAP_S:
             return
         # Yaw alone: roll and pitch rates have an artifact of the simulator,
         # doc/protocol/units.md#angular-velocity.
-        turned = rotation_vectors(pair.last.orientation_xyzw[pair.before],
+        turned = rotation_vectors(last.orientation_xyzw[pair.before],
                                   frame.orientation_xyzw[rows])[:, 2:]
         now = elapsed * frame.angular_velocity_xyz[rows, 2:]
-        predicted = 0.5 * (now + elapsed * pair.last.angular_velocity_xyz[pair.before, 2:])
+        predicted = 0.5 * (now + elapsed * last.angular_velocity_xyz[pair.before, 2:])
         # Some rates are those since the last frame.
         predicted = np.where(np.abs(turned - now) < np.abs(turned - predicted), now, predicted)
         turns = steady & ~pair.are_derived & (
             np.maximum(norm(turned), norm(predicted)) > _MIN_YAW_RATE * elapsed)
         if elapsed > _MAX_PERSON_TURN_GAP_S:
             turns &= classes != PERSON
-        for class_ in set(classes[turns].tolist()):
-            chosen = turns & (classes == class_)
-            _add_ratios(self._angular[class_], turned[chosen], predicted[chosen], least)
+        self._angular.append(_Compared.of(pair, turns, classes, turned, predicted))
         vehicles = moves & (frame.kinds[rows] == frames.KIND_VEHICLE)
         if vehicles.any():
-            forward_xy = global_from_body(frame.orientation_xyzw[rows[vehicles]])[:, :2, 0]
-            step_xy = moved[vehicles, :2]
-            crossed = forward_xy[:, 0] * step_xy[:, 1] - forward_xy[:, 1] * step_xy[:, 0]
-            sine = _median(np.abs(crossed) / np.maximum(norm(forward_xy) * norm(step_xy), 1e-9))
-            slip = self._of_all.slip
-            self._of_all.slip = sine if math.isnan(slip) \
-                else _SLIP_MEMORY * slip + (1.0 - _SLIP_MEMORY) * sine
+            axes, (x, y) = global_from_body(frame.orientation_xyzw[rows[vehicles]]), \
+                pair.moved[vehicles, :2].T
+            sine = _median(np.abs(axes[:, 0, 0] * y - axes[:, 1, 0] * x) / np.maximum(
+                norm(axes[:, :2, 0]) * np.hypot(x, y), 1e-9))
+            slip = sine if math.isnan(self._of_all.slip) else self._of_all.slip
+            self._of_all.slip = _SLIP_MEMORY * slip + (1.0 - _SLIP_MEMORY) * sine
 
     def _look_at_parts(self, frame: Frame) -> None:
         """Take the figures of wheels and boxes."""
@@ -222,47 +227,35 @@ class Checks:
         if wheels is not None:
             self.next_details_s = frame.game_time + max(
                 _DETAILS_PERIOD_S, _DETAILS_PERIOD_PER_ACTOR_S * frame.n_actors)
-            left, right = (np.isin(wheels.wheel, side) & wheels.position_known for side in (
-                (frames.FRONT_LEFT, frames.REAR_LEFT), (frames.FRONT_RIGHT, frames.REAR_RIGHT)))
-            if left.any() and right.any():
-                # REP-103: y points left.
-                of.left_m = (_median(wheels.position_xyz[left, 1])
-                             - _median(wheels.position_xyz[right, 1]))
-            speed = norm(frame.velocity_xyz)[wheels.actor]
-            rolling = (speed > _MIN_SPEED) & (np.abs(wheels.speed) > 1.0)
-            if rolling.any():
-                of.radius_m = _median(speed[rolling] / np.abs(wheels.speed[rolling]))
+            left, right = (wheels.position_xyz[wheels.position_known & np.isin(
+                wheels.wheel, side), 1] for side in ((frames.FRONT_LEFT, frames.REAR_LEFT),
+                                                     (frames.FRONT_RIGHT, frames.REAR_RIGHT)))
+            # REP-103: y points left.
+            of.left_m = _median(left) - _median(right)
         if boxes is not None:
-            vehicles = frame.kinds[boxes.actor] == frames.KIND_VEHICLE
-            if vehicles.any():
-                of.length_m = _median(boxes.size_xyz[vehicles].max(axis=1))
+            sizes = boxes.size_xyz[frame.kinds[boxes.actor] == frames.KIND_VEHICLE]
+            of.length_m = _median(sizes.max(axis=1))
 
     def figures(self, *, of_all: bool = False) -> Figures:
         """Return the figures of all classes of the last seconds, or of all frames."""
-        linear, angular = (
-            [rows for each in of_class.values() for rows in (each if of_all else _recent(each))]
-            for of_class in (self._linear, self._angular))
-        return replace(_medians(linear, angular), slip=self._of_all.slip)
+        return replace(_figures(*(list(pairs)[0 if of_all else -_N_RECENT:]
+                                  for pairs in (self._linear, self._angular))),
+                       slip=self._of_all.slip)
 
     def _due(self) -> dict[tuple[str, str], str]:
         """Return the complaints by class and name of the check."""
-        of_all = replace(self._of_all, lateral=_medians(list(self._lateral), []).displacement)
-        if self.n_pairs < _MIN_PAIRS:
-            of_all = replace(of_all, lateral=math.nan, slip=math.nan)
-        of = {f'{CLASSES[class_].name}: ': self._figures_of(class_)
-              for class_ in sorted({*self._linear, *self._angular})} | {'': of_all}
+        recent = [list(pairs)[-_N_RECENT:] for pairs in (self._linear, self._angular)]
+        of = {'': self._of_all if self.n_pairs >= _MIN_PAIRS
+              else replace(self._of_all, slip=math.nan)}
+        for class_ in {*chain(*(pair.rows[:, 0].tolist() for pair in chain(*recent)))}:
+            chosen = ([own for pair in pairs if len((own := pair.of_class(class_)).names)]
+                      for pairs in recent)
+            of[f'{CLASSES[int(class_)].name}: '] = replace(_figures(*(
+                pairs if len(pairs) >= _MIN_PAIRS else [] for pairs in chosen)),
+                is_coarse=self._of_all.is_coarse)
         return {(whose, check.name): whose + check.text.format(of=each)
-                for whose, each in of.items() for check in CHECKS if check.is_wrong(each)}
-
-    def _figures_of(self, class_: int) -> Figures:
-        linear, angular = (_recent(each[class_]) if len(each[class_]) >= _MIN_PAIRS else []
-                           for each in (self._linear, self._angular))
-        moves, still = (Counter(chain(*_recent(each[class_])))
-                        for each in (self._moves, self._still))
-        n_still = sum(count >= _MIN_PAIRS and 2 * count > moves[name]
-                      for name, count in still.items())
-        return replace(_medians(linear, angular), still=counted(n_still, 'actor') * bool(n_still),
-                       is_coarse=self._of_all.is_coarse)
+                for whose, each in sorted(of.items(), reverse=True)
+                for check in CHECKS if check.is_wrong(each)}
 
     @property
     def complaints(self) -> tuple[str, ...]:
@@ -281,34 +274,10 @@ class Checks:
         """Return why nothing was compared, empty if it was."""
         if self.n_pairs:
             return ''
-        if self._n_frames < 2:
-            return f'nothing compared: {counted(self._n_frames, "frame")}'
-        if self.not_compared.keys() <= {SLOW}:
+        if self._n_frames > 1 and self.not_compared.keys() <= {SLOW}:
             return 'nothing moves'
-        [(reason, _)] = self.not_compared.most_common(1)
-        return f'nothing compared: {reason}'
-
-
-def _add_ratios(rows: deque[Floats], observed: Floats, predicted: Floats, least: float) -> None:
-    """Add ratios and residuals; a prediction below ``least`` is 0."""
-    fine = (np.abs(np.hstack((observed, predicted))) < _FARTHEST).all(axis=1)
-    observed, predicted = observed[fine], predicted[fine]
-    if len(observed):
-        squares = np.einsum('ij,ij->i', predicted, predicted)
-        ratios = np.where(squares > least * least,
-                          np.einsum('ij,ij->i', observed, predicted) / squares, math.inf)
-        rows.append(np.column_stack((ratios, norm(observed - predicted))))
-
-
-def _recent(rows: deque[Any]) -> list[Any]:
-    return list(rows)[-_N_RECENT:]
-
-
-def _medians(linear: list[Floats], angular: list[Floats]) -> Figures:
-    """Return the medians of ratios and residuals, NaN without any."""
-    (displacement, moved), (rotation, turned) = (
-        map(_median, np.concatenate([np.empty((0, 2)), *rows]).T) for rows in (linear, angular))
-    return Figures(displacement, rotation, moved, turned)
+        return 'nothing compared: ' + (counted(self._n_frames, 'frame') if self._n_frames < 2
+                                       else self.not_compared.most_common(1)[0][0])
 
 
 def _median(values: Floats) -> float:

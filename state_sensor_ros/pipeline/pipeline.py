@@ -6,18 +6,18 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Frames to messages."""
+"""Frames to messages, and the counts of both."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 import math
 import threading
 import time
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,31 +26,72 @@ from state_sensor_ros.errors import DecodeError, StateSensorError
 from state_sensor_ros.frame import Frame, NO_BOXES, NS_PER_S
 from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
 from state_sensor_ros.parameters import near_names
+from state_sensor_ros.pipeline.actors import ActorTopics, Sink
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.published_actors import ActorTopics, TopicSwitch
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LOST, MEMBER, Report
+from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LastError, LOST, MEMBER, Report
 from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.encoding import Messages
-from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
+from state_sensor_ros.topics.topic import NOTHING, Subscriptions
 
 Result = TypeVar('Result')
+# Above the number of frames in a second, after which the latencies are taken.
+_MAX_LATENCIES = 4096
+
 # Frames after which new subscribers get those of a source that has no details.
 _MAX_LEAN = 10
 
 
-class Sink(TopicSwitch, Protocol):
-    """The destination of messages. Used by one thread."""
+@dataclass(slots=True)
+class Counters:
+    """
+    Counts from the configuration of the node to its clean-up.
 
-    def subscriptions(self) -> Subscriptions:
-        """Return which topics have subscribers."""
+    While no frame is in flight, ``n_received == n_published + n_skipped + n_dropped``: each frame
+    of a packet is counted once. :class:`FrameQueue` writes ``n_received`` and ``n_dropped`` under
+    ``lock``, any thread notes ``last_error``, and the thread of the pipeline writes all others.
 
-    def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
-        """Send messages in their order."""
-        # stamp_ns: stamp of their frame, ns since the epoch of the messages' clock.
+    ``n_dropped`` frames that were received and not processed: the queue was full, or the stream
+    was stopped; ``n_skipped`` frames that cannot be used; ``n_defects`` exceptions that the
+    program did not expect, ``last_defect`` the last of them; ``latencies_ns`` from the receipt of
+    a frame's last byte to its last message: the pipeline appends, :meth:`take_latencies` removes.
+    """
+
+    n_received: int = 0
+    n_published: int = 0
+    n_skipped: int = 0
+    n_dropped: int = 0
+    n_defects: int = 0
+    n_repeated: int = 0
+    n_restarts: int = 0
+    n_dropped_actors: int = 0
+    n_duplicates: int = 0
+    n_bad_poses: int = 0
+    n_unknown_velocities: int = 0
+    n_without_topics: int = 0
+    n_actors: int = 0
+    n_egos: int = 0
+    game_time: float = math.nan
+    generation: str = ''
+    last_error: LastError = field(default_factory=LastError)
+    last_defect: str = ''
+    latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def n_in_flight(self) -> int:
+        """Return the number of frames that were received and are not processed yet."""
+        return self.n_received - self.n_published - self.n_skipped - self.n_dropped
+
+    def take_latencies(self) -> list[int]:
+        """
+        Remove and return the latencies so far, ns, the oldest first.
+
+        Called by one thread; the pipeline may append meanwhile: both ends of a deque are safe.
+        """
+        return [self.latencies_ns.popleft() for _ in range(len(self.latencies_ns))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +133,16 @@ class Pipeline:
         self.checks = Checks(periods_s=SAMPLED)
         self.snapshot: Snapshot | None = None
         self.stamper = Stamper(settings.stamp_source)
-        self._settings = settings
+        self._settings, self._sink = settings, sink
         # Appended by any thread, removed by the one that processes frames.
         self._pending: deque[Settings] = deque(maxlen=1)
         self._new_encoder, self._encoder = new_encoder, new_encoder(settings)
-        self._sink = sink
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
         self._registry = registry_of(settings)
-        self._actor_list: ActorList = EMPTY_ACTOR_LIST
-        self._lane_rows = b''
+        self._actor_list, self._lane_rows = EMPTY_ACTOR_LIST, b''
         self._actor_topics = ActorTopics(self._encoder, sink, self._registry,
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
-        self._delay_s = settings.perception.delay
         # Messages that are held back with the stamp at which they are due, in the order in which
         # they came, also if the delay becomes shorter.
         self._held: deque[tuple[int, Messages]] = deque()
@@ -114,13 +152,11 @@ class Pipeline:
         # Number of frames without details since they are needed.
         self._n_lean = 0
         self.details = self._needs = True
-        self.needs_boxes = False
+        self.needs_boxes = self._is_canceled = self._are_tags_checked = False
         # Number of the last frame with a stamp, -1 if the next one is the first of a stream.
         self._last_number = -1
         # Held while messages are sent, so that cancel() does not separate those of one frame.
         self._sending = threading.Lock()
-        self._is_canceled = False
-        self._are_tags_checked = False
 
     def reconfigure(self, settings: Settings) -> None:
         """
@@ -182,21 +218,18 @@ class Pipeline:
         """Count and report what was wrong with actors and packets."""
         counters = self.counters
         for fault in faults:
-            if fault.kind == LOST:
-                with counters.lock:
-                    counters.n_received += fault.n
-                counters.n_skipped += fault.n
-            elif fault.kind == DUPLICATE:
-                counters.n_duplicates += fault.n
-            elif fault.kind == DROPPED:
-                counters.n_dropped_actors += fault.n
+            counters.n_skipped += fault.n * (fault.kind == LOST)
+            counters.n_duplicates += fault.n * (fault.kind == DUPLICATE)
+            counters.n_dropped_actors += fault.n * (fault.kind == DROPPED)
+            with counters.lock:
+                counters.n_received += fault.n * (fault.kind == LOST)
             if fault.defect is not None:
                 self._note_defect(fault.defect)
                 self._recover()
-                continue
-            # Each unknown member is named, once.
-            kind = f'{MEMBER} {fault.error.where}' if fault.kind == MEMBER else fault.kind
-            self._report_error(kind, fault.error)
+            else:
+                # Each unknown member is named, once.
+                self._report_error(f'{MEMBER} {fault.error.where}' if fault.kind == MEMBER
+                                   else fault.kind, fault.error)
 
     def contain(self, work: Callable[[], Result],
                 recover: Callable[[], None] = lambda: None) -> Result | None:
@@ -254,12 +287,7 @@ class Pipeline:
         if not self._are_tags_checked and whole.n_actors:
             self._are_tags_checked = True
             if not frame.n_actors:
-                tags = sorted(set(chain.from_iterable(whole.tags)))
-                selection = (f'{name} {shortened(", ".join(getattr(self._settings, name)))!r}'
-                             for name in ('desired_tags', 'undesired_tags'))
-                unknown = set(self._settings.desired_tags).difference(tags)
-                self._report('tags', f'{" and ".join(selection)} select no actor of the first '
-                             f'frame{near_names(unknown, tags)}')
+                self._report_tags(sorted(set(chain(*whole.tags))))
         if frame.boxes is not None and not self._settings.include_obb:
             frame = replace(frame, boxes=NO_BOXES)
         if whole.is_behind_gap:
@@ -288,12 +316,18 @@ class Pipeline:
             self.snapshot = Snapshot(frame, actor_list, stamp_ns, received_ns,
                                      None if last is None else last.frame)
             if frame.game_time >= min(self.checks.next_s, self.checks.next_details_s):
-                self._check(frame)
+                self.checks.add(frame)
+                for complaint in self.checks.new_complaints():
+                    self._report(f'consistency {complaint}', f'{complaint} (reported once)')
 
-    def _check(self, frame: Frame) -> None:
-        self.checks.add(frame)
-        for complaint in self.checks.new_complaints():
-            self._report(f'consistency {complaint}', f'{complaint} (reported once)')
+    def _report_tags(self, known: list[str]) -> None:
+        """Report that the tags select no actor."""
+        settings = self._settings
+        desired, undesired = (shortened(', '.join(tags)) for tags in (
+            settings.desired_tags, settings.undesired_tags))
+        self._report('tags', f'desired_tags {desired!r} and undesired_tags {undesired!r} select '
+                     'no actor of the first frame'
+                     + near_names({*settings.desired_tags}.difference(known), known))
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> ActorList:
         """Open and close topics of actors; return the actors of the frame."""
@@ -328,8 +362,7 @@ class Pipeline:
 
     def _restart_actors(self) -> None:
         self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
-        self._actor_list = EMPTY_ACTOR_LIST
-        self._lane_rows = b''
+        self._actor_list, self._lane_rows = EMPTY_ACTOR_LIST, b''
         self.checks.restart()
 
     def _apply_settings(self) -> None:
@@ -340,7 +373,7 @@ class Pipeline:
         with self._sending:
             if not self._is_canceled:
                 self._close_topics(settings)
-            self._settings, self._delay_s = settings, settings.perception.delay
+            self._settings = settings
             self._encoder.reconfigure(settings)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         self._are_tags_checked = False
@@ -359,11 +392,11 @@ class Pipeline:
             if self._is_canceled:
                 raise _Canceled
             stamp_ns = max(self.stamper.stamp_ns, 0)
-            if self._delay_s or self._held:
+            delay_s = self._settings.perception.delay
+            if delay_s or self._held:
                 late = [message for message in messages if message[0].is_perceived]
-                if late:
-                    self._held.append((stamp_ns + round(self._delay_s * NS_PER_S), late))
-                    messages = [message for message in messages if not message[0].is_perceived]
+                self._held.append((stamp_ns + round(delay_s * NS_PER_S), late))
+                messages = [message for message in messages if not message[0].is_perceived]
                 self._publish_due(stamp_ns)
             self._sink.publish(messages, stamp_ns)
 
@@ -377,10 +410,8 @@ class Pipeline:
         counters = self.counters
         counters.n_published += 1
         counters.n_repeated += not advanced
-        counters.n_actors = frame.n_actors
-        counters.n_egos = self._actor_list.n_egos
-        counters.game_time = frame.game_time
-        counters.generation = frame.generation
+        counters.n_actors, counters.n_egos = frame.n_actors, self._actor_list.n_egos
+        counters.game_time, counters.generation = frame.game_time, frame.generation
         if frame.bodies().is_plain:
             return
         # A frame with forward speeds has no other velocities: they are not missing.

@@ -16,14 +16,13 @@ thread owns the pipeline with its encoder: it also applies settings while no fra
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 import threading
 import time
+from typing import NamedTuple
 
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.pipeline import Counters, Pipeline
 from state_sensor_ros.source import Source
 
 # Time budget for deferred work after each frame while the queue is not empty.
@@ -32,12 +31,9 @@ _CATCH_UP_NS = 1_000_000
 _YIELD_S = 1e-5
 # Time budget for the end of both threads: a program has to end within 2 s of a signal.
 _JOIN_S = 0.5
-# While a stream waits for the last frame of its predecessor, its own stop is checked this often.
-_PREDECESSOR_PERIOD_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """A frame, or a wake-up without one, see :meth:`FrameQueue.wake`."""
 
     frame: Frame | None = None
@@ -49,9 +45,7 @@ class FrameQueue:
     """Frames that wait to be processed: two ``SimpleQueue``, at half the cost of a condition."""
 
     def __init__(self, size: int, overflow: str, counters: Counters) -> None:
-        self._size = size
-        self._blocks = overflow == 'block'
-        self._counters = counters
+        self._size, self._blocks, self._counters = size, overflow == 'block', counters
         # None follows the last frame of a closed queue; get() puts it back.
         self._waiting: SimpleQueue[Received | None] = SimpleQueue()
         # A token for each free place; used only if a full queue blocks.
@@ -136,58 +130,52 @@ class StreamThreads:
                  on_failure: Callable[[BaseException], None],
                  catch_up: Callable[[], bool] = lambda: False,
                  predecessor: StreamThreads | None = None) -> None:
-        self.source = source
-        self.queue = queue
-        self._processor = processor
+        self.source, self.queue = source, queue
+        self._processor, self._predecessor = processor, predecessor
         self._on_failure, self._catch_up = on_failure, catch_up
-        self._predecessor = predecessor
         self._stopping = threading.Event()
         self.last_receipt_ns = time.perf_counter_ns()
         self._receiver, self._worker = (
             threading.Thread(target=self._guard, args=(work,), daemon=True, name=name)
             for name, work in (('receive', self._receive), ('publish', self._work)))
 
-    @property
-    def is_running(self) -> bool:
-        """Whether a thread of this stream or of its predecessor still uses the processor."""
-        return self._worker.is_alive() or (
-            self._predecessor is not None and self._predecessor.is_running)
-
     def start(self) -> None:
         self._receiver.start()
         self._worker.start()
 
-    def wake(self) -> None:
-        """Make the processing thread apply changed settings even while no frame arrives."""
-        self.queue.wake()
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until the processor is not used any more; return whether it is not."""
+        self._worker.join(seconds)
+        return not self._worker.is_alive()
 
     def stop(self) -> None:
         """
         End both threads; waiting frames are discarded and nothing more is published.
 
-        If a frame takes longer than half a second, its thread ends later: :attr:`is_running`.
+        If a frame takes longer than half a second, its thread ends later: :meth:`join`.
         """
         self._stopping.set()
         self._processor.cancel()
         self.source.close()
         self.queue.close(discard=True)
         until_s = time.monotonic() + _JOIN_S
-        for thread in (self._worker, self._receiver):
-            thread.join(max(until_s - time.monotonic(), 0.0))
+        self.join(_JOIN_S)
+        self._receiver.join(max(until_s - time.monotonic(), 0.0))
 
     def _receive(self) -> None:
-        faults = self.source.faults
+        health, faults = self.source.health, self.source.faults
         faults.on_lost, faults.has_defects = self.queue.wake, True
-        health = self.source.health
         for n_frames, frame in enumerate(self.source.frames()):
             # Of the last byte of a packet, before it was decoded.
             self.last_receipt_ns = health.arrived_ns or time.perf_counter_ns()
             self.queue.put(frame, self.last_receipt_ns, n_frames + faults.n_lost)
 
     def _work(self) -> None:
-        if not self._wait_for_predecessor():
-            return
-        self._processor.begin()
+        if self._predecessor is not None:
+            self._predecessor.join()
+            self._predecessor = None
+        if not self._stopping.is_set():
+            self._processor.begin()
         while (received := self.queue.get()) is not None:
             self._processor.note(self.source.faults.take())
             if received.frame is None:
@@ -199,14 +187,6 @@ class StreamThreads:
             self.source.details = self._processor.details
             self._do_deferred_work()
         self._processor.note(self.source.faults.take())
-
-    def _wait_for_predecessor(self) -> bool:
-        """Return True once the predecessor has ended, False if this stream is stopped first."""
-        while self._predecessor is not None and self._predecessor.is_running:
-            if self._stopping.wait(_PREDECESSOR_PERIOD_S):
-                return False
-        self._predecessor = None
-        return True
 
     def _do_deferred_work(self) -> None:
         until_ns = time.perf_counter_ns() + _CATCH_UP_NS

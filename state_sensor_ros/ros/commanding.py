@@ -35,33 +35,18 @@ from rclpy.service import Service
 from rclpy.subscription import Subscription
 from rclpy.time import Time
 
+from state_sensor_ros import frame as frames
+from state_sensor_ros.control import ego_commands
 from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
 from state_sensor_ros.control.drive_mark import DriveMark
-from state_sensor_ros.control.ego_commands import (
-    ControlParameters,
-    EgoCommand,
-    EgoCommands,
-    IndicatorCommands,
-)
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
 from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.errors import reason_of, StateError, StateSensorError
-from state_sensor_ros.frame import (
-    climb_of,
-    Frame,
-    INDICATORS_BOTH,
-    INDICATORS_LEFT,
-    INDICATORS_OFF,
-    INDICATORS_RIGHT,
-    speed_along,
-    speed_by_positions,
-)
+from state_sensor_ros.frame import climb_of, speed_along, speed_by_positions
 from state_sensor_ros.pipeline.pipeline import Snapshot
-from state_sensor_ros.ros.graph_checks import rival_publishers, UNDISCOVERED
-from state_sensor_ros.ros.rclpy_inside import await_delivery
-from state_sensor_ros.ros.report import Level, NodeLog, percentile, shown, Status
-from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.ros import report
+from state_sensor_ros.ros.sink import await_delivery, message_class
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.source import Health, Report, SourceState
@@ -82,43 +67,39 @@ _LONGEST_STEP_S = 0.25
 _ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                      DriverState.DEFECT))
 _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
-_PLACE, _TYPES = '/control/command/', 'autoware_vehicle_msgs/msg/'
-# Constants of the messages; 0 is no command.
-_TURNS = {1: INDICATORS_OFF, 2: INDICATORS_LEFT, 3: INDICATORS_RIGHT}
-_HAZARDS = {1: False, 2: True}
+# Topics of turn signals: type, name, and lights by the command of a message; 0 is no command.
+_LIGHTS = (('TurnIndicators', 'turn_indicators_cmd',
+            {1: frames.INDICATORS_OFF, 2: frames.INDICATORS_LEFT, 3: frames.INDICATORS_RIGHT}),
+           ('HazardLights', 'hazard_lights_cmd',
+            {1: frames.INDICATORS_OFF, 2: frames.INDICATORS_BOTH}))
 
 
 class CommandTopics:
-    """Subscribe to the topics of an input; refuse commands while a topic has two publishers."""
+    """
+    Subscribe to the topics of an input; refuse commands while a topic has two publishers.
 
-    # timeout_s: age from which a command is too old, s.
+    :param timeout_s: age from which a command is too old, s.
+    :ivar rivals: error text about a topic with several publishers, ``''`` if there is none.
+    """
 
     def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
-                 timeout_s: float, report: Report) -> None:
-        self._node, self._input, self._driver, self._report = node, command_input, driver, report
+                 timeout_s: float, on_fault: Report) -> None:
+        self._node, self._input, self._driver, self._report = (
+            node, command_input, driver, on_fault)
+        self.rivals = self._reported = ''
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
         self._is_awaited = False  # whether the log says that a message of it is missing
         self._timeout_s = timeout_s
-        self._ages = {topic.name: CommandAge(timeout_s) for topic in command_input.topics}
+        self._ages = {topic: CommandAge(timeout_s) for topic in command_input.topics}
         # Topics whose publishers have changed, and the last publisher that was the only one.
         self._rematched: set[InputTopic] = set()
         self._publishers: dict[InputTopic, bytes] = {}
         # The last message that is a command, with its topic.
         self._command: tuple[InputTopic, Any] | None = None
-        self._forget_rivals()
         self._subscriptions = [
             self._subscribe(topic, is_latched=False) for topic in command_input.topics]
         self._latched = self._subscribe_latched()
-
-    def _subscribe_latched(self) -> list[Subscription]:
-        return [self._subscribe(topic, is_latched=True) for topic in self._input.topics
-                if topic.is_state]
-
-    @property
-    def rivals(self) -> str:
-        """Return the error text about a topic with several publishers, ``''`` if there is none."""
-        return self._rivals
 
     @property
     def unknown_state(self) -> str:
@@ -133,42 +114,56 @@ class CommandTopics:
     def _name(self, topic: InputTopic) -> str:
         return str(self._node.resolve_topic_name(topic.name))
 
+    def _subscribe_latched(self) -> list[Subscription]:
+        return [self._subscribe(topic, is_latched=True) for topic in self._input.topics
+                if topic.is_state]
+
     def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
         events = SubscriptionEventCallbacks(matched=lambda event: self._rematched.add(topic))
         if is_latched:
             # Each publisher of a state matches one of both: no warning of the other one.
             events.incompatible_qos = lambda event: None
+        # The newest message only; the subscription to a stream matches any publisher.
+        qos = QoSProfile(
+            depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
+            reliability=ReliabilityPolicy.RELIABLE if topic.is_state
+            else ReliabilityPolicy.BEST_EFFORT)
         return self._node.create_subscription(
-            message_class(topic.type_name), topic.name,
-            partial(self._take, topic, is_latched), _qos(topic, is_latched=is_latched),
-            event_callbacks=events,
+            message_class(topic.type_name), topic.name, partial(self._take, topic, is_latched),
+            qos, event_callbacks=events,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
 
     def _take(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
               info: Mapping[str, int]) -> None:
         received_ns = time.perf_counter_ns()
-        if topic.is_state and not is_latched and self._has_latched(topic):
+        if topic.is_state and not is_latched and any(
+                each.qos_profile.durability is _LATCHED for each in
+                self._node.get_publishers_info_by_topic(self._name(topic))):
             # It comes through the other subscription, in the order of the publisher.
             return
         self._note_publisher(topic)
         # Also while commands are refused: a way is measured before it can become longer.
-        age_s = self._ages[topic.name].age_s(
+        age_s = self._ages[topic].age_s(
             info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9, time.time(),
             time.monotonic())
-        had_rivals = bool(self._rivals)
+        had_rivals = bool(self.rivals)
         if self._has_rivals():
-            self._driver.refuse(self._rivals)
+            self._driver.refuse(self.rivals)
             self._driver.block()
             return
         if had_rivals:
-            self._ask_for_states()
+            # Which of several publishers has sent the states is not known: the one that is left
+            # sends a latched one to a new subscription.
+            self._input.forget_state()
+            old, self._latched = self._latched, self._subscribe_latched()
+            for subscription in old:
+                self._node.destroy_subscription(subscription)
         try:
             wanted = self._input.wanted(topic, message)
             if wanted is None:
                 # A new gear counts at once, not from the next command on.
-                if self._command is not None:
-                    revised = self._input.wanted(*self._command)
-                    assert revised is not None
+                revised = self._command and self._input.wanted(*self._command)
+                if revised is not None:
                     self._driver.revise(revised)
                 return
         except StateError as error:
@@ -182,108 +177,45 @@ class CommandTopics:
 
     def _note_publisher(self, topic: InputTopic) -> None:
         """Measure anew if another publisher is left, whose clock may be another one."""
-        if topic not in self._rematched:
-            return
-        publishers = self._node.get_publishers_info_by_topic(self._name(topic))
+        publishers = [] if topic not in self._rematched \
+            else self._node.get_publishers_info_by_topic(self._name(topic))
         if publishers:
             self._rematched.discard(topic)
         if len(publishers) == 1:
             publisher = bytes(publishers[0].endpoint_gid)
             if publisher != self._publishers.get(topic, publisher):
-                self._ages[topic.name] = CommandAge(self._timeout_s)
+                self._ages[topic] = CommandAge(self._timeout_s)
             self._publishers[topic] = publisher
-
-    def _ask_for_states(self) -> None:
-        """Forget the states: which of several publishers has sent them is not known."""
-        self._input.forget_state()
-        # The one that is left sends a latched one to a new subscription.
-        old, self._latched = self._latched, self._subscribe_latched()
-        for subscription in old:
-            self._node.destroy_subscription(subscription)
-
-    def _has_latched(self, topic: InputTopic) -> bool:
-        """Return whether the publisher of a topic is transient local."""
-        return any(each.qos_profile.durability is _LATCHED for each in
-                   self._node.get_publishers_info_by_topic(self._name(topic)))
 
     def _assume_state(self) -> None:
         """Assume an unknown state that no publisher has since :data:`STATE_WAIT_S`."""
-        state = self._input.unknown_state
-        if state is None:
+        state, now_s = self.unknown_state, time.monotonic()
+        if not state:
             return
-        now_s = time.monotonic()
         self._assume_s = min(self._assume_s, now_s + STATE_WAIT_S)
         if now_s < self._assume_s:
             return
-        if not self._node.count_publishers(self._name(state)):
+        if not self._node.count_publishers(state):
             assumed = self._input.assume_state()
-            self._report('command state', f'{self._name(state)} has no publisher: {assumed}')
+            self._report('command state', f'{state} has no publisher: {assumed}')
         elif not self._is_awaited:
             self._is_awaited = True
-            self._report('command state', f'{self._name(state)} has a publisher, but no message '
-                                          'has arrived: the ego does not move until then')
-
-    def _forget_rivals(self) -> None:
-        self._rivals = self._reported = ''
+            self._report('command state', f'{state} has a publisher, but no message has arrived: '
+                                          'the ego does not move until then')
 
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; report them once."""
-        for each in self._input.topics:
-            topic = self._name(each)
-            names = rival_publishers(self._node, topic)
-            if names:
-                self._rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
-                                'expected one: every command is refused')
+        for topic in map(self._name, self._input.topics):
+            if names := report.rival_publishers(self._node, topic):
+                self.rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
+                               'expected one: every command is refused')
                 # A publisher may be discovered before the name of its node.
-                if UNDISCOVERED not in names and self._rivals != self._reported:
-                    self._reported = self._rivals
-                    self._report('command publishers', self._rivals)
+                if report.UNDISCOVERED not in names and self.rivals != self._reported:
+                    self._reported = self.rivals
+                    self._report('command publishers', self.rivals)
                 return True
-        self._forget_rivals()
+        self.rivals = self._reported = ''
         return False
-
-
-def _qos(topic: InputTopic, *, is_latched: bool) -> QoSProfile:
-    """Return a QoS that keeps the newest message only; of a stream, it matches any publisher."""
-    return QoSProfile(
-        depth=1, durability=_LATCHED if is_latched else DurabilityPolicy.VOLATILE,
-        reliability=ReliabilityPolicy.RELIABLE if topic.is_state
-        else ReliabilityPolicy.BEST_EFFORT)
-
-
-class IndicatorTopics:
-    """Subscribe; hazard lights come before turn indicators. Callbacks are those of one thread."""
-
-    def __init__(self, node: Node, commands: IndicatorCommands, report: Report) -> None:
-        self._node, self._commands, self._report = node, commands, report
-        self._turn, self._is_hazard = INDICATORS_OFF, False
-        self._subscriptions = [
-            node.create_subscription(message_class(f'{_TYPES}{kind}Command'), f'{_PLACE}{name}',
-                                     callback, QoSProfile(depth=1))
-            for kind, name, callback in (
-                ('TurnIndicators', 'turn_indicators_cmd', self._take_turn),
-                ('HazardLights', 'hazard_lights_cmd', self._take_hazard))]
-
-    def _take_turn(self, message: Any) -> None:  # noqa: ANN401
-        if message.command in _TURNS:
-            self._turn = _TURNS[message.command]
-            self._send()
-
-    def _take_hazard(self, message: Any) -> None:  # noqa: ANN401
-        if message.command in _HAZARDS:
-            self._is_hazard = _HAZARDS[message.command]
-            self._send()
-
-    def _send(self) -> None:
-        indicators = INDICATORS_BOTH if self._is_hazard else self._turn
-        try:
-            self._commands.indicate(indicators)
-        except StateSensorError as error:
-            self._report('turn signals', f'turn signals are not sent: {error}')
-
-    def close(self) -> None:
-        for subscription in self._subscriptions:
-            self._node.destroy_subscription(subscription)
 
 
 class Commanding:
@@ -293,20 +225,25 @@ class Commanding:
     Each command that was sent to the simulator is published on ``~/command_status``.
 
     :param snapshot: returns the last frame, None before the first.
+    :ivar last_command: what the last command that was sent says of the gear, None before it.
     """
 
-    def __init__(self, node: Node, settings: Settings, commands: EgoCommands,
+    def __init__(self, node: Node, settings: Settings, commands: ego_commands.EgoCommands,
                  snapshot: Callable[[], Snapshot | None], health: Health, address: str,
-                 log: NodeLog) -> None:
-        parameters = settings.of(ControlParameters)
-        self._node, self._snapshot, self._health = node, snapshot, health
+                 log: report.NodeLog) -> None:
+        parameters = settings.of(ego_commands.ControlParameters)
+        self._node, self._snapshot, self._health, self._log = node, snapshot, health, log
         # No frame from before the activation counts.
         self._begun_ns = time.perf_counter_ns()
-        self._watch = EgoWatch()
-        self._mark = _mark(address, log)
+        self._watch, self._last = EgoWatch(), CommandCounters()
+        self._mark: DriveMark | None = None
+        try:
+            self._mark = DriveMark(address)
+        except OSError as error:
+            log.warn('control mark',
+                     f'a node that is killed leaves no mark: {reason_of(error)}')
         self._brakes_left = parameters.brake_at_start and self._mark is not None \
             and self._mark.was_left
-        # What the last command that was sent says of the gear.
         self.last_command: LastCommand | None = None
         self._status_class: Any = message_class(_STATUS_TYPE)
         self._publisher = node.create_publisher(
@@ -314,7 +251,6 @@ class Commanding:
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._seen: Snapshot | None = None
         self._is_marked = self._is_begun = False
-        self._log = log
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
@@ -322,12 +258,16 @@ class Commanding:
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(parameters), self._driver,
                                      parameters.timeout, log.warn)
-        self._last = CommandCounters()
         self._mode_service: Service | None = None
-        self._indicators: IndicatorTopics | None = None
+        # Lights by the topic that wants them; hazard lights come before turn indicators.
+        self._lights = [frames.INDICATORS_OFF] * len(_LIGHTS)
+        self._light_topics: list[Subscription] = []
         if settings.control_input == 'autoware':
-            if isinstance(commands, IndicatorCommands):
-                self._indicators = IndicatorTopics(node, commands, log.warn)
+            if isinstance(commands, ego_commands.IndicatorCommands):
+                self._light_topics = [node.create_subscription(
+                    message_class(f'autoware_vehicle_msgs/msg/{kind}Command'),
+                    f'/control/command/{name}', partial(self._light, commands, place, lights),
+                    QoSProfile(depth=1)) for place, (kind, name, lights) in enumerate(_LIGHTS)]
             modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
             self._mode_service = node.create_service(
                 modes, '/control/control_mode_request', self._answer_mode)
@@ -341,12 +281,13 @@ class Commanding:
         frame, i_ego = snapshot.frame, snapshot.actor_list.i_ego
         has_ego = i_ego >= 0 and bool(frame.has_pose()[i_ego])
         speed = speed_along(frame, i_ego) if has_ego else math.nan
-        if has_ego and math.isnan(speed) and before is not None:
-            speed = _speed_since(before, frame, i_ego)
+        if has_ego and math.isnan(speed) and before is not None \
+                and before.actor_list.i_ego >= 0 \
+                and 0.0 < frame.game_time - before.frame.game_time < _LONGEST_STEP_S:
+            speed = speed_by_positions(before.frame, before.actor_list.i_ego, frame, i_ego)
         self._watch.see(EgoFrame(
             time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9,
-            frame.game_time, speed,
-            climb_of(frame, i_ego) if has_ego else math.nan, has_ego,
+            frame.game_time, speed, climb_of(frame, i_ego) if has_ego else math.nan, has_ego,
             snapshot.actor_list.n_egos))
         if math.isfinite(speed) and not self._is_begun:
             self._is_begun = True
@@ -374,64 +315,63 @@ class Commanding:
         if self._mark is not None:
             self._mark.close(is_kept=bool(self._driver.failure))
         self._topics.close()
-        if self._indicators is not None:
-            self._indicators.close()
+        for subscription in self._light_topics:
+            self._node.destroy_subscription(subscription)
         await_delivery([self._publisher], _DELIVERY_S)
         self._node.destroy_publisher(self._publisher)
         if self._mode_service is not None:
             self._node.destroy_service(self._mode_service)
 
-    def status(self) -> Status:
+    def status(self) -> report.Status:
         """Return the state of the driver, and the faults since the last call."""
         counters, last, state = self._driver.counters, self._last, self._driver.state
         self._last = replace(counters)
-        faults = self._faults(state, counters.n_timeouts > last.n_timeouts)
-        is_error = state in _ERRORS
-        if disobedience := self._driver.disobedience:
-            is_error = True
-            faults.insert(0, disobedience)
+        faults = [each for each in (self._driver.disobedience, self._fault(state)) if each]
+        is_error = state in _ERRORS or bool(self._driver.disobedience)
+        if counters.n_timeouts > last.n_timeouts and state in (
+                DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED):
+            faults.append('no command for a while')
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
             faults.append(f'commands refused ({counters.n_refused - last.n_refused}): '
                           f'{counters.last_refusal}')
         if counters.n_unsent > last.n_unsent:
             faults.append(f'commands not sent ({counters.n_unsent - last.n_unsent})')
-        level = Level.ERROR if is_error else Level.WARN if faults else Level.OK
+        usual, speed = state.value, self._motion().speed
+        if state is DriverState.IDLE and abs(speed) > _MOVES:
+            usual += f': another driver moves the ego at {speed:.1f} m/s'
         latencies_ms = [latency / 1e6 for latency in list(counters.latencies_ns)]
-        return Status(level, '; '.join(faults) or self._idle_text(state), (
-            ('state', state.name.lower()),
-            ('commands received', str(counters.n_received)),
-            ('commands refused', str(counters.n_refused)),
-            ('commands sent', str(counters.n_sent)),
-            ('commands not sent', str(counters.n_unsent)),
-            ('time-outs', str(counters.n_timeouts)),
-            ('last refusal', counters.last_refusal),
-            ('command-to-simulator latency median (ms)',
-             shown(median(latencies_ms) if latencies_ms else math.nan)),
-            ('command-to-simulator latency p99 (ms)', shown(percentile(latencies_ms, 0.99)))))
+        return report.Status(
+            report.Level.ERROR if is_error else report.Level.WARN if faults else report.Level.OK,
+            '; '.join(faults) or usual, {
+                'state': state.name.lower(), 'commands received': counters.n_received,
+                'commands refused': counters.n_refused, 'commands sent': counters.n_sent,
+                'commands not sent': counters.n_unsent, 'time-outs': counters.n_timeouts,
+                'last refusal': counters.last_refusal,
+                'command-to-simulator latency median (ms)':
+                    report.shown(median(latencies_ms) if latencies_ms else math.nan),
+                'command-to-simulator latency p99 (ms)':
+                    report.shown(report.percentile(latencies_ms, 0.99))})
 
-    def _faults(self, state: DriverState, is_timed_out: bool) -> list[str]:
+    def _fault(self, state: DriverState) -> str:
+        """Return why the ego brakes or does not move, empty if it drives."""
+        motion, last = self._motion(), self._watch.last
+        is_stale = state is DriverState.STALE
         if state is DriverState.BLOCKED:
-            return [self._topics.rivals or state.value]
-        if state is DriverState.STALE:
-            return [self._why_stale()]
+            return self._topics.rivals or state.value
         if state is DriverState.FAULT:
-            return [f'the ego brakes: {self._health.fault}']
-        if state not in (DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED):
-            return [state.value]
-        faults = ['no command for a while'] if is_timed_out else []
-        if state is DriverState.DRIVING:
-            if math.isnan(self._motion().speed):
-                faults.append('the ego brakes: its speed is unknown')
-            if self._topics.unknown_state:
-                faults.append('the ego does not move: no message on '
-                              f'{self._topics.unknown_state} yet')
-        return faults
-
-    def _idle_text(self, state: DriverState) -> str:
-        speed = self._motion().speed
-        if state is not DriverState.IDLE or not abs(speed) > _MOVES:
-            return state.value
-        return f'{state.value}: another driver moves the ego at {speed:.1f} m/s'
+            return f'the ego brakes: {self._health.fault}'
+        if is_stale and last is None:
+            return 'the ego brakes: no frame has arrived'
+        if is_stale and last is not None and not last.has_ego:
+            return 'the ego brakes: it is not in the frames, so its speed is unknown'
+        if (is_stale or state is DriverState.DRIVING) and math.isnan(motion.speed):
+            return 'the ego brakes: its speed is unknown'
+        if is_stale:
+            return f'the ego brakes: its last new frame is {motion.age_s:.1f} s old'
+        if state is DriverState.DRIVING and self._topics.unknown_state:
+            return f'the ego does not move: no message on {self._topics.unknown_state} yet'
+        return '' if state in (DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED) \
+            else state.value
 
     def _answer_mode(self, request: Any, response: Any) -> Any:  # noqa: ANN401
         """
@@ -444,29 +384,21 @@ class Commanding:
             and self._driver.state is not DriverState.BLOCKED
         return response
 
+    def _light(self, commands: ego_commands.IndicatorCommands, place: int,
+               lights: Mapping[int, int], message: Any) -> None:  # noqa: ANN401
+        """Set the turn signals by a message on the topic of a row of ``_LIGHTS``."""
+        self._lights[place] = lights.get(message.command, self._lights[place])
+        turn, hazard = self._lights
+        try:
+            commands.indicate(turn if hazard == frames.INDICATORS_OFF else hazard)
+        except StateSensorError as error:
+            self._log.warn('turn signals', f'turn signals are not sent: {error}')
+
     def _motion(self) -> EgoMotion:
         return self._watch.motion(self._health.fault,
                                   is_paused=self._health.state is SourceState.PAUSED)
 
-    def _why_stale(self) -> str:
-        last = self._watch.last
-        if last is None:
-            return 'the ego brakes: no frame has arrived'
-        if not last.has_ego:
-            return 'the ego brakes: it is not in the frames, so its speed is unknown'
-        if math.isnan(last.speed):
-            return 'the ego brakes: its speed is unknown'
-        return f'the ego brakes: its last new frame is {self._motion().age_s:.1f} s old'
-
-    def _place(self) -> tuple[int, str]:
-        """Return stamp and frame of the ego in the last frame; before it, the node's time."""
-        snapshot = self._snapshot()
-        if snapshot is None:
-            return self._node.get_clock().now().nanoseconds, ''
-        i_ego = snapshot.actor_list.i_ego
-        return snapshot.stamp_ns, '' if i_ego < 0 else snapshot.actor_list.actors[i_ego].frame_id
-
-    def _publish(self, command: EgoCommand) -> None:
+    def _publish(self, command: ego_commands.EgoCommand) -> None:
         self.last_command = LastCommand(command.reverse, command.hand_brake)
         if self._mark is not None and not self._is_marked:
             self._is_marked = True
@@ -474,29 +406,17 @@ class Commanding:
                 self._mark.set()
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
-            stamp_ns, frame_id = self._place()
             message = self._status_class(
                 origin=self._status_class.ORIGIN_COMMAND, steer=command.steer,
                 raw_steer=-command.steer, steering_angle=command.steering_angle,
                 throttle=command.throttle, brake=command.brake, hand_brake=command.hand_brake,
                 reverse=command.reverse)
-            message.header.stamp = Time(nanoseconds=stamp_ns).to_msg()
-            message.header.frame_id = frame_id
+            # Of the ego in the last frame; before it, the node's time.
+            snapshot = self._snapshot()
+            message.header.stamp = Time(
+                nanoseconds=self._node.get_clock().now().nanoseconds if snapshot is None
+                else snapshot.stamp_ns).to_msg()
+            if snapshot is not None and snapshot.actor_list.i_ego >= 0:
+                actors = snapshot.actor_list
+                message.header.frame_id = actors.actors[actors.i_ego].frame_id
             self._publisher.publish(message)
-
-
-def _speed_since(before: Snapshot, frame: Frame, i_ego: int) -> float:
-    """Return the speed of an ego without a velocity, NaN if the frame before is too old."""
-    i_before = before.actor_list.i_ego
-    is_near = 0.0 < frame.game_time - before.frame.game_time < _LONGEST_STEP_S
-    return speed_by_positions(before.frame, i_before, frame, i_ego) \
-        if is_near and i_before >= 0 else math.nan
-
-
-def _mark(address: str, log: NodeLog) -> DriveMark | None:
-    """Return the mark of a node that drives, None if there can be none."""
-    try:
-        return DriveMark(address)
-    except OSError as error:
-        log.warn('control mark', f'a node that is killed leaves no mark: {reason_of(error)}')
-        return None

@@ -11,15 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 import os
 from pathlib import Path
 import signal
 import stat
 import sys
 import tempfile
-import textwrap
 import threading
 
 import rclpy
@@ -32,18 +31,26 @@ from state_sensor_ros import __version__
 from state_sensor_ros.ends import ending_signals, raising_at_signals
 from state_sensor_ros.errors import ConfigError, importing, reason_of, StateSensorError
 from state_sensor_ros.ros.node import StateSensorNode
-from state_sensor_ros.ros.rclpy_inside import given_parameters
-from state_sensor_ros.simulators import schema_of, simulator_names
+from state_sensor_ros.ros.sink import given_parameters
+from state_sensor_ros.simulators import simulator_names
 
 PROGRAM = 'state_sensor_node'
-_HELP_WIDTH = 98
+_HELP = f"""usage: {PROGRAM} [--version] [--ros-args -p NAME:=VALUE ... --params-file FILE]
+
+Ground truth of a driving simulator on ROS 2 topics.
+
+parameters: `state_sensor parameters [NAME or GROUP]` lists and describes them
+simulators: {{}}
+
+examples:
+  {PROGRAM} --ros-args -p host:=192.168.1.20 -p labels:=false
+  {PROGRAM} --ros-args -p source:=sumo
+"""
 _SUCCESS = TransitionCallbackReturn.SUCCESS
-_STANDARD_ERROR, _FLUSH_S, _PIPE_BYTES = 2, 0.3, 65536
 # Longest wait for what the node's thread does when the program ends, s.
 _JOIN_S = 0.5
 # Longest time until a signal is noticed that the system has given to another thread, s.
 _LOOK_S = 0.1
-_SELECTED = 'ROS_LOG_DIR'
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,17 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in ending_signals():
         # After the first signal: another one must not cut the last brake.
         signal.signal(number, lambda *_: None)
-    with unblocked_errors():
-        try:
-            with raising_at_signals():
-                code = _main(words)
-        except (KeyboardInterrupt, ExternalShutdownException):
-            code = 0
-        except StateSensorError as error:
-            sys.stderr.write(f'error: {error}\n')
-            code = 1
-        finally:
-            rclpy.try_shutdown()
+    unblock_errors()
+    try:
+        with raising_at_signals():
+            others = _enter_ros(words)
+            code = _explain(others[0]) if others else _run(words)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        code = 0
+    except StateSensorError as error:
+        sys.stderr.write(f'error: {error}\n')
+        code = 1
+    finally:
+        rclpy.try_shutdown()
     if threading.active_count() > 1:
         # The interpreter must not be finalized while a thread is inside a library.
         sys.stdout.flush()
@@ -76,79 +84,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-@contextmanager
-def unblocked_errors() -> Iterator[None]:
+def unblock_errors() -> None:
     """
-    Let a thread write what is written to standard error, whose reader may have stopped.
+    Let lines be lost that do not fit into a pipe or terminal that nothing reads.
 
     rclpy holds the interpreter's lock while it logs, and with it the thread that drives the ego.
-    Lines that do not fit into a pipe are dropped.
     """
-    if stat.S_ISREG(os.fstat(_STANDARD_ERROR).st_mode):
-        yield
-        return
-    if os.isatty(_STANDARD_ERROR):
-        # rcutils would take the pipe for a file.
-        os.environ.setdefault('RCUTILS_COLORIZED_OUTPUT', '1')
-    kept, (reader, writer) = os.dup(_STANDARD_ERROR), os.pipe()
-    os.set_blocking(writer, False)
-    os.dup2(writer, _STANDARD_ERROR)
-    os.close(writer)
-
-    def write() -> None:
-        with suppress(OSError):
-            while data := os.read(reader, _PIPE_BYTES):
-                while data:
-                    data = data[os.write(kept, data):]
-
-    thread = threading.Thread(target=write, daemon=True, name='log')
-    thread.start()
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(kept, _STANDARD_ERROR)
-        thread.join(_FLUSH_S)
-
-
-def _main(words: Sequence[str]) -> int:
-    others = _enter_ros(words)
-    return _explain(others[0]) if others else _run(words)
+    with suppress(OSError):
+        mode = os.fstat(2).st_mode
+        if stat.S_ISSOCK(mode):
+            os.set_blocking(2, False)
+        elif not stat.S_ISREG(mode):
+            # Opened again: otherwise other programs on the same terminal would not block, too.
+            own = os.open('/proc/self/fd/2', os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            os.dup2(own, 2)
+            os.close(own)
 
 
 def _explain(option: str) -> int:
     """Print help or an error for an option that is not one of ROS; return the exit code."""
     if option == '--version':
         sys.stdout.write(f'{PROGRAM} {__version__}\n')
-        return 0
-    if option in ('-h', '--help'):
-        sys.stdout.write(_help())
-        return 0
-    sys.stderr.write(f'error: unknown argument {option}; parameters follow --ros-args (see '
-                     f'{PROGRAM} --help)\n')
-    return 2
-
-
-def _help() -> str:
-    """Return a page with the names of the parameters by subject."""
-    lines = [f'usage: {PROGRAM} [--version] [--ros-args -p NAME:=VALUE … --params-file FILE]', '',
-             'Ground truth of a driving simulator on ROS 2 topics.',
-             '', 'parameters; `state_sensor parameters [NAME or GROUP]` describes them:']
-    for subject, names in schema_of().by_subject().items():
-        text, prefix = ', '.join(names), f'{subject}.'
-        if prefix in text:
-            text = f'{prefix}{{{text.replace(prefix, "")}}}'
-        lines += textwrap.wrap(text if prefix in text else f'{subject}: {text}', _HELP_WIDTH,
-                               initial_indent='  ', subsequent_indent='    ')
-    return '\n'.join((*lines, '', f'simulators: {", ".join(simulator_names())}', '', 'examples:',
-                      '  state_sensor_node --ros-args -p host:=192.168.1.20 -p labels:=false',
-                      f'  state_sensor_node --ros-args -p source:={simulator_names()[-1]}', ''))
+    elif option in ('-h', '--help'):
+        sys.stdout.write(_HELP.format(', '.join(simulator_names())))
+    else:
+        sys.stderr.write(f'error: unknown argument {option}; parameters follow --ros-args (see '
+                         f'{PROGRAM} --help)\n')
+        return 2
+    return 0
 
 
 def _enter_ros(words: Sequence[str]) -> list[str]:
-    elsewhere = choose_log_folder()
-    if elsewhere:
-        sys.stderr.write(f'warning: {elsewhere}\n')
+    choose_log_folder()
     try:
         # The handlers of rclpy would end the context before the markers are deleted.
         rclpy.init(args=words, signal_handler_options=SignalHandlerOptions.NO)
@@ -209,25 +176,15 @@ def _spin(executor: SingleThreadedExecutor, node: StateSensorNode,
         ended.set()
 
 
-def choose_log_folder() -> str:
+def choose_log_folder() -> None:
     """Select a temporary folder if that of ROS cannot be written: rcl would not start."""
-    selected, home = os.environ.get(_SELECTED), os.environ.get('HOME')
-    above = os.environ.get('ROS_HOME') or (home and f'{home}/.ros')
-    wanted = selected or (above and f'{above}/log')
-    reason = _refusal(Path(wanted)) if wanted else 'HOME is not set'
-    if not reason:
-        return ''
-    if selected:
-        raise ConfigError(_SELECTED, f'{reason} ({selected})', 'a folder that can be written')
-    folder = tempfile.mkdtemp(prefix='ros_log_')
-    os.environ[_SELECTED] = folder
-    return f'{reason}: the log is in {folder}; {_SELECTED} selects another folder'
-
-
-def _refusal(folder: Path) -> str:
-    """Return why a folder cannot be made or written, empty if it can."""
+    above = os.environ.get('ROS_HOME') or f'{os.environ.get("HOME", os.devnull)}/.ros'
+    folder, reason = Path(os.environ.get('ROS_LOG_DIR') or f'{above}/log'), 'permission denied'
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return f'{folder}: {reason_of(error)}'
-    return '' if os.access(folder, os.W_OK | os.X_OK) else f'{folder}: permission denied'
+        reason = reason_of(error)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='ros_log_')
+        sys.stderr.write(f'warning: {folder}: {reason}: the log is in '
+                         f'{os.environ["ROS_LOG_DIR"]}; ROS_LOG_DIR selects another folder\n')

@@ -13,38 +13,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 import gc
 from importlib.util import find_spec
 from itertools import chain
 import time
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.pipeline.pipeline import Pipeline, Snapshot
+from state_sensor_ros.pipeline.pipeline import Counters, Pipeline, Snapshot
 from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
-from state_sensor_ros.ros import graph_checks, report
+from state_sensor_ros.ros import report, sink
 from state_sensor_ros.ros.commanding import Commanding
-from state_sensor_ros.ros.node_parameters import NodeParameters
-from state_sensor_ros.ros.rclpy_inside import guard_service, release_state_machine
-from state_sensor_ros.ros.topic_sink import message_class, StaticFrame, TopicSink
+from state_sensor_ros.ros.parameters import check_packages, NodeParameters
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.source import latest, SourceState, SteerableSource
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.encoding import LastCommand
 from state_sensor_ros.topics.transforms import encode_static_frames
 from state_sensor_ros.topics.verification import verify
 
@@ -62,17 +59,16 @@ _STREAM_LOG_PERIOD_S = 0.2
 _REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link', 'lights',
                       'perception'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
-_Node = TypeVar('_Node', bound='ManagedNode')
-_Transition = Callable[[_Node, LifecycleState], TransitionCallbackReturn]
+_Transition: TypeAlias = 'Callable[[StateSensorNode, LifecycleState], TransitionCallbackReturn]'
 
 
-def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
+def noting(transition: _Transition) -> _Transition:
     """Store the exception of a transition in the node: rclpy only logs it."""
     # Returns a method that returns FAILURE if ``transition`` raises StateSensorError.
     @wraps(transition)
-    def noted(self: _Node, state: LifecycleState) -> TransitionCallbackReturn:
+    def noted(self: StateSensorNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
-            with importing(self.default_name):
+            with importing(NODE_NAME):
                 return transition(self, state)
         except StateSensorError as error:
             self.refusal = error
@@ -85,85 +81,60 @@ def noting(transition: _Transition[_Node]) -> _Transition[_Node]:
     return noted
 
 
-class ManagedNode(LifecycleNode):  # type: ignore[misc]
-    """A node whose transitions are marked with :func:`noting`."""
+class StateSensorNode(LifecycleNode):  # type: ignore[misc]
+    """The State sensor of a simulator on ROS topics: doc/interface.md."""
 
     # failure: the unexpected exception of a transition or a thread, None for none.
     # refusal: the reason why the last transition was refused, None for none.
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.default_name = name
-        self.failure: BaseException | None = None
-        self.refusal: StateSensorError | None = None
-        self.is_starting = False
-        self._refuse_wrong_transitions()
-
-    def destroy_node(self) -> None:
-        """Destroy what belongs to the node, also what rclpy leaves."""
-        super().destroy_node()
-        release_state_machine(self)
-
-    def shut_down(self) -> None:
-        """Go to the state finalized, from any state."""
-        # rclpy raises it if the node is already finalized, such as by `ros2 lifecycle set`.
-        with suppress(RuntimeError):
-            self.trigger_shutdown()
-
-    def _refuse_wrong_transitions(self) -> None:
-        """Refuse a transition that the state does not have: rclpy would end the program."""
-        def guard(change: Callable[..., Any]) -> Callable[..., Any]:
-            def change_or_refuse(request: ChangeState.Request,
-                                 response: ChangeState.Response) -> ChangeState.Response:
-                try:
-                    return change(request, response)
-                except RuntimeError as error:
-                    self.get_logger().warning(f'transition refused: {error}')
-                    response.success = False
-                    return response
-            return change_or_refuse
-
-        guard_service(self, ChangeState, guard)
-
-
-class StateSensorNode(ManagedNode):
-    """The State sensor of a simulator on ROS topics: doc/interface.md."""
-
     # is_ending: whether the program is ending; the simulator then often ends as well, so that the
     # loss of its connection is not logged.
 
     def __init__(self) -> None:
         super().__init__(NODE_NAME)
-        self.is_ending = False
-        self._n_losses = 0
+        self.failure: BaseException | None = None
+        self.refusal: StateSensorError | None = None
+        self.is_starting = self.is_ending = False
         self._own_parameters = NodeParameters(self, self._reconfigure)
         self._pipeline: Pipeline | None = None
-        self._sink: TopicSink | None = None
+        self._sink: sink.TopicSink | None = None
         self._stream: StreamThreads | None = None
         self._commanding: Commanding | None = None
         # The stream that was stopped last; its thread may still process a frame.
         self._stopped: StreamThreads | None = None
-        self._static_frame: StaticFrame | None = None
+        self._static_frames: Publisher | None = None
         self._input: Input | None = None
         self._report = report.StreamReport('', 1.0, 0)
-        # Diagnostics in a row with actors and without an ego.
-        self._n_without_ego = 0
+        # Losses that were seen, and diagnostics in a row with actors and without an ego.
+        self._n_losses = self._n_without_ego = 0
         # Whether /clock is left to another node, and the end of the search for it.
         self._clock_left, self._clock_until_s = False, 0.0
-        add_services(self)
-        self._fault_log = report.NodeLog(self.get_logger())
+        sink.guard_service(self, ChangeState, self._refusing)
+        if find_spec('simulation_interfaces') is not None:
+            from state_sensor_ros.ros.services import Services
+            Services(self, self.snapshot, self.steerable, self.with_boxes,
+                     self.settings.global_frame)
+        self._log = report.NodeLog(self.get_logger())
         self._diagnostics = report.DiagnosticsTopic(self)
         for line in self._own_parameters.warnings:
-            self.get_logger().warning(line)
-        for name, similar in self._own_parameters.unknown().items():
-            hint = f'; did you mean {similar}?' if similar else ''
-            self.get_logger().warning(one_line(f'unknown parameter {name} is ignored{hint}'))
+            self.get_logger().warning(one_line(line))
         # A steady clock: with sim time, a paused simulation would stop the diagnostics.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(_DIAGNOSTICS_PERIOD_S, self._publish_diagnostics, clock=steady)
         self._log_timer = self.create_timer(_STREAM_LOG_PERIOD_S, self._log_stream, clock=steady)
         self._waker = self.create_guard_condition(self._log_timer.reset)
-        self._graph = graph_checks.GraphWatch(self, self.get_logger().warning)
+        self._graph = report.GraphWatch(self, self.get_logger().warning)
+
+    def _refusing(self, change: Callable[..., Any]) -> Callable[..., Any]:
+        """Refuse a transition that the state does not have: rclpy would end the program."""
+        def change_or_refuse(request: ChangeState.Request,
+                             response: ChangeState.Response) -> ChangeState.Response:
+            try:
+                return change(request, response)
+            except RuntimeError as error:
+                self.get_logger().warning(f'transition refused: {error}')
+                response.success = False
+                return response
+        return change_or_refuse
 
     @property
     def settings(self) -> Settings:
@@ -181,11 +152,10 @@ class StateSensorNode(ManagedNode):
 
     def with_boxes(self) -> Snapshot | None:
         """Return the last frame with boxes, which are decoded from the first call on."""
-        pipeline, until_s = self._pipeline, time.monotonic() + _BOXES_S
-        if pipeline is None:
-            return None
-        pipeline.needs_boxes = True
-        while (found := pipeline.snapshot) is not None and found.frame.boxes is None \
+        if self._pipeline is not None:
+            self._pipeline.needs_boxes = True
+        until_s = time.monotonic() + _BOXES_S
+        while (found := self.snapshot()) is not None and found.frame.boxes is None \
                 and time.monotonic() < until_s:
             time.sleep(_BOXES_S / 100)
         return found
@@ -193,77 +163,68 @@ class StateSensorNode(ManagedNode):
     @noting
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Read files, verify the message definitions, create the fixed topics."""
-        settings = self.settings
-        definitions = load_definitions()
-        counters = Counters()
+        settings, definitions, counters = self.settings, load_definitions(), Counters()
 
         def note(kind: str, text: str) -> None:
-            self._fault_log.warn(kind, text)
+            self._log.warn(kind, text)
             if kind not in _REMARKS:
                 counters.last_error.note(text)
 
-        graph_checks.check_packages(settings)
-        self._input = received = Input(settings, note)
-
         def encoder_of(settings: Settings) -> Encoder:
             # The topic is there, too, if it may be switched on later.
-            made = Encoder(replace(settings, publish_clock=True), definitions, note,
-                           received.topics.encoders, last_command=self._last_command)
+            made = Encoder(
+                replace(settings, publish_clock=True), definitions, note, received.topics.encoders,
+                last_command=lambda: None if self._commanding is None
+                else self._commanding.last_command)
             made.reconfigure(settings)
             return made
 
+        check_packages(settings)
+        self._input = received = Input(settings, note)
         encoder = encoder_of(settings)
-        verify(encoder.type_names, definitions, message_class, deserialize_message)
-        self._sink = TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
+        verify(encoder.type_names, definitions, sink.message_class, deserialize_message)
+        self._sink = sink.TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
         self._graph.exclusive = {topic.name for topic in encoder.topics if topic.is_exclusive}
         self._stopped = None
         self._pipeline = Pipeline(
-            settings, encoder_of, self._sink, report=note,
-            on_defect=self._fault_log.defect, counters=counters,
-            ros_now_ns=lambda: self.get_clock().now().nanoseconds)
+            settings, encoder_of, self._sink, report=note, on_defect=self._log.defect,
+            counters=counters, ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         self._report = report.StreamReport(self._hardware_id(), settings.stale_after,
                                            settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
-            self._static_frame = StaticFrame(self, static_frames[1])
-        self._own_parameters.freeze()
+            self._static_frames = sink.publish_static(self, static_frames[1])
+        self._own_parameters.is_frozen = True
         return _SUCCESS
-
-    def _last_command(self) -> LastCommand | None:
-        commanding = self._commanding
-        return None if commanding is None else commanding.last_command
 
     @noting
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Open the source and start to publish."""
-        assert self._pipeline is not None
-        assert self._sink is not None
-        assert self._input is not None
-        settings = self.settings
-        # A recording can wait: none of its frames is dropped.
-        overflow = 'block' if settings.source == FILE else settings.overflow
-        source = self._input.open_source()
+        settings, pipeline, received = self.settings, self._pipeline, self._input
+        assert pipeline is not None
+        assert received is not None
+        source = received.open_source()
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
         source.health.on_error = self.wake
-        self._report.restart(self._pipeline.counters.n_published)
+        self._report.restart(pipeline.counters.n_published)
         self._stream = StreamThreads(
-            source, self._pipeline, on_failure=self._fail,
-            catch_up=partial(self._catch_up, self._pipeline, self._sink),
-            queue=FrameQueue(settings.queue_size, overflow, self._pipeline.counters),
+            source, pipeline, on_failure=self._fail, catch_up=self._catch_up,
+            # A recording can wait: none of its frames is dropped.
+            queue=FrameQueue(settings.queue_size, 'block' if settings.source == FILE
+                             else settings.overflow, pipeline.counters),
             predecessor=self._stopped)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
         self._log_timer.reset()
         if settings.source != FILE:
-            self.get_logger().info(one_line(f'connecting to {self._hardware_id()} '
-                                            f'(source: {settings.source})'))
+            self._log.info(f'connecting to {self._hardware_id()} (source: {settings.source})')
         self._stream.start()
         if settings.control_input:
             self._commanding = Commanding(
-                self, settings, self._input.open_commands(source), self.snapshot,
-                source.health, self._hardware_id(), self._fault_log)
+                self, settings, received.open_commands(source), self.snapshot, source.health,
+                self._hardware_id(), self._log)
         self._clock_left, self._clock_until_s = False, time.monotonic() + _DISCOVERY_S
         self._leave_clock()
         return super().on_activate(state)
@@ -293,6 +254,17 @@ class StateSensorNode(ManagedNode):
         """Go back to unconfigured after a failed transition."""
         return self.on_shutdown(state)
 
+    def shut_down(self) -> None:
+        """Go to the state finalized, from any state."""
+        # rclpy raises it if the node is already finalized, such as by `ros2 lifecycle set`.
+        with suppress(RuntimeError):
+            self.trigger_shutdown()
+
+    def destroy_node(self) -> None:
+        """Destroy what belongs to the node, also what rclpy leaves."""
+        super().destroy_node()
+        sink.release_state_machine(self)
+
     def end_soon(self) -> None:
         """Have an ego that was driven brake at once, for good, then end; from any thread."""
         self.is_ending = True
@@ -309,12 +281,13 @@ class StateSensorNode(ManagedNode):
         with suppress(InvalidHandle):
             self._waker.trigger()
 
-    def _catch_up(self, pipeline: Pipeline, sink: TopicSink) -> bool:
+    def _catch_up(self) -> bool:
         """Do the deferred work after a frame; called by the thread of the stream."""
-        commanding = self._commanding
+        commanding, pipeline, topics = self._commanding, self._pipeline, self._sink
         if commanding is not None:
             commanding.frame_arrived()
-        return bool(pipeline.contain(sink.catch_up))
+        return pipeline is not None and topics is not None \
+            and bool(pipeline.contain(topics.catch_up))
 
     def _fail(self, error: BaseException) -> None:
         """Keep the exception that ended a thread: a defect, or the end of the context."""
@@ -330,8 +303,7 @@ class StateSensorNode(ManagedNode):
             # The numbers of the stream since the last status, which nothing else would show.
             self._publish_diagnostics()
         stream, self._stream = self._stream, None
-        if stream is not None:
-            assert self._pipeline is not None
+        if stream is not None and self._pipeline is not None:
             self._stopped = stream
             stream.stop()
             counters = self._pipeline.counters
@@ -340,12 +312,12 @@ class StateSensorNode(ManagedNode):
     def _tear_down(self) -> None:
         if self._sink is not None:
             self._sink.close()
-        if self._static_frame is not None:
-            self._static_frame.close()
+        if self._static_frames is not None:
+            sink.destroy_publisher(self, self._static_frames)
         if self._input is not None:
             self._input.close()
-        self._sink = self._pipeline = self._static_frame = self._stopped = self._input = None
-        self._own_parameters.thaw()
+        self._sink = self._pipeline = self._static_frames = self._stopped = self._input = None
+        self._own_parameters.is_frozen = False
         gc.unfreeze()
 
     def _leave_clock(self) -> None:
@@ -354,15 +326,13 @@ class StateSensorNode(ManagedNode):
         if self._clock_left or not settings.publish_clock or settings.stamp_source != 'game_time' \
                 or time.monotonic() > self._clock_until_s:
             return
-        others = {*graph_checks.rival_publishers(self, '/clock')} - {
-            self.get_fully_qualified_name()}
+        others = {*report.rival_publishers(self, '/clock')} - {self.get_fully_qualified_name()}
         # A publisher may be found before its node.
-        if others and graph_checks.UNDISCOVERED not in others:
+        if others and report.UNDISCOVERED not in others:
             self._clock_left = True
             self._reconfigure(settings)
-            names = ', '.join(sorted(others))
-            self.get_logger().warning(
-                f'/clock has another publisher, {names}: it is left to that one')
+            self.get_logger().warning(f'/clock has another publisher, {", ".join(sorted(others))}:'
+                                      ' it is left to that one')
 
     def _reconfigure(self, settings: Settings) -> None:
         """Apply dynamic parameters between two frames, or at once."""
@@ -371,16 +341,14 @@ class StateSensorNode(ManagedNode):
                 settings, publish_clock=settings.publish_clock and not self._clock_left))
         if self._stream is not None:
             self._stream.source.reconfigure(settings)
-            self._stream.wake()
+            self._stream.queue.wake()
 
     def _publish_diagnostics(self) -> None:
         self._log_stream()
         self._graph.search()
-        stream, pipeline = self._stream, self._pipeline
-        if stream is None or pipeline is None:
-            statuses = {'stream': report.Status(report.Level.OK, 'not active', ())}
-        else:
-            reading = self._reading(stream, pipeline)
+        statuses = {'stream': report.Status(report.Level.OK, 'not active', {})}
+        if self._stream is not None and self._pipeline is not None:
+            reading, pipeline = self._reading(self._stream, self._pipeline), self._pipeline
             statuses = {
                 'stream': self._report.status(reading, pipeline.counters.take_latencies()),
                 'truth': self._report.truth(reading, pipeline.checks)}
@@ -392,20 +360,18 @@ class StateSensorNode(ManagedNode):
     def _look_for_ego(self, pipeline: Pipeline) -> None:
         """Name an ego that is selected and that has been in no frame for some seconds."""
         snapshot, counters = pipeline.snapshot, pipeline.counters
-        if snapshot is None or not counters.n_actors or counters.n_egos:
-            self._n_without_ego = 0
-            return
-        self._n_without_ego += 1
-        if self._n_without_ego != _MANY_WITHOUT_EGO:
+        is_missing = snapshot is not None and counters.n_actors and not counters.n_egos
+        self._n_without_ego = self._n_without_ego + 1 if is_missing else 0
+        if snapshot is None or self._n_without_ego != _MANY_WITHOUT_EGO:
             return
         name, known = f'{self.settings.source}.ego', set(snapshot.frame.names)
         wanted = self.get_parameter(name).value if self.has_parameter(name) else ''
         if not wanted and self.settings.ego_tag != EGO_TAG:
             name, wanted = 'ego_tag', self.settings.ego_tag
-            known = set(chain.from_iterable(snapshot.frame.tags))
+            known = set(chain(*snapshot.frame.tags))
         if wanted:
-            self._fault_log.warn('ego', f'{name}:={wanted}: the latest frames do not have this ego'
-                                 + near_names([wanted], known))
+            self._log.warn('ego', f'{name}:={wanted}: the latest frames do not have this ego'
+                           + near_names([wanted], known))
 
     def _log_stream(self) -> None:
         stream, pipeline = self._stream, self._pipeline
@@ -416,12 +382,12 @@ class StateSensorNode(ManagedNode):
         if self._n_losses > n_losses:
             # In a launch the simulator often ends with the node: next time, unless it is ending.
             return
-        for line in self._report.lines(self._reading(stream, pipeline)):
+        for is_warning, text in self._report.lines(self._reading(stream, pipeline)):
             # Two calls: rclpy refuses one that changes its severity.
-            if line.is_warning:
-                self.get_logger().warning(one_line(line.text))
+            if is_warning:
+                self.get_logger().warning(one_line(text))
             else:
-                self.get_logger().info(one_line(line.text))
+                self.get_logger().info(one_line(text))
         # An error wakes the node; other lines can wait for the next diagnostics.
         if self._report.is_described and stream.source.health.state is SourceState.CONNECTED:
             self._log_timer.cancel()
@@ -437,10 +403,3 @@ class StateSensorNode(ManagedNode):
         settings = self.settings
         return settings.trajectory_file if settings.source == FILE \
             else find_simulator(settings.source).address(settings)
-
-
-def add_services(node: StateSensorNode) -> None:
-    """Add the services of simulation_interfaces to ``node`` if that package is installed."""
-    if find_spec('simulation_interfaces') is not None:
-        from state_sensor_ros.ros.services import Services
-        Services(node, node.snapshot, node.steerable, node.with_boxes, node.settings.global_frame)

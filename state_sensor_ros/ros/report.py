@@ -7,48 +7,58 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-What the node reports of itself: lines of its log, and the statuses of /diagnostics.
+What the node reports: lines of its log, and the statuses of /diagnostics.
 
-Both speak from :func:`describe` and from the same counters; levels follow REP-107, and
+Both are made of what :meth:`StreamReport.describe` returns; levels follow REP-107, and
 doc/reference/diagnostics.md lists the keys.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 import math
 from statistics import median
-import struct
 import time
 import traceback
 from typing import NamedTuple
 
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
+from rclpy.qos import ReliabilityPolicy
 
-from state_sensor_ros.cdr.templates import CdrWriter, COUNT, ENCAPSULATION
 from state_sensor_ros.pipeline.checks import Checks
-from state_sensor_ros.pipeline.counters import Counters
-from state_sensor_ros.ros.rclpy_inside import await_delivery
+from state_sensor_ros.pipeline.pipeline import Counters
+from state_sensor_ros.ros.sink import await_delivery
 from state_sensor_ros.source import Health, latest, SourceState
 from state_sensor_ros.texts import counted, one_line
 
 # Shortest period of log lines of one kind, s; how long subscribers have for the last status, s.
 _PERIOD_S, _DELIVERY_S = 1.0, 0.2
-# Of failures that repeat, one in so many is logged.
-_REPEATS = 10
 # Number of latencies for the 99th percentile: three minutes at 20 Hz.
 _N_RECENT = 4096
 _VERBS = {SourceState.CONNECTED: 'connected to', SourceState.ENDED: 'played'}
-# Counters whose increase since the last report is a warning, with noun and text of the warning.
-_FAULTS = (('n_skipped', 'frame', 'skipped'), ('n_dropped_actors', 'actor', 'dropped'),
-           ('n_duplicates', 'actor', 'with the name of another'),
-           ('n_bad_poses', 'actor', 'without a usable pose'))
+# Keys of the status with the attributes of the counters and of the health.
+_COUNTS = {
+    'frames received': 'n_received', 'frames published': 'n_published',
+    'frames skipped': 'n_skipped', 'frames dropped': 'n_dropped', 'frames repeated': 'n_repeated',
+    'simulator restarts': 'n_restarts', 'internal errors': 'n_defects', 'actors': 'n_actors',
+    'actors dropped': 'n_dropped_actors', 'duplicate names': 'n_duplicates',
+    'unusable poses': 'n_bad_poses', 'unknown velocities': 'n_unknown_velocities',
+    'actors without topics': 'n_without_topics'}
+_OF_HEALTH = {'bytes': 'n_bytes', 'reconnects': 'n_reconnects',
+              'protocol errors': 'n_protocol_errors', 'cut packets': 'n_cut_packets'}
+# Counts whose increase since the last report is a warning, with noun and text of the warning.
+_FAULTS = (('frames skipped', 'frame', 'skipped'), ('actors dropped', 'actor', 'dropped'),
+           ('duplicate names', 'actor', 'with the name of another'),
+           ('unusable poses', 'actor', 'without a usable pose'),
+           ('frames dropped', 'frame', 'dropped: the stream is faster than this machine'),
+           ('samples missed', 'sample', 'missing in the stream'),
+           ('reconnects', 'connection', 'lost and made again'))
 
 
 class Level(IntEnum):
@@ -60,13 +70,12 @@ class Level(IntEnum):
     STALE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """One status: a level, one line, and key-value pairs in their order."""
 
     level: Level
     message: str
-    values: tuple[tuple[str, str], ...]
+    values: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,36 +90,6 @@ class StreamReading:
     n_coarse: int  # frames with a too coarse ``game_time``
 
 
-def describe(health: Health, silence_s: float, stale_after: float) -> tuple[Level, str, str]:
-    """
-    Return how a connection is: a level, what is said, and why; empty texts for nothing.
-
-    :param silence_s: time since the last packet, s.
-    :param stale_after: silence that counts as stale, s.
-    """
-    if health.state in (SourceState.CONNECTING, SourceState.WAITING):
-        return Level.ERROR, 'not connected', health.reason
-    # A live stream has a reason for its end.
-    end = health.loss if health.state is SourceState.ENDED else ''
-    is_held = health.state in (SourceState.ENDED, SourceState.PAUSED)
-    if silence_s > stale_after and (end or not is_held):
-        return Level.STALE, f'nothing received for {silence_s:.1f} s', end or health.silence
-    if is_held:
-        return Level.OK, end or health.silence or f'the recording is {health.state}', ''
-    return Level.OK, '', ''
-
-
-def joined(what: str, why: str) -> str:
-    return f'{what}: {why}' if why else what
-
-
-class Line(NamedTuple):
-    """A line of the log: a warning, or information."""
-
-    is_warning: bool
-    text: str
-
-
 class StreamReport:
     """
     Describe one stream, read about once a second: its status, and lines for what has changed.
@@ -122,192 +101,151 @@ class StreamReport:
     def __init__(self, source: str, stale_after: float, max_actor_topics: int) -> None:
         self._source, self._stale_after = source, stale_after
         self._max_actor_topics = max_actor_topics
-        self._last: StreamReading | None = None
+        # Values, time and coarse frames of the last status.
+        self._last: dict[str, float] = {}
         self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
         self.restart(0)
 
     def restart(self, n_published: int) -> None:
         """Begin the log of a new source; ``n_published``: frames before it."""
-        self._n_before = n_published
-        self._n_losses = self._n_connects = self._n_failures = 0
-        # The last failure that was logged, and which lines were, once each.
-        self._failure = ''
+        self._n_before = self._n_published = n_published
+        self._n_losses = self._n_connects = self._error_ns = 0
+        # What was logged, each once, and again after further frames.
+        self._once: set[str] = set()
         self._written: set[str] = set()
 
     @property
     def is_described(self) -> bool:
         """Whether the line about the first frame is written."""
-        return 'first' in self._written
+        return 'first' in self._once
 
-    def condition(self, now: StreamReading) -> tuple[Level, str, str]:
-        """Return what :func:`describe` does."""
-        return describe(now.health, now.silence_s, self._stale_after)
+    def describe(self, now: StreamReading) -> tuple[Level, str, str]:
+        """Return how the connection is: a level, what is said, and why; empty for nothing."""
+        health = now.health
+        if health.state in (SourceState.CONNECTING, SourceState.WAITING):
+            return Level.ERROR, 'not connected', health.reason
+        # A live stream has a reason for its end.
+        end = health.loss if health.state is SourceState.ENDED else ''
+        is_held = health.state in (SourceState.ENDED, SourceState.PAUSED)
+        if now.silence_s > self._stale_after and (end or not is_held):
+            return (Level.STALE, f'nothing received for {now.silence_s:.1f} s',
+                    end or health.silence)
+        if is_held:
+            return Level.OK, end or health.silence or f'the recording is {health.state}', ''
+        return Level.OK, '', ''
 
-    def lines(self, now: StreamReading) -> list[Line]:
+    def lines(self, now: StreamReading) -> list[tuple[bool, str]]:
         """
-        Return a line for each change since the last call, the oldest first.
+        Return a line for each change since the last call, and whether it is a warning.
 
-        A connection that was lost and made again in between is two changes. Of failures that
-        repeat, with nothing new between them, every tenth is logged.
+        Of a connection that is lost and made again without a frame, each change is one line.
         """
         # The counters are read first: afterward those of an ended recording do not change.
         health, counters = now.health, now.counters
         has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
         n_frames = counters.n_published - self._n_before
-        lines = self._connection_lines(health, *self.condition(now))
-        if n_frames:
-            lines += self._once('first', f'{_VERBS.get(health.state, "playing")} {self._source}: '
-                                f'generation {counters.generation}, '
-                                f'{counted(counters.n_actors, "actor")}, {counters.n_egos} with '
-                                'the ego tag')
-        if has_ended:
-            what = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
-            lines += self._once('end', f'{what} {self._source}: {counted(n_frames, "frame")} '
-                                'published')
-        return lines
+        if counters.n_published > self._n_published:
+            self._n_published = counters.n_published
+            self._written.clear()
+        level, what, why = self.describe(now)
+        lines: list[tuple[bool, str]] = []
 
-    def _once(self, kind: str, text: str) -> list[Line]:
-        is_new = kind not in self._written
-        self._written.add(kind)
-        return [Line(False, text)] if is_new else []
+        def write(text: str, kind: str, *, is_warning: bool, once: bool = False) -> None:
+            written = self._once if once else self._written
+            if kind not in written:
+                written.add(kind)
+                lines.append((is_warning, text))
 
-    def _connection_lines(self, health: Health, level: Level, what: str, why: str) -> list[Line]:
-        # In this order: the source's thread counts a connect, then its loss, then the failure of
-        # the next attempt.
-        n_losses, n_connects, failure = health.n_losses, health.n_connects, health.last_error
-        n_failures, lines = health.failures.n, list[Line]()
-        is_due = n_failures // _REPEATS > self._n_failures // _REPEATS
-        times = f' for the {n_failures}th time' if is_due else ''
-        if n_losses > self._n_losses:
-            self._failure = health.loss
-            if is_due or n_failures <= 1:
-                lines.append(Line(True, f'connection lost{times}: {health.loss}'))
-        if health.state is SourceState.CONNECTED:
-            if n_connects > self._n_connects:
-                # The line about the first frame says the first one.
-                lines += [Line(False, 'connected again')] * (n_connects > 1 and n_failures <= 1)
-                # After a successful connect, the same failure is logged again.
-                self._n_connects, self._failure = n_connects, failure
-        elif failure != self._failure or (is_due and not lines):
-            self._failure = failure
-            text = joined(what + times, why) if level is Level.ERROR else failure
-            lines.append(Line(True, text))
-        if level is not Level.STALE:
+        if health.n_losses > self._n_losses:
+            write(f'connection lost: {health.loss}', f'lost {health.loss}', is_warning=True)
+        elif health.error.at_ns != self._error_ns and health.state is not SourceState.CONNECTED:
+            write(joined(what, why) if level is Level.ERROR else health.last_error,
+                  health.last_error, is_warning=True)
+        if health.n_connects > max(self._n_connects, 1):
+            write('connected again', 'connected', is_warning=False)
+        self._n_losses, self._n_connects = health.n_losses, health.n_connects
+        self._error_ns = health.error.at_ns
+        if level is Level.STALE:
+            write(joined(f'{self._source}: {what}', why), 'stale', is_warning=True)
+        else:
             self._written.discard('stale')
-        elif 'stale' not in self._written:
-            self._written.add('stale')
-            lines.append(Line(True, joined(f'{self._source}: {what}', why)))
-        self._n_losses, self._n_failures = n_losses, n_failures
+        if n_frames:
+            write(f'{_VERBS.get(health.state, "playing")} {self._source}: generation '
+                  f'{counters.generation}, {counted(counters.n_actors, "actor")}, '
+                  f'{counters.n_egos} with the ego tag', 'first', is_warning=False, once=True)
+        if has_ended:
+            cause = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
+            write(f'{cause} {self._source}: {counted(n_frames, "frame")} published', 'end',
+                  is_warning=False, once=True)
         return lines
 
-    def status(self, reading: StreamReading, latencies_ns: Sequence[int]) -> Status:
-        """Return the status of the interval that ends with ``reading``."""
-        last = self._last or replace(reading, health=Health(), counters=Counters(), n_missed=0,
-                                     n_coarse=0)
-        # Copies: other threads change the counters, and the next interval begins with these.
-        now = self._last = replace(reading, health=replace(reading.health),
-                                   counters=replace(reading.counters))
-        level, message = self._level(last, now)
-        return Status(level, message, self._values(last, now, latencies_ns))
+    def status(self, now: StreamReading, latencies_ns: Sequence[int]) -> Status:
+        """Return the status of the interval that ends with ``now``."""
+        health, counters, last = now.health, now.counters, self._last
+        counts: dict[str, float] = {
+            'samples missed': now.n_missed,
+            **{key: getattr(counters, name) for key, name in _COUNTS.items()},
+            **{key: getattr(health, name) for key, name in _OF_HEALTH.items()}}
+        self._last = {**counts, 'at': now.at_s, 'coarse': now.n_coarse,
+                      'game time': counters.game_time}
+        new = {key: value - last.get(key, 0) for key, value in self._last.items()}
+        elapsed_s = max(new['at'], 1e-9) if 'at' in last else math.nan
+        has_pace = new['frames received'] and not new['simulator restarts'] and 'at' in last
+        milliseconds = [latency / 1e6 for latency in latencies_ns]
+        self._recent_ms.extend(milliseconds)
+        level, message = self._judged(now, new)
+        return Status(level, message, {
+            'connection state': health.state, 'generation': counters.generation, **counts,
+            'last error': latest(health.error, counters.last_error).text,
+            'game time': shown(counters.game_time),
+            'frame rate': shown(new['frames received'] / elapsed_s),
+            'stream-to-publish latency median (ms)':
+                shown(median(milliseconds) if milliseconds else math.nan),
+            'stream-to-publish latency max (ms)': shown(max(milliseconds, default=math.nan)),
+            # Over all recent frames: those of one second are too few for a 99th percentile.
+            'stream-to-publish latency p99 (ms)': shown(percentile(self._recent_ms, 0.99)),
+            'sim/real factor': shown(new['game time'] / elapsed_s if has_pace else math.nan)})
+
+    def _judged(self, now: StreamReading, new: Mapping[str, float]) -> tuple[Level, str]:
+        """Return level and text of a status; ``new``: what was counted since the last one."""
+        counters = now.counters
+        if new['internal errors']:
+            return Level.ERROR, (f'{counted(int(new["internal errors"]), "internal error")}: '
+                                 f'{counters.last_defect}; the log has the traceback')
+        level, what, why = self.describe(now)
+        if what:
+            return level, joined(what, why)
+        warnings = [f'{counted(int(new[key]), noun)} {words}' for key, noun, words in _FAULTS
+                    if new[key] > 0]
+        if new['coarse'] > 0:
+            warnings.append('game_time, a float32, has grown too large for this rate: restart the '
+                            'simulation')
+        if counters.n_without_topics:
+            warnings.append(f'{counted(counters.n_without_topics, "actor")} without topics of '
+                            f'their own: max_actor_topics is {self._max_actor_topics}')
+        if counters.n_actors and counters.n_egos != 1:
+            warnings.append(f'{counted(counters.n_egos, "actor")} with the ego tag')
+        return (Level.WARN if warnings else Level.OK,
+                '; '.join(warnings) or counted(counters.n_actors, 'actor'))
 
     def truth(self, now: StreamReading, checks: Checks) -> Status:
         """Return the status ``<node>: truth``, whose name is part of the interface."""
-        condition, missing, _ = self.condition(now)
+        condition, missing, _ = self.describe(now)
         complaints, of = checks.complaints, checks.figures()
         level = Level.WARN if complaints else Level.OK
         message = '; '.join(complaints) or checks.reason or 'twist and pose agree'
         if condition > Level.WARN:
             level, message = Level.STALE, f'{missing}; before that: {message}'
-        return Status(level, message, (
-            ('displacement per velocity x time', _slope(of.displacement)),
-            ('rotation per angular velocity x time', _slope(of.rotation)),
-            ('linear residual (m)', shown(of.linear_residual)),
-            ('angular residual (rad)', shown(of.angular_residual)),
-            ('slip (sine)', shown(of.slip)),
-            ('pairs compared', str(checks.n_pairs)),
-            ('jumps', '; '.join(checks.jumps.lines) or 'none'),
-        ))
+        return Status(level, message, {
+            'displacement per velocity x time': _slope(of.displacement),
+            'rotation per angular velocity x time': _slope(of.rotation),
+            'linear residual (m)': shown(of.linear_residual),
+            'angular residual (rad)': shown(of.angular_residual), 'slip (sine)': shown(of.slip),
+            'pairs compared': checks.n_pairs, 'jumps': '; '.join(checks.jumps.lines) or 'none'})
 
-    def _level(self, last: StreamReading, now: StreamReading) -> tuple[Level, str]:
-        n_defects = now.counters.n_defects - last.counters.n_defects
-        if n_defects:
-            return Level.ERROR, (f'{counted(n_defects, "internal error")}: '
-                                 f'{now.counters.last_defect}; the log has the traceback')
-        level, what, why = self.condition(now)
-        if what:
-            return level, joined(what, why)
-        warnings = self._warnings(last, now)
-        return (Level.WARN, '; '.join(warnings)) if warnings else \
-            (Level.OK, counted(now.counters.n_actors, 'actor'))
 
-    def _warnings(self, last: StreamReading, now: StreamReading) -> list[str]:
-        warnings = []
-        for name, noun, words in _FAULTS:
-            n_new = getattr(now.counters, name) - getattr(last.counters, name)
-            if n_new > 0:
-                warnings.append(f'{counted(n_new, noun)} {words}')
-        n_dropped = now.counters.n_dropped - last.counters.n_dropped
-        if n_dropped > 0:
-            warnings.append(f'{counted(n_dropped, "frame")} dropped: the stream is faster than '
-                            'this machine')
-        if now.n_missed > last.n_missed:
-            n_missed = counted(now.n_missed - last.n_missed, 'sample')
-            warnings.append(f'{n_missed} missing in the stream')
-        if now.health.n_reconnects > last.health.n_reconnects:
-            warnings.append('the connection was lost and re-established')
-        if now.n_coarse > last.n_coarse:
-            warnings.append('game_time, a float32, has grown too large for this rate: restart the '
-                            'simulation')
-        if now.counters.n_without_topics:
-            n_without = counted(now.counters.n_without_topics, 'actor')
-            warnings.append(f'{n_without} without topics of their own: max_actor_topics is '
-                            f'{self._max_actor_topics}')
-        if now.counters.n_actors and now.counters.n_egos != 1:
-            warnings.append(f'{counted(now.counters.n_egos, "actor")} with the ego tag')
-        return warnings
-
-    def _values(self, last: StreamReading, now: StreamReading,
-                latencies_ns: Sequence[int]) -> tuple[tuple[str, str], ...]:
-        health, counters = now.health, now.counters
-        elapsed_s = max(now.at_s - last.at_s, 1e-9) if last.at_s < now.at_s else math.nan
-        n_new = counters.n_received - last.counters.n_received
-        has_pace = n_new and counters.n_restarts == last.counters.n_restarts
-        pace = (counters.game_time - last.counters.game_time) / elapsed_s
-        milliseconds = [latency / 1e6 for latency in latencies_ns]
-        self._recent_ms.extend(milliseconds)
-        values: list[tuple[str, object]] = [
-            ('connection state', health.state),
-            ('generation', counters.generation),
-            ('frame rate', shown(n_new / elapsed_s)),
-            ('frames received', counters.n_received),
-            ('frames published', counters.n_published),
-            ('frames skipped', counters.n_skipped),
-            ('frames dropped', counters.n_dropped),
-            ('frames repeated', counters.n_repeated),
-            ('samples missed', now.n_missed),
-            ('bytes', health.n_bytes),
-            ('reconnects', health.n_reconnects),
-            ('protocol errors', health.n_protocol_errors),
-            ('cut packets', health.n_cut_packets),
-            ('simulator restarts', counters.n_restarts),
-            ('internal errors', counters.n_defects),
-            ('last error', latest(health.error, counters.last_error).text),
-            ('actors', counters.n_actors),
-            ('actors dropped', counters.n_dropped_actors),
-            ('duplicate names', counters.n_duplicates),
-            ('unusable poses', counters.n_bad_poses),
-            ('unknown velocities', counters.n_unknown_velocities),
-            ('actors without topics', counters.n_without_topics),
-            ('game time', shown(counters.game_time)),
-            ('stream-to-publish latency median (ms)',
-             shown(median(milliseconds) if milliseconds else math.nan)),
-            ('stream-to-publish latency max (ms)',
-             shown(max(milliseconds, default=math.nan))),
-            # Over all recent frames: those of one second are too few for a 99th percentile.
-            ('stream-to-publish latency p99 (ms)', shown(percentile(self._recent_ms, 0.99))),
-            ('sim/real factor', shown(pace if has_pace else math.nan)),
-        ]
-        return tuple((key, str(value)) for key, value in values)
+def joined(what: str, why: str) -> str:
+    return f'{what}: {why}' if why else what
 
 
 def _slope(value: float) -> str:
@@ -330,7 +268,7 @@ class NodeLog:
 
     def __init__(self, logger: RcutilsLogger) -> None:
         self._logger = logger
-        self._logged_ns: dict[str, int] = {}
+        self._logged_s: dict[str, float] = {}
 
     def warn(self, kind: str, text: str) -> None:
         """Log a fault of the stream."""
@@ -350,10 +288,10 @@ class NodeLog:
                 'internal error, please report it', *map(one_line, lines))))
 
     def _may_log(self, kind: str) -> bool:
-        now_ns = time.monotonic_ns()
-        if now_ns - self._logged_ns.get(kind, -10**18) < _PERIOD_S * 1e9:
+        now_s = time.monotonic()
+        if now_s - self._logged_s.get(kind, -math.inf) < _PERIOD_S:
             return False
-        self._logged_ns[kind] = now_ns
+        self._logged_s[kind] = now_s
         return True
 
 
@@ -365,23 +303,90 @@ class DiagnosticsTopic:
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
 
     def publish(self, hardware_id: str, statuses: Mapping[str, Status]) -> None:
-        stamp = self._node.get_clock().now().to_msg()
         node_name = self._node.get_fully_qualified_name().lstrip('/')
-        # Messages of rclpy take a tenth of the CPU of a node without subscribers.
-        writer = CdrWriter(0)
-        writer.pack(4, struct.pack('<iI', stamp.sec, stamp.nanosec))
-        writer.pack_text('')
-        writer.pack(4, COUNT.pack(len(statuses)))
-        for name, status in statuses.items():
-            writer.pack(1, bytes([status.level]))
-            for text in (f'{node_name}: {name}', status.message, hardware_id):
-                writer.pack_text(text)
-            writer.pack(4, COUNT.pack(len(status.values)))
-            for pair in status.values:
-                for text in pair:
-                    writer.pack_text(text)
-        self._publisher.publish(ENCAPSULATION + bytes(writer.data))
+        message = DiagnosticArray(status=[DiagnosticStatus(
+            level=bytes([status.level]), name=f'{node_name}: {name}', hardware_id=hardware_id,
+            message=one_line(status.message), values=[
+                KeyValue(key=key, value=one_line(str(value)))
+                for key, value in status.values.items()]) for name, status in statuses.items()])
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(message)
 
     def flush(self) -> None:
         """Wait until subscribers have the last message, which is lost with the node."""
         await_delivery([self._publisher], _DELIVERY_S)
+
+
+# Name that rmw gives the node of a publisher that is discovered before the node.
+_UNKNOWN = '_NODE_NAME_UNKNOWN_'
+# Text that stands for it.
+UNDISCOVERED = 'a node that is not discovered yet'
+
+
+def rival_publishers(node: Node, topic: str) -> list[str]:
+    """Return the names of the nodes that publish a topic if there are several publishers."""
+    # Returns a name with its namespace for each publisher, sorted; empty for fewer than two.
+    if node.count_publishers(topic) < 2:
+        return []
+    return sorted(
+        UNDISCOVERED if publisher.node_name == _UNKNOWN
+        else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
+        for publisher in node.get_publishers_info_by_topic(topic))
+
+
+class GraphWatch:
+    """
+    Warn once of each other node of the same name, publisher of an own topic, and unread publisher.
+
+    An unread publisher is one on a topic to which the node subscribes, of another type, or
+    best-effort while the subscription is reliable. All of them may start long after the node.
+
+    :ivar exclusive: names of topics that are wrong with a second publisher, as those of a stack.
+    """
+
+    def __init__(self, node: Node, warn: Callable[[str], None]) -> None:
+        self._node, self._warn = node, warn
+        self.exclusive: set[str] = set()
+        self._n_nodes = 1
+        self._unread: set[tuple[str, str, str]] = set()
+
+    def search(self) -> None:
+        """Look at what is discovered now."""
+        name = self._node.get_name(), self._node.get_namespace()
+        n_nodes = self._node.get_node_names_and_namespaces().count(name)
+        if n_nodes > self._n_nodes:
+            self._warn(f'{n_nodes} nodes have the name {self._node.get_fully_qualified_name()} '
+                       'and publish on the same topics: start each with a name of its own '
+                       '(--ros-args -r __node:=NAME) or end the others')
+        self._n_nodes = max(n_nodes, 1)
+        self.find_others()
+        self.find_unread()
+
+    def find_others(self) -> None:
+        """Find other publishers of exclusive topics, once their nodes have names."""
+        for topic in sorted(self.exclusive):
+            names = set(rival_publishers(self._node, topic))
+            if names and UNDISCOVERED not in names:
+                names.discard(self._node.get_fully_qualified_name())
+                self.exclusive.remove(topic)
+                self._warn(f'{topic} has another publisher, '
+                           f'{", ".join(sorted(names)) or "a node of the same name"}')
+
+    def find_unread(self) -> None:
+        """Find publishers whose messages are not received."""
+        for subscription in self._node.subscriptions:
+            package, kind, *_ = subscription.msg_type.__module__.split('.')
+            topic = subscription.topic_name
+            expected = f'{package}/{kind}/{subscription.msg_type.__name__}'
+            is_reliable = subscription.qos_profile.reliability is ReliabilityPolicy.RELIABLE
+            for publisher in self._node.get_publishers_info_by_topic(topic):
+                reliability = publisher.qos_profile.reliability
+                reason = f'publishes {publisher.topic_type}; expected {expected}' \
+                    if publisher.topic_type != expected else \
+                    'is best-effort; expected a reliable publisher' \
+                    if is_reliable and reliability is ReliabilityPolicy.BEST_EFFORT else ''
+                found = topic, bytes(publisher.endpoint_gid).hex(), reason
+                if reason and publisher.node_name != _UNKNOWN and found not in self._unread:
+                    self._unread.add(found)
+                    self._warn(f'{topic}: {publisher.node_namespace.rstrip("/")}/'
+                               f'{publisher.node_name} {reason}: its messages are not received')

@@ -22,7 +22,7 @@ import pytest
 
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, Registry
-from state_sensor_ros.pipeline.published_actors import ActorTopics
+from state_sensor_ros.pipeline.actors import ActorTopics
 from state_sensor_ros.topics.topic import Topic
 
 TIMEOUT_S = 2
@@ -133,15 +133,6 @@ def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit)
         assert len(served) == min(limit, len(names))
 
 
-def test_actors_of_repeated_frames_are_forgotten():
-    registry = Registry(max_actor_topics=2)
-    registry.update(make_frame(['a']))
-    for i in range(50):
-        registry.name_repeated(make_frame(['a', *[f'{i}_{j}' for j in range(10)]]))
-    actor_list = registry.update(make_frame(['a', 'b', 'c']))
-    assert [actor.has_topics for actor in actor_list.actors] == [True, True, False]
-
-
 def test_an_actor_keeps_the_names_that_a_repeated_frame_gave_it():
     registry = Registry()
     registry.update(make_frame(['a.b']))
@@ -176,22 +167,8 @@ def test_naming_is_linear_in_actors_whatever_their_names_are(name):
     assert ratio_of_costs(run, 500, 4000) < 24
 
 
-@pytest.mark.thorough
-def test_forgetting_is_linear_in_actors():
-    def run(n):
-        topics, registry = Odometry(), Registry(max_actor_topics=n)
-        actor_topics = ActorTopics(topics, topics, registry, TIMEOUT_S)
-        actor_list = follow(actor_topics, registry, EMPTY_ACTOR_LIST,
-                            [f'car {i}' for i in range(n)], 0)
-        actor_list = follow(actor_topics, registry, actor_list, [], 1)
-        follow(actor_topics, registry, actor_list, ['ego'], 1 + TIMEOUT_S)
-        assert topics.existing == {'ego'}
-
-    assert ratio_of_costs(run, 500, 4000) < 24
-
-
 def test_absent_actors_are_bounded_where_the_clock_stands_still(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.pipeline.published_actors._MAX_ABSENT', 1000)
+    monkeypatch.setattr('state_sensor_ros.pipeline.actors._MAX_ABSENT', 1000)
     topics, registry = Odometry(), Registry(max_actor_topics=10)
     actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     for i in range(25):

@@ -70,13 +70,6 @@ def velocity_in_meters(frame):
         times(state['odometry']['linear_velocity'], dict.fromkeys('xyz', 0.01))
 
 
-def velocity_of_body(frame):
-    """Send velocities along the axes of each actor, not those of the positions."""
-    for state in states(frame):
-        velocity = state['odometry']['linear_velocity']
-        velocity.update(x=math.hypot(velocity['x'], velocity['y']), y=0.0)
-
-
 def y_left(frame):
     """Send positions and velocities with y to the left."""
     for state in states(frame):
@@ -112,7 +105,6 @@ def test_consistency_of_real_recordings(path):
 @pytest.mark.parametrize(('change', 'words'), [
     (meters, 'lengths are not in the expected unit'),
     (velocity_in_meters, 'not in the same units'),
-    (velocity_of_body, 'not in the same units or axes'),
     (y_left, 'y is not mirrored'),
     (all_right_handed, 'y is not mirrored'),
     (degrees, 'degrees/s'),
@@ -134,15 +126,6 @@ def test_consistency_leaves_out_a_frame_of_extreme_values(traffic):
         check.add(next(decoder.frames(json.dumps(frame).encode())))
     assert check.complaints == ()
     assert check.figures().displacement == pytest.approx(1.0, abs=0.01)
-
-
-def test_consistency_restart_has_no_pairs(traffic):
-    decoder, check = Decoder(), Checks()
-    for text in traffic[:10]:
-        check.add(next(decoder.frames(text.encode())))
-    assert check.n_pairs == 9
-    check.restart()
-    assert check.n_pairs == 0
 
 
 def drive(speeds, *, said=None, n_frames=30, jump=None):
@@ -192,11 +175,10 @@ def test_a_jump_is_counted_and_no_result(said):
 
 
 @pytest.mark.parametrize(('name', 'wrong', 'words'), [
-    ('displacement', 0.01, 'not in the same units'), ('rotation', -1.0, 'axes are mirrored'),
-    ('rotation', math.inf, 'are 0 while they turn'), ('rotation', 1 / 57.3, 'degrees/s'),
-    ('rotation', 5.0, 'not in rad/s'), ('lateral', -1.0, 'against their lateral velocity'),
-    ('slip', 0.9, 'along their own x axis'), ('left_m', -1.6, 'left wheels'),
-    ('radius_m', 33.0, 'radius of 33 m'), ('length_m', 0.045, '0.045 m long')])
+    ('displacement', 0.01, 'not in the same units'), ('rotation', -1.0, 'rotation is -1 times'),
+    ('rotation', math.inf, 'rotation is inf'), ('rotation', 1 / 57.3, 'is 0.0175 times'),
+    ('rotation', 5.0, 'not in rad/s'), ('slip', 0.9, 'along their own x axis'),
+    ('left_m', -1.6, 'left wheels'), ('length_m', 0.045, '0.045 m long')])
 def test_each_figure_that_is_wrong_has_one_complaint(name, wrong, words):
     [complaint] = [check for check in CHECKS if check.is_wrong(Figures(**{name: wrong}))]
     assert words in complaint.text.format(of=Figures(**{name: wrong}))
@@ -233,16 +215,3 @@ def test_people_who_turn_in_one_step_have_the_rates_since_the_last_one(rate, com
             is_vehicle=[False], tags=[('pedestrian',)]))
         before = yaw
     assert len(check.complaints) == complaints
-
-
-@pytest.mark.parametrize('periods_s', [(0.0, 0.0), SAMPLED])
-def test_people_who_turn_between_the_frames_of_a_thinned_recording_are_no_fault(periods_s):
-    check = Checks(periods_s=periods_s)
-    for i in range(100):
-        yaw = 1.5 * (i % 2)
-        check.add(build_frame(
-            'toy', 0.1 * i, ('w',), [(0.2 * i, 0.0, 0.0)], velocity_xyz=[(2.0, 0.0, 0.0)],
-            orientation_xyzw=[(0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))],
-            angular_velocity_xyz=[(0.0, 0.0, 0.0)], is_vehicle=[False], tags=[('pedestrian',)]))
-    assert not check.new_complaints()
-    assert check.n_pairs > 5

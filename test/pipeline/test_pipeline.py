@@ -94,15 +94,6 @@ def test_pipeline_contains_an_unexpected_exception():
     assert '~/actors/car/odometry' in sink.sent[2]
 
 
-def test_pipeline_without_a_handler_raises_an_unexpected_exception():
-    pipeline = pipeline_into(ListSink(), encoder=FailingEncoder)
-    with pytest.raises(ZeroDivisionError):
-        pipeline.process(crowd(2, 'car'), 0)
-    pipeline.contain(lambda: True)
-    with pytest.raises(ZeroDivisionError):
-        pipeline.contain(lambda: 1 // 0)
-
-
 def test_pipeline_counts_a_frame_once_where_it_fails_after_it_was_published(monkeypatch):
     sink, defects = ListSink(), []
     pipeline = pipeline_into(sink, on_defect=defects.append)
@@ -153,19 +144,6 @@ class Topics(SilentSink):
 
     def publish(self, messages, stamp_ns):
         self.messages += [data for topic, data in messages if topic.name == self._name]
-
-
-def test_pipeline_publishes_actors_of_a_frame_that_was_canceled_with_the_next_one():
-    sink = Topics('~/actors', NOTHING)
-    pipeline = pipeline_into(sink)
-    assert pipeline.process(crowd(1, 'a'), 0)
-    assert not pipeline.process(crowd(2, 'a', 'canceling'), 0)
-    assert len(sink.messages) == 1
-    pipeline.begin()
-    for number in (3, 4):
-        assert pipeline.process(crowd(number, 'a', 'canceling'), 0)
-        assert len(sink.messages) == 2
-    assert pipeline.counters.n_published == 3
 
 
 def test_pipeline_publishes_actors_of_a_restart_without_any():
@@ -261,15 +239,3 @@ def test_pipeline_applies_settings_without_a_frame():
         pipeline.reconfigure(settings)
     pipeline.process(crowd(2, 'a'), 0)
     assert len(sink.messages) == n_before + 2
-
-
-def test_pipeline_counts_a_defect_while_settings_are_applied(monkeypatch):
-    defects = []
-    pipeline = pipeline_into(Topics('~/actors', NOTHING), on_defect=defects.append)
-    monkeypatch.setattr(pipeline._actor_topics, 'reconfigure', None)
-    pipeline.reconfigure(Settings(odometry=False))
-    pipeline.apply_settings()
-    assert [type(defect) for defect in defects] == [TypeError]
-    assert pipeline.counters.n_defects == 1
-    assert pipeline.process(crowd(1, 'a'), 0)
-    assert pipeline.counters.n_published == 1

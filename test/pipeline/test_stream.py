@@ -19,7 +19,7 @@ import pytest
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import build_frame
-from state_sensor_ros.pipeline.counters import Counters
+from state_sensor_ros.pipeline.pipeline import Counters
 from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
 from state_sensor_ros.source import Faults, Health, LOST
 
@@ -143,20 +143,6 @@ def test_queue_blocks_until_there_is_room():
     assert counters.n_dropped == 0
 
 
-def test_queue_closed_releases_a_blocked_writer():
-    counters = Counters()
-    queue = FrameQueue(1, 'block', counters)
-    queue.put(frame(1), 1, 0)
-    thread = threading.Thread(target=lambda: [queue.put(frame(i), i, i) for i in (2, 3, 4)],
-                              daemon=True)
-    thread.start()
-    queue.close(discard=True)
-    thread.join(AWAIT_S)
-    assert not thread.is_alive()
-    assert queue.get() is None
-    assert (counters.n_received, counters.n_dropped) == (4, 4)
-
-
 def test_stream_blocking_loses_nothing_of_a_fast_source():
     processor = Processor()
     stream = stream_of(Numbers(500), processor)
@@ -191,10 +177,10 @@ def test_stream_applies_settings_without_a_packet(n_packets):
     until_s = time.monotonic() + AWAIT_S
     while not caught_up.wait(0.01):
         # Without effect while packets wait: the pipeline applies settings with each of them.
-        stream.wake()
+        stream.queue.wake()
         assert time.monotonic() < until_s
     stream.stop()
-    assert not stream.is_running
+    assert stream.join(0.0)
     assert [call for call in processor.calls if call != 'settings'] \
         == ['begin', *range(1, n_packets + 1), 'cancel']
 
@@ -234,23 +220,7 @@ def test_stream_catches_up_between_packets_and_a_step_behind_each():
     assert all(taken[i + 1] == 'step' for i, what in enumerate(taken) if what == 'packet')
 
 
-def test_stream_stops_in_the_middle_of_catching_up():
-    begun = threading.Event()
-
-    def catch_up():
-        begun.set()
-        return True
-
-    stream = stream_of(Numbers(1), Processor(), catch_up=catch_up)
-    stream.start()
-    assert begun.wait(AWAIT_S)
-    stream.stop()
-    # Other tests' libraries may have left threads of their own.
-    assert not {thread.name for thread in threading.enumerate()} & {'receive', 'publish'}
-
-
-@pytest.mark.parametrize('n_streams', [2, 3])
-def test_stream_waits_for_the_last_frame_of_its_predecessor(n_streams):
+def test_stream_waits_for_the_last_frame_of_its_predecessors():
     begun, go_on = threading.Event(), threading.Event()
 
     def process(item):
@@ -263,14 +233,13 @@ def test_stream_waits_for_the_last_frame_of_its_predecessor(n_streams):
     assert begun.wait(AWAIT_S)
     # The frame takes longer than stop() waits.
     first.stop()
-    assert first.is_running
-    last = first
-    for _ in range(n_streams - 1):
-        if last is not first:
-            last.stop()
-        last = stream_of(Numbers(2), processor, predecessor=last)
-        last.start()
-    assert processor.calls == ['begin', 1, *['cancel'] * (n_streams - 1)]
+    assert not first.join(0.0)
+    second = stream_of(Numbers(2), processor, predecessor=first)
+    second.start()
+    second.stop()
+    last = stream_of(Numbers(2), processor, predecessor=second)
+    last.start()
+    assert processor.calls == ['begin', 1, 'cancel', 'cancel']
     go_on.set()
     ended(last)
     last.stop()

@@ -90,16 +90,6 @@ def frame(number, *states, objects=(), period=0.05, start=1.0):
             'game_time': game_time, 'sample_count': number + 1, 'time': 1600000000}
 
 
-def crowded(number, n, name='actor_{}', **more):
-    """Make the payload of :func:`frame` with ``n`` actors, faster than json.dumps() can."""
-    content = {**frame(number, state('@')), **more}
-    [vehicle] = content['frame']['vehicles']
-    content['frame']['vehicles'] = ['#']
-    vehicle, payload = json.dumps(vehicle), json.dumps(content)
-    return payload.replace('"#"', ','.join(
-        [vehicle.replace('"@"', json.dumps(name.format(i))) for i in range(n)])).encode()
-
-
 def framed(number, *states, **options):
     """Make the packet of :func:`frame`."""
     content = frame(number, *states, **options)

@@ -9,7 +9,6 @@
 """A log that nobody reads holds up no command, no frame, no diagnostics and no end."""
 
 from contextlib import ExitStack
-import os
 import signal
 
 from blocked_output import blocked, FullPipe, StoppedTerminal
@@ -62,9 +61,3 @@ def test_log_keeps_its_last_lines_and_its_colors(domain):
             node.process.send_signal(signal.SIGTERM)
             node.process.wait()
         assert b'\x1b[' in text
-    reader, writer = os.pipe()
-    with NodeProcess(domain, output=writer, port=0) as node:
-        os.close(writer)
-        with open(reader, 'rb') as file:
-            assert b'error: port: found 0' in file.read()
-        assert node.process.wait() == 1

@@ -8,13 +8,11 @@
 # language governing permissions and limitations under the License.
 """CARLA 0.9 on the topics and services of the node, and what it leaves behind when it ends."""
 
-import os
 import signal
 
 from budgets import one_of
 from commands_rig import FAST, message_of, RecordingWorld
 import numpy as np
-from process_state import children
 import pytest
 from rig import NodeProcess
 from test_simulation_services import caller
@@ -118,44 +116,6 @@ def test_services_steer_a_world_that_the_node_ticks(domain, listener, server):
         assert node.end()[0] == 0
         assert 'Traceback' not in node.log
     listener.until(lambda: settings_of(server) == (False, None), what='the settings of before')
-
-
-@pytest.mark.thorough
-def test_what_is_killed_leaves_the_world_as_it_was_or_is_named(domain, listener, server):
-    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
-
-    def go_on():
-        n_frames = len(frames)
-        listener.until(lambda: len(frames) > n_frames + 5, what='frames')
-
-    with node_on(domain, server, tick=True) as node:
-        go_on()
-        # The other half alone: the node starts another one, which ticks and restores.
-        [process] = children(node.process.pid, b'carla_process')
-        os.kill(process, signal.SIGKILL)
-        listener.until(lambda: 'ended by signal 9' in node.log, what='the reason')
-        go_on()
-        assert settings_of(server) == (True, 0.05)
-        # The node alone: its process restores.
-        node.process.kill()
-        listener.until(lambda: settings_of(server) == (False, None), what='the settings')
-    with node_on(domain, server, tick=True) as node:
-        go_on()
-        [process] = children(node.process.pid, b'carla_process')
-        node.process.send_signal(signal.SIGSTOP)
-        os.kill(process, signal.SIGKILL)
-        node.process.kill()
-        node.process.wait()
-    assert settings_of(server) == (True, 0.05)
-    # The next one says what it found: a guest that nothing moves, one that ticks that it was so.
-    with node_on(domain, server) as node:
-        listener.until(lambda: 'synchronous mode and no client ticks it' in node.log,
-                       what='why there is no frame')
-    with node_on(domain, server, tick=True) as node:
-        go_on()
-        listener.until(lambda: 'the world was in synchronous mode' in node.log,
-                       what='what it found')
-        assert node.end()[0] == 0
 
 
 def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server):

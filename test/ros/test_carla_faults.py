@@ -16,7 +16,7 @@ from carla_late_server import LateServer
 import carla_wire as wire
 from ports import free_ports
 import pytest
-from rig import END_S, Managed, NodeProcess, statuses
+from rig import Managed, NodeProcess, statuses
 
 
 def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, simulator):
@@ -34,23 +34,6 @@ def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, 
                        what='a silence after a frame')
         assert words not in statuses(diagnostics)[-1]['message']
         assert node.end()[0] == 0
-
-
-def test_carla_fault_world_port_is_silent(domain, listener, simulator):
-    diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-    port = simulator.port
-    with NodeProcess(domain, source='carla', port=1, control_port=port) as node:
-        simulator.accept()
-        listener.matched('/diagnostics')
-        line = f'127.0.0.1:{port}: no answer to RequestNewEpisode for 1 s; waiting'
-        listener.until(lambda: [values for values in statuses(diagnostics) if values['level'] == 2
-                                and values['message'].startswith(f'not connected: {line}')],
-                       what='the silent port by name')
-        listener.until(lambda: line in node.log, what='the line of the log')
-        assert node.log.count(line) == 1
-        code, seconds = node.end()
-        assert (code, 'Traceback' in node.log) == (0, False)
-        assert seconds < END_S
 
 
 def test_carla_faults_of_a_relay_are_named(domain, listener):

@@ -17,19 +17,14 @@ from budgets import one_of
 from carla_server.episode_settings import EpisodeSettings
 from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import (
-    controls,
-    driven,
     FAST,
-    is_brake,
     message_of,
     Obeying,
     Stack,
-    twist,
-    VELOCITY,
 )
 import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rig import Managed, NodeProcess, statuses
+from rig import Managed, NodeProcess
 
 from state_sensor_ros.ros.commanding import STATE_WAIT_S
 
@@ -152,18 +147,6 @@ def test_autoware_drives_with_its_gear(listener, driven_by):
     assert 'incompatible QoS' not in node.log
 
 
-def test_publisher_of_the_gear_without_a_message_is_named_once(listener, driven_by):
-    Gear(listener, is_latched=True)
-    node = driven_by('autoware')
-    loop = Loop(listener, CONTROL_TOPIC, control(0))
-    line = f'{GEAR_TOPIC} has a publisher, but no message has arrived'
-    loop.stack.publish_until(control(4), lambda: line in node.log)
-    begun_s = time.monotonic()
-    loop.stack.publish_until(control(4), lambda: time.monotonic() - begun_s > STATE_WAIT_S + 0.5)
-    assert node.log.count(line) == 1
-    assert not any(each.throttle for each in loop.stack.sent)
-
-
 @pytest.mark.thorough
 def test_gear_is_known_before_the_ego_drives(listener, driven_by):
     latched = Gear(listener, is_latched=True)
@@ -204,18 +187,6 @@ def test_gear_is_known_before_the_ego_drives(listener, driven_by):
     loop.drives(control(5), 5.0)
 
 
-def test_second_publisher_of_the_gear_is_refused(domain, listener):
-    with driven(domain, control_input='autoware') as (peer, node):
-        stack = Stack(listener, CONTROL_TOPIC, control(0)).matched()
-        stack.publish_until(control(0), lambda: controls(peer))
-        gears = [listener.node.create_publisher(
-            type(message_of(GEAR)), GEAR_TOPIC, 1) for _ in range(2)]
-        stack.publish_until(control(5), lambda: f'{GEAR_TOPIC} has 2 publishers' in node.log
-                            and is_brake(controls(peer)[-1]), what='the warning and the brake')
-        for gear in gears:
-            listener.node.destroy_publisher(gear)
-
-
 def test_types_have_the_hashes_of_the_originals(listener, monodrive):
     monodrive('autoware')
     for type_name, hash_ in HASHES.items():
@@ -225,32 +196,6 @@ def test_types_have_the_hashes_of_the_originals(listener, monodrive):
         [found] = listener.node.get_publishers_info_by_topic(topic)
         assert found.topic_type_hash.value.hex() == hash_
         listener.node.destroy_publisher(publisher)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize('is_synchronous', [False, True])
-def test_carla_is_driven_in_place_of_its_autopilot(domain, listener, is_synchronous):
-    episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0, is_synchronous=is_synchronous)
-    with CarlaServer(CarlaOptions(rate=20.0, period_s=0.05, episode=episode)) as server, \
-            NodeProcess(domain, source='carla', port=server.port, control_input='twist',
-                        control_port=server.world_port, **FAST) as node:
-        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
-        loop = Loop(listener, VELOCITY, twist(0))
-        # Before the first command the autopilot drives.
-        listener.until(lambda: loop.speed > 3.0, what='the autopilot')
-        loop.drives(twist(12.0), 12.0)
-        loop.drives(twist(-2.0), -2.0)
-        # The stack is lost: the ego stops.
-        listener.until(lambda: loop.speed == 0.0, what='a stop')
-        # A new episode begins with the brake, not with the autopilot.
-        server.disconnect()
-        n_before = len(loop.odometry)
-        listener.until(lambda: len(loop.odometry) > n_before + 20, what='frames again')
-        assert all(each.twist.twist.linear.x < 0.5 for each in loop.odometry[n_before:])
-        listener.until(lambda: any(each['level'] == 1 for each in statuses(
-            diagnostics, 'control')), what='the warning')
-        assert node.end()[0] == 0
-        assert 'Traceback' not in node.log
 
 
 # Also when no frame asks for the last brake before the end.

@@ -40,7 +40,7 @@ from rosgraph_msgs.msg import Clock
 from scripted_simulator import complete
 from stopwatch import Stopwatch
 
-from state_sensor_ros.ros.graph_checks import UNDISCOVERED  # noqa: I100
+from state_sensor_ros.ros.report import UNDISCOVERED  # noqa: I100
 
 TIMEOUT_S, LONG_TIMEOUT_S = 0.5, 3.0
 DRIVE = pedals(throttle=0.5)
@@ -76,37 +76,6 @@ def test_ego_stops_after_everything_that_goes_wrong(domain, listener, kind):
                            what='the last brake')
 
 
-@pytest.mark.thorough
-def test_server_follows_the_speed_within_the_limits(domain, listener):
-    limits = {'control.max_speed': 6.0, 'control.max_steering_angle': 0.1,
-              'control.max_acceleration': 4.0}
-    # On a busy machine, too: steps of one length, and no time-out.
-    limits |= {'carla9.tick': True, 'rate': 2.0, 'control.timeout': 20.0, 'stale_after': 20.0}
-    with obeyed('carla9 ackermann', domain, listener, **limits) as driven:
-        sent = driven.stack.sent
-        # The controller of the server begins with a standing ego, also after a hand brake.
-        driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
-                                   and sent[-1].brake == 1.0, what='a stand')
-        n_before, n_sent = len(driven.odometry), len(sent)
-        driven.stack.publish_until(twist(50, rate=40.0), lambda: driven.speed > 5.5)
-        n_frames = len(driven.odometry)
-        driven.stack.publish_until(twist(50, rate=40.0),
-                                   lambda: len(driven.odometry) > n_frames + 40)
-        speeds = [each.twist.twist.linear.x for each in driven.odometry[n_before:]]
-        assert max(speeds) < 6.5
-        begin = n_sent + [math.isnan(each.throttle) for each in sent[n_sent:]].index(True)
-        assert all(math.isnan(each.throttle) and math.isnan(each.brake) and each.origin == 3
-                   and abs(each.steering_angle - 0.1) < 1e-6 for each in sent[begin:])
-        # A stop is one, and holds; then backward.
-        driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
-                                   and sent[-1].brake == 1.0, what='a stand')
-        n_frames = len(driven.odometry)
-        driven.stack.publish_until(twist(0), lambda: len(driven.odometry) > n_frames + 20)
-        assert all(abs(each.twist.twist.linear.x) < 0.05 for each in driven.odometry[n_frames:])
-        driven.stack.publish_until(twist(-3), lambda: driven.speed < -2.5)
-        assert sent[-1].reverse
-
-
 def follow_a_speed(driven):
     """Have the controller of the server drive; it begins with a standing ego."""
     driven.stack.publish_until(twist(0), lambda: abs(driven.speed) < 0.05
@@ -115,8 +84,7 @@ def follow_a_speed(driven):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize('fault', [
-    'killed', 'stopped', 'stopped, then the node ends', 'stopped, then inactive', 'both killed'])
+@pytest.mark.parametrize('fault', ['killed', 'stopped', 'both killed'])
 def test_followed_speed_ends_without_the_helper(domain, listener, fault):
     """The server would follow the last speed for ever: it ends when the helper cannot end it."""
     with obeyed('carla9 ackermann', domain, listener) as driven:
@@ -139,25 +107,19 @@ def test_followed_speed_ends_without_the_helper(domain, listener, fault):
             return
         os.kill(helper, signal.SIGKILL if fault == 'killed' else signal.SIGSTOP)
         try:
-            if 'node ends' in fault:
-                code, seconds = driven.node.end(signal.SIGTERM)
-                assert (code, seconds < END_S) == (0, True)
-            elif 'inactive' in fault:
-                assert Managed(listener).request('deactivate')
             listener.until(lambda: not ego.follows and ego.pedals.brake == 1.0, what='the brake')
         finally:
-            if fault.startswith('stopped'):
+            if fault == 'stopped':
                 # Killed if it has not ended within a second.
                 with suppress(ProcessLookupError):
                     os.kill(helper, signal.SIGCONT)
         if fault == 'stopped':
             listener.until(lambda: 'reads no commands: the server brakes the ego'
                            in driven.node.log, what='the line')
-        if fault in ('killed', 'stopped'):
-            driven.stands()
-            assert ego.pedals.brake == 1.0
-            driven.drive()
-            driven.stack.publish_until(driven.command, lambda: ego.follows)
+        driven.stands()
+        assert ego.pedals.brake == 1.0
+        driven.drive()
+        driven.stack.publish_until(driven.command, lambda: ego.follows)
 
 
 def test_ego_that_a_killed_node_has_left_is_braked_by_the_next(domain, listener):
@@ -305,21 +267,6 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         listener.until(lambda: len(driven.odometry) > n_before + 10, what='frames again')
         driven.stands()
         assert all(each.brake == 1.0 for each in driven.stack.sent[n_sent:])
-
-
-@pytest.mark.thorough
-@each_controller
-def test_thousand_actors_delay_neither_commands_nor_the_brake(domain, listener, kind):
-    with obeyed(kind, domain, listener, n_vehicles=1000) as driven:
-        driven.drive()
-        watch = Stopwatch(driven.node.process)
-        listener.until(lambda: driven.stack.sent[-1].brake == 1.0, what='the brake')
-        assert watch.seconds < TIMEOUT_S + 1.0
-        driven.drive()
-        code, seconds = driven.node.end(signal.SIGTERM)
-        assert (code, seconds < END_S) == (0, True)
-        if driven.pedals is not None:
-            listener.until(lambda: driven.pedals[-1].brake == 1.0, what='the last brake')
 
 
 class LateReplies:

@@ -19,7 +19,7 @@ import pytest
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.ros.topic_sink import message_class
+from state_sensor_ros.ros.sink import message_class
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING
 from state_sensor_ros.topics.verification import verify

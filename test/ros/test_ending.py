@@ -9,14 +9,12 @@
 """The end of the node by a signal, in the middle of anything: exit 0 within 2 s, no traceback."""
 
 from itertools import count
-import os
 import shutil
 import signal
-import socket
 
-from budgets import AWAIT_S, one_of, tries
+from budgets import one_of
 import pytest
-from rig import END_S, framed, NodeProcess, ScriptedSimulator, state, statuses
+from rig import END_S, framed, NodeProcess, state, statuses
 from slow_names import HOST, SlowNames
 from test_lifecycle import Managed, streaming  # noqa: F401
 
@@ -94,32 +92,6 @@ def test_ending_twice_is_ending_once(domain, listener, streaming, signum):  # no
         check_end(node, signum)
 
 
-def special_file(kind, path):
-    """Make something that is neither a file nor a folder; return what has to stay open."""
-    if kind == 'pipe':
-        os.mkfifo(path)
-        return None
-    if kind == 'device':
-        os.symlink('/dev/zero', path)
-        return None
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(path))
-    return server
-
-
-def test_ending_special_files_are_refused_as_recordings(domain, tmp_path):
-    for kind in ('pipe', 'socket', 'device'):
-        path = tmp_path / f'{kind}.json'
-        kept = special_file(kind, path)
-        reason = f'{path}: found a {kind}; expected a file'
-        with NodeProcess(domain, source='file', trajectory_file=str(path)) as node:
-            assert node.process.wait(AWAIT_S) == 1
-            assert reason in node.log
-            assert 'Traceback' not in node.log
-        if kept is not None:
-            kept.close()
-
-
 @each_signal
 @pytest.mark.parametrize('options', one_of([
     {'port': 8700}, {'control_port': 8999, 'desired_tags': ['x']},
@@ -129,21 +101,3 @@ def test_ending_while_a_host_name_is_looked_up(domain, tmp_path, signum, options
     with NodeProcess(domain, host=HOST, environment=names.environment, **options) as node:
         names.wait()
         check_end(node, signum)
-
-
-@pytest.mark.parametrize('signum', one_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
-def test_ending_with_thousands_of_publishers(domain, listener, signum):
-    n_actors = min(tries(125), 1000)
-    states = [state(f'car_{i}', position=(100.0 * i, 0.0, 0.0)) for i in range(n_actors)]
-    numbers = count()
-    markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    with ScriptedSimulator() as simulator, NodeProcess(
-            domain, port=simulator.port, debug_drawing=True) as node:
-        simulator.accept()
-        listener.until(lambda: (simulator.send(framed(next(numbers), *states)), markers)[-1],
-                       3 * AWAIT_S, 'markers')
-        listener.until(lambda: len([name for name, _ in listener.node.get_topic_names_and_types()
-                                    if name.startswith('/state_sensor/actors/')]) == 2 * n_actors,
-                       3 * AWAIT_S, 'two topics of each actor')
-        check_end(node, signum)
-        listener.until(lambda: emptied(markers), what='the array that empties displays')

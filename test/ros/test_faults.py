@@ -62,32 +62,6 @@ def test_fault_half_open(bench):
     rig.finish()
 
 
-def test_fault_simulator_restarts_with_its_clock(bench):
-    rig = bench(debug_drawing=True)
-    markers = rig.listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
-    actors = rig.listener.subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
-                                    latched=True)
-    rig.connect()
-    rig.listener.until(lambda: (rig.send(), rig.listener.spin(0.05), len(markers) > 3)[-1])
-    # Nothing of this run is on its way any more.
-    rig.wait_until_counted()
-    rig.listener.receive_all(markers, actors)
-    rig.simulator.hang_up()
-    rig.n_sent = 0
-    n_markers, n_actors = len(markers), len(actors)
-    rig.connect(warm=False)
-    rig.publishes_again()
-    rig.send(3)
-    rig.counted('simulator restarts')
-    rig.listener.until(lambda: len(actors) > n_actors, what='the registry once more')
-    rig.listener.until(lambda: len(markers) >= n_markers + 3)
-    deletes = [any(marker.action == 3 for marker in array.markers)
-               for array in markers[n_markers:]]
-    assert deletes.index(True) == 0
-    assert deletes.count(True) == 1
-    rig.finish()
-
-
 def test_fault_payload_is_no_frame(bench):
     rig = bench(overflow='block')
     rig.connect()

@@ -112,7 +112,7 @@ from contextlib import suppress
 from pathlib import Path
 import rclpy
 from rclpy.node import Node
-from state_sensor_ros.ros.node import ManagedNode
+from state_sensor_ros.ros.node import StateSensorNode
 
 def n_threads():
     # A thread that was joined is listed for a moment: it has PF_EXITING of linux/sched.h.
@@ -123,9 +123,9 @@ def n_threads():
             n_running += not flags & 4
     return n_running
 
-for kind in (Node, ManagedNode):
+for make in (lambda: Node('a'), StateSensorNode):
     rclpy.init()
-    node = kind('a')
+    node = make()
     n_before = n_threads()
     node.destroy_node()
     rclpy.try_shutdown()

@@ -39,15 +39,3 @@ def test_osi_live_without_a_program_says_so(domain, listener):
     with NodeProcess(domain, source='osi', port=port) as node:
         listener.until(lambda: 'simulator send there?' in node.log)
         assert node.end()[0] == 0
-
-
-def test_osi_trace_plays(domain, listener, tmp_path):
-    path = osi_traces.write_plain(tmp_path / 'plain.osi', osi_traces.drive(40))
-    frames = listener.subscribe('/state_sensor/frame', f'{OWN}/StateFrame')
-    with NodeProcess(domain, source='file', trajectory_file=str(path), loop=True) as node:
-        listener.until(lambda: len(frames) > 3)
-        assert node.end()[0] == 0
-    # What only the first message has is there.
-    assert [actor.name for actor in frames[-1].actors] == [
-        'car_0', 'car_1', 'car_2', 'building_50']
-    assert frames[-1].actors[1].has_control_state

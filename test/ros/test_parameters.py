@@ -10,11 +10,10 @@
 """Parameters of the running node: described, refused with reasons, changed between two frames."""
 
 from array import array
-import math
 import re
 import shutil
 
-from budgets import AWAIT_S, first_of, one_of
+from budgets import AWAIT_S, first_of
 from paths import SAMPLE
 from programs import PIPES, start_node
 import pytest
@@ -27,7 +26,7 @@ from rig import framed, NodeProcess, Remote, state
 from wrong_values import other_value, SCHEMA, WRONG
 import yaml
 
-from state_sensor_ros.ros.node_parameters import NodeParameters
+from state_sensor_ros.ros.parameters import NodeParameters
 from state_sensor_ros.settings import NAMES, rule_of
 
 START_S, PERIOD_S = 1.0, 0.05
@@ -140,7 +139,7 @@ def test_parameters_wrong_at_start_end_the_node(domain, parameters, words):
 
 def test_parameters_help_and_unknown_options():
     for option, code, words in (
-            ('--help', 0, ['max_actor_topics', '  sumo.{config, ']),
+            ('--help', 0, ['state_sensor parameters', 'sumo, osi']),
             ('--fast', 2, ['error: unknown argument --fast'])):
         process = start_node([shutil.which('state_sensor_node'), *option.split()], **PIPES)
         output, errors = process.communicate(timeout=AWAIT_S)
@@ -201,10 +200,6 @@ class Drive:
     def children(self):
         return [each.child_frame_id for each in self.received['tf'][-1].transforms]
 
-    def last_stamp_s(self):
-        stamp = self.received['tf'][-1].transforms[0].header.stamp
-        return stamp.sec + stamp.nanosec * 1e-9
-
     def drawn(self):
         return sorted((each.ns, each.action) for each in self.received['markers'][-1].markers)
 
@@ -233,17 +228,11 @@ def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, s
     drive.until(lambda: not drive.received['frame'][-1].actors[0].oriented_bounding_boxes,
                 '~/frame without boxes')
 
-    assert remote.set('frame', False).successful
-    n_sent = drive.number
     assert remote.set('odometry', False).successful
     listener.until(lambda: not listener.node.count_publishers(
         '/state_sensor/actors/ego_car/odometry') or drive.send(), what='topics that go')
-    drive.until(lambda: drive.last_stamp_s() > START_S + (n_sent + 5) * PERIOD_S,
-                'TF that goes on')
-    # What is received may lag behind; nothing that was sent afterward is in it.
-    assert all(each.sample_count <= n_sent for each in drive.received['frame'])
-    assert remote.set('odometry', True).successful
     n_odometry = len(drive.received['odometry'])
+    assert remote.set('odometry', True).successful
     drive.until(lambda: len(drive.received['odometry']) > n_odometry, 'odometry once more')
     # No frame was torn: each transform message has one stamp, and stamps increase.
     stamps = []
@@ -252,28 +241,6 @@ def test_parameters_dynamic_ones_take_effect_while_streaming(remote, listener, s
         assert len(own) == 1
         stamps += own
     assert stamps == sorted(set(stamps))
-    assert all(math.isfinite(each.transform.rotation.w) for message in drive.received['tf']
-               for each in message.transforms)
-
-
-def deleted_all(arrays):
-    """Return whether the last array of markers empties the displays."""
-    return bool(arrays) and [each.action for each in arrays[-1].markers] == [3]
-
-
-@pytest.mark.parametrize('parameter', one_of(['debug_drawing', 'include_obb']))
-def test_parameters_take_effect_while_the_simulator_is_silent(domain, listener, simulator,
-                                                              parameter):
-    with NodeProcess(domain, port=simulator.port, debug_drawing=True):
-        drive, remote = Drive(listener, simulator), Remote(listener)
-        drive.until(lambda: drive.received['markers'], 'markers')
-        assert remote.set(parameter, False).successful
-        listener.until(lambda: deleted_all(drive.received['markers']), what='empty displays')
-        assert remote.set('odometry', False).successful
-        listener.until(lambda: not listener.node.count_publishers(
-            '/state_sensor/actors/ego_car/odometry'), what='topics that are removed')
-        assert remote.set(parameter, True).successful
-        drive.until(lambda: len(drive.drawn()) > 2, 'markers once more')
 
 
 def test_parameters_take_effect_only_where_every_callback_accepts_them(listener):

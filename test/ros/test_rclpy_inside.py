@@ -19,9 +19,9 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool, String
 
-from state_sensor_ros.ros import rclpy_inside, topic_sink  # noqa: I100
-from state_sensor_ros.ros.graph_checks import GraphWatch
-from state_sensor_ros.ros.topic_sink import TopicSink
+from state_sensor_ros.ros import sink as sinks  # noqa: I100
+from state_sensor_ros.ros.report import GraphWatch
+from state_sensor_ros.ros.sink import TopicSink
 from state_sensor_ros.topics.topic import Qos, Topic
 
 QOS = Qos(reliable=True, latched=False, depth=10)
@@ -57,16 +57,10 @@ def received(domain, listener):
 @pytest.mark.parametrize('hidden', [(), ('handle',)])
 def test_publishers_work_without_the_handle(node, listener, received, hidden):
     publisher = Without(node.create_publisher(String, '/text', 10), *hidden)
-    listener.until(rclpy_inside.subscription_counter(publisher), what='the subscriber')
-    rclpy_inside.raw_publish(publisher)(serialize_message(String(data='whole')))
+    listener.until(sinks.subscription_counter(publisher), what='the subscriber')
+    sinks.raw_publish(publisher)(serialize_message(String(data='whole')))
     listener.until(lambda: received, what='the message')
     assert received[0].data == 'whole'
-
-
-def test_parameters_and_state_machine_may_be_hidden(node):
-    assert rclpy_inside.given_parameters(node)['given'].value == 3
-    assert rclpy_inside.given_parameters(Without(node, '_parameter_overrides')) == {}
-    rclpy_inside.release_state_machine(Without(node, '_state_machine'))
 
 
 def test_publishers_whose_messages_are_not_received_are_named(node, listener):
@@ -111,7 +105,7 @@ def test_last_messages_do_not_depend_on_acknowledgments(monkeypatch, identifier,
     monkeypatch.setattr(rclpy, 'get_rmw_implementation_identifier', lambda: identifier)
     slept = []
     monkeypatch.setattr(time, 'sleep', slept.append)
-    rclpy_inside.await_delivery(
+    sinks.await_delivery(
         [AtOnce(0), AtOnce(n_subscribers, RuntimeError('not implemented'))], 0.5)
     assert bool(slept) is waits
     assert all(0.0 < seconds <= 0.1 for seconds in slept)
@@ -122,7 +116,7 @@ def topics_of_actors(n):
 
 
 def test_sink_opens_few_new_topics_an_hour(node, monkeypatch):
-    monkeypatch.setattr(topic_sink, '_MAX_NEW', 3)
+    monkeypatch.setattr(sinks, '_MAX_NEW', 3)
     sink = TopicSink(node, [], QOS)
     sink.open(topics_of_actors(5))
     while sink.catch_up():

@@ -145,31 +145,6 @@ def test_services_list_entities_and_steer_the_recording(call):
 
 @pytest.mark.thorough
 @pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
-def test_services_steer_a_sumo_that_the_node_started(domain, listener):
-    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    with NodeProcess(domain, source='sumo', rate=0.0) as node:
-        call = caller(listener)
-        listener.until(lambda: len(frames) > 3, what='frames')
-        assert 26 in call(GetSimulatorFeatures).features.features
-        assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
-        pause = SimulationState(state=SimulationState.STATE_PAUSED)
-        assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
-        assert call(GetSimulationState).state.state == SimulationState.STATE_PAUSED
-        listener.receive_all(frames)
-        frames.clear()
-        assert call(StepSimulation, steps=5).result.result == Result.RESULT_OK
-        listener.until(lambda: len(frames) == 5, what='five steps')
-        assert call(ResetSimulation).result.result == Result.RESULT_OK
-        listener.until(lambda: frames[-1].game_time == 0.0, what='the begin')
-        assert call(GetSimulationState).state.state == SimulationState.STATE_STOPPED
-        play = SimulationState(state=SimulationState.STATE_PLAYING)
-        assert call(SetSimulationState, state=play).result.result == Result.RESULT_OK
-        listener.until(lambda: frames[-1].game_time > 1.0, what='more frames')
-        assert 'restarted' not in node.log
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
 def test_services_pause_a_sumo_whose_ego_is_driven(domain, listener):
     odometry = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     with NodeProcess(domain, source='sumo', control_input='vehicle_control', stale_after=2.0,

@@ -10,12 +10,12 @@
 
 from types import SimpleNamespace
 
-from autoware_perception_msgs.msg import PredictedObjects
 import pytest
 from rig import frame, NodeProcess, packet, Remote, state
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.ros.graph_checks import check_packages, GraphWatch
+from state_sensor_ros.ros.parameters import check_packages
+from state_sensor_ros.ros.report import GraphWatch
 from state_sensor_ros.settings import parse_settings
 
 ALL = ['autoware', 'derived_objects', 'vision']
@@ -106,24 +106,13 @@ def test_publisher_that_starts_long_after_the_node_is_named_once():
     assert lines == ['/objects has another publisher, /stack']
 
 
-def test_second_publisher_is_named(domain, listener, simulator):
-    other = listener.node.create_publisher(PredictedObjects, PREDICTED, 1)
-    with NodeProcess(domain, port=simulator.port, outputs=['autoware']) as node:
-        listener.until(lambda: 'another publisher' in node.log or listener.spin(0.1),
-                       what='a warning')
-        line = next(line for line in node.log.splitlines() if 'another publisher' in line)
-    assert PREDICTED in line
-    assert '/listener' in line
-    listener.node.destroy_publisher(other)
-
-
 @pytest.mark.parametrize(('parameter', 'value', 'package'), [
     ('outputs', 'autoware', 'autoware_perception_msgs'),
     ('outputs', 'derived_objects', 'derived_object_msgs'), ('outputs', 'vision', 'vision_msgs'),
     ('control_input', 'ackermann', 'ackermann_msgs'),
     ('control_input', 'autoware', 'autoware_control_msgs')])
 def test_output_or_input_without_its_package_is_refused(monkeypatch, parameter, value, package):
-    monkeypatch.setattr('state_sensor_ros.ros.graph_checks.find_spec', lambda name: None)
+    monkeypatch.setattr('state_sensor_ros.ros.parameters.find_spec', lambda name: None)
     with pytest.raises(ConfigError, match=f'{parameter}: {value} needs the package '
                        f'{package}: apt install ros-'):
         check_packages(parse_settings({
@@ -178,12 +167,8 @@ def test_perception_changes_while_the_node_runs(domain, listener, simulator):
         drive.until(lambda true, found: covariances(found) == [0.25]
                     and stamp_of(true) == stamp_of(found) and positions(true) != positions(found)
                     and covariances(true) == [1e-9], 'noise with its variance')
-        assert remote.set('perception.position_std', 0.0).successful
-        assert remote.set('perception.ghosts', 5.0).successful
-        drive.until(lambda true, found: len(found.objects) > 3 and len(true.objects) == 1,
-                    'ghosts')
-        assert remote.set('perception.ghosts', 0.0).successful
         # Of five frames.
+        assert remote.set('perception.position_std', 0.0).successful
         assert remote.set('perception.delay', 0.25).successful
         drive.until(lambda true, found: stamp_of(true) - stamp_of(found) == 250_000_000
                     and len(found.objects) == 1, 'an object of five frames ago')
@@ -195,16 +180,3 @@ def test_perception_changes_while_the_node_runs(domain, listener, simulator):
         assert not refused.successful
         assert 'perception.missing' in refused.reason
         assert node.is_alive
-
-
-def test_perception_without_an_ego_is_one_warning(domain, listener, simulator):
-    drive = Drive(simulator, listener)
-    with NodeProcess(domain, port=simulator.port, outputs=['autoware'], ego_tag='none_has_it',
-                     autoware_objects=['ground_truth', 'tracking'],
-                     **{'perception.range': 1.0}) as node:
-        simulator.accept()
-        drive.until(lambda true, found: len(true.objects) == len(found.objects) == 2,
-                    'both objects')
-        line = 'perception: found no ego'
-        drive.until(lambda true, found: line in node.log, 'the line of the log')
-        assert node.log.count(line) == 1

@@ -150,26 +150,6 @@ def managed_end(client, listener):
 
 
 @pytest.mark.thorough
-def test_ego_that_another_client_removes_is_no_end(domain, listener):
-    frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
-    with joined(domain, listener, stale_after=0.5) as (client, node):
-        stack = Stack(listener)
-        client.until(stack.publisher.get_subscription_count, 'the node')
-        drive(client, stack, pedals(throttle=0.3))
-        client.vehicle.remove('ego')
-        n_before = len(frames)
-        client.until(lambda: stack.publisher.publish(pedals(throttle=0.3))
-                     or 'not in the frames' in stack.status().get('message', ''), 'the brake')
-        client.until(lambda: len(frames) > n_before + 5, 'frames without the ego')
-        has_left = leaves(node)
-        node.process.send_signal(signal.SIGTERM)
-        client.until(has_left, 'the end of the process')
-        client.step()
-        assert node.process.wait(AWAIT_S) == 0
-        assert 'connection lost' not in node.log
-
-
-@pytest.mark.thorough
 def test_ego_that_another_driver_has_is_left_to_it(domain, listener):
     with joined(domain, listener) as (client, node):
         stack = Stack(listener)

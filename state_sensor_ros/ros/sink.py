@@ -7,30 +7,35 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: A003
-"""A publisher for each topic, the topics that have subscribers, and the static transforms."""
+"""
+The publishers of the node: one for each topic, and which of them have subscribers.
+
+What the node takes from inside rclpy is here, each with what is done in a version without it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 import threading
 import time
+from typing import Any, NamedTuple
 
+import rclpy
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
+from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
 
-from state_sensor_ros.ros.rclpy_inside import (
-    await_delivery,
-    destroy_publisher,
-    raw_publish,
-    subscription_counter,
-)
-from state_sensor_ros.topics.topic import NOTHING, Qos, Subscriptions, Topic
+from state_sensor_ros.topics.topic import NOTHING, Qos, STATIC_TF_TOPIC, Subscriptions, Topic
 
 # A new subscriber misses frames for at most this long. A scan, which takes 0.3 us a topic, is done
 # up to _EARLY_SCAN_NS before it is due, in a pause between frames.
@@ -42,10 +47,13 @@ _MAX_NEW, _NEW_PERIOD_NS = 10_000, 3_600_000_000_000
 _DELIVERY_S = 0.5
 # With the default event callbacks a turn of the executor takes 22 ms at 1000 publishers.
 _NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
+# Middleware whose acknowledgments are those of the subscribers; that of Zenoh returns at once.
+_ACKNOWLEDGING = ('fastrtps', 'cyclonedds', 'connext', 'gurumdds')
+# How long messages take to subscribers that do not acknowledge them, s.
+_IN_FLIGHT_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenTopic:
+class _OpenTopic(NamedTuple):
     """A topic with its publisher, and the functions of the publisher used for every message."""
 
     topic: Topic
@@ -61,23 +69,19 @@ class TopicSink:
     # their QoS.
 
     def __init__(self, node: Node, fixed: Iterable[Topic], actor_qos: Qos) -> None:
-        self._node = node
-        self._actor_qos = actor_qos
-        self._open: dict[str, _OpenTopic] = {}
-        self._fixed: dict[str, _OpenTopic] = {}
+        self._node, self._actor_qos = node, actor_qos
         # The thread of the stream may still publish when another one closes the sink.
         self._lock = threading.Lock()
         self._is_closed = False
         # Creating or destroying a publisher takes 0.1 to 0.4 ms: deferred to a pause.
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
-        self._subscriptions = NOTHING
-        self._next_scan_ns = 0
+        self._subscriptions, self._next_scan_ns = NOTHING, 0
         # Topics of actors that were opened since a time, and the end of that period.
         self._n_new, self._new_until_ns = 0, 0
-        for topic in fixed:
-            self._fixed[topic.name] = self._open[topic.name] = self._create(
-                topic, topic.qos, QoSOverridingOptions.with_default_policies())
+        self._fixed = {topic.name: self._create(
+            topic, topic.qos, QoSOverridingOptions.with_default_policies()) for topic in fixed}
+        self._open = dict(self._fixed)
 
     def open(self, topics: Iterable[Topic]) -> None:
         """
@@ -86,14 +90,10 @@ class TopicSink:
         For topics of actors, :meth:`catch_up` does it.
         """
         with self._lock:
-            if self._is_closed:
-                return
-            for topic in topics:
-                if topic.name in self._open:
-                    continue
-                if topic.actor:
+            for topic in () if self._is_closed else topics:
+                if topic.actor and topic.name not in self._open:
                     self._to_open[topic.name] = topic
-                else:
+                elif topic.name not in self._open:
                     # Its first message may be the only one.
                     self._open[topic.name] = self._create(topic, topic.qos, None)
 
@@ -141,7 +141,7 @@ class TopicSink:
         """
         with self._lock:
             self._is_closed = True
-            publishers = [*[opened.publisher for opened in self._open.values()],
+            publishers = [*(opened.publisher for opened in self._open.values()),
                           *self._to_destroy]
             for names in (self._to_open, self._to_destroy, self._open, self._fixed):
                 names.clear()
@@ -167,11 +167,10 @@ class TopicSink:
 
     def publish(self, messages: Sequence[tuple[Topic, bytes]], stamp_ns: int) -> None:
         with self._lock:
-            if self._is_closed:
-                return
-            opened = self._open
-            for topic, data in messages:
-                opened[topic.name].publish_raw(data)
+            if not self._is_closed:
+                opened = self._open
+                for topic, data in messages:
+                    opened[topic.name].publish_raw(data)
 
     def _create(self, topic: Topic, qos: Qos,
                 overriding: QoSOverridingOptions | None) -> _OpenTopic:
@@ -191,22 +190,82 @@ def message_class(type_name: str) -> type:
 
 def _profile(qos: Qos) -> QoSProfile:
     return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST, depth=qos.depth,
+        depth=qos.depth,
         reliability=ReliabilityPolicy.RELIABLE if qos.reliable else ReliabilityPolicy.BEST_EFFORT,
         durability=DurabilityPolicy.TRANSIENT_LOCAL if qos.latched else DurabilityPolicy.VOLATILE)
 
 
-class StaticFrame:
-    """Publish static transforms once, latched."""
+def publish_static(node: Node, data: bytes) -> Publisher:
+    """Publish static transforms; without the publisher, later subscribers get none."""
+    class_ = message_class(STATIC_TF_TOPIC.type_name)
+    if find_spec('tf2_ros') is not None:
+        from tf2_ros import StaticTransformBroadcaster
+        broadcaster = StaticTransformBroadcaster(node)
+        broadcaster.sendTransform(deserialize_message(data, class_).transforms)
+        return broadcaster.pub_tf
+    # The ROS 2 of PyPI has no tf2_ros.
+    publisher = node.create_publisher(class_, STATIC_TF_TOPIC.name, _profile(STATIC_TF_TOPIC.qos))
+    publisher.publish(data)
+    return publisher
 
-    def __init__(self, node: Node, data: bytes) -> None:
-        self._node = node
-        # As tf2_ros does, which only a full ROS 2 has.
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._publisher = node.create_publisher(
-            message_class('tf2_msgs/msg/TFMessage'), '/tf_static', latched)
-        self._publisher.publish(data)
 
-    def close(self) -> None:
-        """Destroy the publisher: later subscribers receive no transform."""
-        destroy_publisher(self._node, self._publisher)
+def raw_publish(publisher: Publisher) -> Callable[[bytes], None]:
+    """Return what publishes serialized messages in half the time of ``publish()``."""
+    found: Callable[[bytes], None] = getattr(
+        getattr(publisher, 'handle', None), 'publish_raw', publisher.publish)
+    return found
+
+
+def subscription_counter(publisher: Publisher) -> Callable[[], int]:
+    """Return what counts the subscribers of a publisher in half the time of its own method."""
+    found: Callable[[], int] = getattr(getattr(publisher, 'handle', None),
+                                       'get_subscription_count', publisher.get_subscription_count)
+    return found
+
+
+def given_parameters(node: Node) -> Mapping[str, Parameter]:
+    """Return the parameters given at start, declared or not; none if rclpy does not keep them."""
+    found: Mapping[str, Parameter] = getattr(node, '_parameter_overrides', {})
+    return found
+
+
+def release_state_machine(node: Node) -> None:
+    """
+    Destroy the state machine of a lifecycle node, which its ``destroy_node()`` leaves.
+
+    It keeps the participant of the middleware: that was then destroyed by the exit of the process,
+    beside its own threads, which ended some processes with SIGSEGV.
+    """
+    machine = getattr(node, '_state_machine', None)
+    if machine is not None:
+        machine.destroy_when_not_in_use()
+
+
+def guard_service(node: Node, type_: type,
+                  guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replace the callback of a service that rclpy has made."""
+    for service in node.services:
+        if getattr(service, 'srv_type', None) is type_ and hasattr(service, 'callback'):
+            service.callback = guard(service.callback)
+
+
+def destroy_publisher(node: Node, publisher: Publisher) -> None:
+    """Destroy a publisher through its node, which lists it; one that is destroyed is left."""
+    with suppress(InvalidHandle):
+        node.destroy_publisher(publisher)
+
+
+def await_delivery(publishers: Iterable[Publisher], seconds: float) -> None:
+    """Wait until the subscribers of publishers have the last messages."""
+    # seconds: longest wait for all of them, s.
+    start_s = time.monotonic()
+    has_subscribers = False
+    for publisher in publishers:
+        has_subscribers |= subscription_counter(publisher)() > 0
+        left_s = max(0.0, start_s + seconds - time.monotonic())
+        with suppress(AttributeError, RuntimeError):
+            publisher.wait_for_all_acked(Duration(seconds=left_s))
+    identifier = rclpy.get_rmw_implementation_identifier()
+    if has_subscribers and not any(name in identifier for name in _ACKNOWLEDGING):
+        end_s = start_s + min(seconds, _IN_FLIGHT_S)
+        time.sleep(max(0.0, end_s - time.monotonic()))
