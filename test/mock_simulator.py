@@ -8,9 +8,9 @@
 # language governing permissions and limitations under the License.
 """The mock server of monoDrive in this process."""
 
-from state_sensor_ros.emulator.monodrive_server import frame_server
+from state_sensor_ros.emulator import monodrive
 
 
 def served(frames, **options):
     """Return a server of frames, None for those of a control port; options as it has them."""
-    return frame_server.MonodriveServer(frames, frame_server.MonodriveOptions(**options))
+    return monodrive.MonodriveServer(frames, monodrive.MonodriveOptions(**options))

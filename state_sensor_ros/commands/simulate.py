@@ -46,10 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='send a frame only in reply to a sample or step command')
     parser.add_argument('--header', type=int, choices=(16, 12), default=16,
                         help='size of the packet header, bytes (default: 16)')
-    parser.add_argument('--reply-magic', choices=('new', 'old'), default='new',
-                        help='magic number of the control replies (default: new)')
-    parser.add_argument('--no-success', action='store_true',
-                        help='omit the member success from control replies')
     add_quiet(parser, 'do not print the addresses')
     traffic = parser.add_argument_group('synthetic traffic')
     add_traffic_options(traffic.add_argument)

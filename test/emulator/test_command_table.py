@@ -15,17 +15,13 @@ import functools
 import itertools
 import json
 
-from budgets import AWAIT_S
 from ports import free_port
 import pytest
 from raw_frames import actors_of
 from simulator_peer import Controller, Reader
 
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
-from state_sensor_ros.emulator.monodrive_server.frame_source import (
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
+from state_sensor_ros.emulator.monodrive_frames import (
     EmulatedFrame,
     IteratorSource,
     TrajectorySource,
@@ -89,33 +85,9 @@ def names_v2(frame):
 
 # Framing and envelope
 
-@pytest.mark.parametrize(('kind', 'magic', 'with_success'), [
-    ('new', 0x6D6F6E6F, True), ('old', 0x6F6E6F6D, False)])
-def test_replies_are_those_of_the_generation(kind, magic, with_success):
-    options = MonodriveOptions(control_port=0, reply_magic=kind, with_success=with_success)
-    with connected(None, options) as (_, control):
-        good, bad = control.request('GetVersion', {}), control.request('NoSuchCommand')
-        assert control.magic == magic
-    assert good['message'].startswith('simulator_version: ')
-    assert ', api_version: ' in good['message']
-    assert [reply.get('success') for reply in (good, bad)] == (
-        [True, False] if with_success else [None, None])
-
-
 @pytest.mark.parametrize('reference', [0, 1, 2**31, 2**53 + 1, 2**63 - 1, -5])
 def test_reference_is_echoed_exactly(served, reference):
     assert served[1].request('GetVersion', {}, reference)['reference'] == reference
-
-
-def test_requests_in_any_slices_are_answered_in_order(served):
-    _, control, _ = served
-    body = json.dumps({'type': 'GetVersion', 'reference': 7, 'success': True}).encode()
-    packet = bytes.fromhex('6d6f6e6f') + (len(body) + 8).to_bytes(4, 'big') + body
-    control.connection.sendall(packet * 3)
-    assert [control.receive()['reference'] for _ in range(3)] == [7, 7, 7]
-    for i in range(len(packet)):
-        control.connection.sendall(packet[i:i + 1])
-    assert control.receive()['reference'] == 7
 
 
 @pytest.mark.parametrize('body', [
@@ -155,26 +127,6 @@ def test_a_sample_sends_one_packet_and_a_reply_without_data(served, message):
     assert reader.has_nothing()
 
 
-def test_samples_of_a_trajectory_stay_at_its_end(served):
-    _, control, reader = served
-    frames = traffic()
-    received = []
-    for _ in range(8):
-        control.request(SAMPLE)
-        received.append(reader.frame())
-    assert [frame['frame'] for frame in received] == [
-        frame['frame'] for frame in [*frames, frames[-1], frames[-1]]]
-    assert [frame['sample_count'] for frame in received] == list(range(1, 9))
-
-
-def test_a_reader_receives_samples_from_its_connection_on(served):
-    simulator, control, _ = served
-    for count in range(1, 30):
-        with Reader(simulator.port) as late:
-            control.request(SAMPLE)
-            assert late.frame()['sample_count'] == count
-
-
 def test_samples_larger_than_all_buffers_do_not_block_the_reply():
     frame = {**traffic(1)[0], 'fill': 'x' * 30_000_000}
     with commanded([frame], ON_SAMPLE) as (_, control, reader):
@@ -210,18 +162,6 @@ def test_a_sample_in_a_free_running_stream_adds_a_packet():
 
 
 # Sensor configuration
-
-@pytest.mark.parametrize('shape', ['object', 'array'])
-def test_a_sensor_on_another_port_opens_it(served, shape):
-    _, control, reader = served
-    port = free_port()
-    config = state_sensor(port)
-    reply = control.request(SENSORS, config if shape == 'object' else [config])
-    assert (reply['message'], reply['success']) == ('complete', True)
-    with Reader(port) as second:
-        control.request(SAMPLE)
-        assert names_v2(second.frame())[1] == names_v2(reader.frame())[1]
-
 
 @pytest.mark.parametrize(('desired', 'undesired', 'n_objects', 'n_vehicles'), [
     (['vehicle'], [], 0, 4),
@@ -263,19 +203,6 @@ def test_boxes_are_dropped_as_the_real_simulator_does(generation):
                        for actor in actors_of(reader.frame()))
 
 
-def test_a_new_filter_applies_to_a_frame_already_sent(served):
-    simulator, control, reader = served
-    control.request(TRAJECTORY, traffic(1))
-    for i in range(6):
-        config = state_sensor(simulator.port, desired_tags=['vehicle', f'tag{i}'])
-        control.request('REPLAY_ReConfigureSensorCommand_ID', config)
-        control.request(STEP, {'amount': 1})
-        assert len(names_v2(reader.frame())[1]) == 4
-    control.request('REPLAY_ReConfigureSensorCommand_ID', state_sensor(simulator.port))
-    control.request(STEP, {'amount': 0})
-    assert len(names_v2(reader.frame())[0]) == 4
-
-
 def test_filters_apply_to_a_free_running_trajectory():
     source = TrajectorySource([EmulatedFrame(json.dumps(frame).encode()) for frame in traffic(6)])
     with connected(source, MonodriveOptions(control_port=0, rate='max')) as (simulator, control):
@@ -285,14 +212,6 @@ def test_filters_apply_to_a_free_running_trajectory():
     assert [frame['game_time'] for frame in frames] == [
         frame['game_time'] for frame in traffic(6)]
     assert all(names_v2(frame)[0] == [] and len(names_v2(frame)[1]) == 1 for frame in frames)
-
-
-def test_a_sensor_that_does_not_stream_sends_nothing(served):
-    simulator, control, reader = served
-    config = state_sensor(simulator.port, enable_streaming=False)
-    assert control.request(SENSORS, config)['success']
-    assert control.request(SAMPLE)['success']
-    assert reader.has_nothing(0.1)
 
 
 def test_other_sensors_of_a_suite_are_ignored(served):
@@ -358,21 +277,8 @@ def test_frames_without_a_sample_count_are_sent_without_one(served):
     assert json.loads(payload) == frame
 
 
-def test_stepping_ends_free_running():
-    frames = traffic(6)
-    endless = TrajectorySource([EmulatedFrame(frame) for frame in frames], loop=True)
-    with commanded(endless, MonodriveOptions(control_port=0, rate=20.0)) as (_, control, reader):
-        reader.frame()
-        assert control.request(TRAJECTORY, frames[:3])['success']
-        while not reader.has_nothing(0.3):
-            reader.frame()
-        control.request(STEP, {'amount': 2})
-        assert reader.frame()['frame'] == frames[1]['frame']
-        assert reader.has_nothing(0.3)
-
-
 def test_synthetic_traffic_steps_forward_only(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.emulator.monodrive_server.frame_source.MAX_SKIPPED', 50)
+    monkeypatch.setattr('state_sensor_ros.emulator.monodrive_frames.MAX_SKIPPED', 50)
     source = IteratorSource(generate(1, 0, 20.0, 1, 'v2'))
     with commanded(source, ON_SAMPLE) as (_, control, reader):
         times = []
@@ -404,35 +310,6 @@ def test_a_state_step_places_the_actors_and_samples(shape):
             assert (received['sample_count'], received['time']) == (count, 1_579_283_717)
             times.append(received['game_time'])
     assert times == pytest.approx([0.05, 0.10, 0.15])
-
-
-def test_a_state_step_keeps_unknown_members():
-    ego = {'name': 'e', 'tags': ['ego'], 'odometry': {'pose': 5}}
-    with commanded(None, WITH_CONTROL) as (_, control, reader):
-        for frame in ({'frame': [{'name': 'e', 'tags': ['ego']}, 7]},
-                      {'frame': {'vehicles': [{'state': ego}, 5, {'state': 6}],
-                                 'objects': [{'name': 'o'}], 'more': 1}},
-                      {'e': {'position': [0, 0, 0], 'tags': ['ego']}, 'other': {'a': 1}}):
-            assert control.request(STATE_STEP, frame)['success']
-            received = reader.frame()
-            assert received['sample_count'] > 0
-            if isinstance(frame.get('frame'), list):
-                assert received['frame'][1] == 7
-            elif 'frame' in frame:
-                assert received['frame']['vehicles'][1:] == [5, {'state': 6}]
-                assert received['frame']['objects'] == [{'name': 'o'}]
-                assert received['frame']['more'] == 1
-            else:
-                assert received['other'] == {'a': 1}
-
-
-def test_an_updated_state_is_in_the_next_sample():
-    with commanded(traffic(), ON_SAMPLE) as (_, control, reader):
-        assert control.request('UpdateStateCommand_ID', POSE_ONLY)['message'] == 'complete'
-        assert reader.has_nothing(0.05)
-        control.request(SAMPLE)
-        [vehicle] = reader.frame()['frame']['vehicles']
-        assert vehicle['state']['name'] == 'EgoVehicle'
 
 
 INVALID_STATES = [
@@ -551,23 +428,6 @@ def test_sensors_can_be_stopped_and_started():
             reader.frame()
         assert control.request('StartAllSensorsCommand_ID')['message'] == 'complete'
         reader.frame()
-
-
-@pytest.mark.parametrize(('command', 'message', 'success'), [
-    (name, 'complete', True) for name in (
-        'StreamData_ID', 'AttachSensorCommand_ID', 'DetachSensorCommand_ID', 'Status_ID')])
-def test_commands_without_effect_are_answered(served, command, message, success):
-    reply = served[1].request(command, {'a': 1})
-    assert (reply['message'], reply['success']) == (message, success)
-
-
-def test_number_of_frames_limits_samples_too():
-    options = MonodriveOptions(control_port=0, on_sample=True, n_frames=2)
-    with commanded(traffic(), options) as (simulator, control, reader):
-        control.request(SAMPLE)
-        control.request(SAMPLE)
-        assert len(reader.frames_until_end()) == 2
-        assert simulator.wait(AWAIT_S)
 
 
 # Numbers that JSON does not have, and those that are too large

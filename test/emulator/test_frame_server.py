@@ -24,11 +24,8 @@ from simulator_peer import Controller, Reader
 from stopwatch import Stopwatch, until
 
 from state_sensor_ros.emulator import threaded_server
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
-from state_sensor_ros.emulator.monodrive_server.frame_source import (
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
+from state_sensor_ros.emulator.monodrive_frames import (
     EmulatedFrame,
     IteratorSource,
     TrajectorySource,
@@ -73,13 +70,6 @@ def test_packets_have_the_frame_and_a_header_that_agrees(generation, header_size
                 frame['game_time'], frame['time'],
                 frame['sample_count'] if header_size == 16 else None)
             assert json.loads(payload) == frame
-
-
-def test_clock_of_an_actor_is_in_the_header():
-    with played([V1T], FAST) as (_, reader):
-        _, when, game_time, sample_count, payload = reader.packet()
-        assert (when, game_time, sample_count) == (1_550_000_000, 3.25, 1)
-        assert json.loads(payload) == V1T
 
 
 def test_a_trajectory_is_sent_with_the_text_of_its_file():
@@ -151,7 +141,7 @@ def test_time_advances_only_while_a_reader_is_connected():
             reader.frame()
         assert first['sample_count'] == 1
         # Some frames are sent to the closed connection until its end is noticed, then none.
-        until(lambda: not simulator._suite.accept_readers(), 'the end of the reader')
+        until(lambda: not simulator.accept_readers(), 'the end of the reader')
         with simulator._send_lock:
             n_sent = simulator.n_sent
         assert not simulator.wait(0.2)
@@ -192,21 +182,6 @@ def test_a_slow_reader_blocks_the_server_and_receives_all_frames():
     assert counts == list(range(2, n_frames + 1))
 
 
-def test_a_reader_that_resets_its_connection_does_not_disturb_others():
-    with played(endless(), MonodriveOptions(rate=100.0)) as (simulator, good):
-        for _ in range(3):
-            bad = Reader(simulator.port)
-            bad.packet()
-            bad.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                      b'\1\0\0\0\0\0\0\0')
-            bad.connection.close()
-        counts = [good.frame()['sample_count']]
-        until_count = simulator.n_sent + 50
-        while counts[-1] < until_count:
-            counts.append(good.frame()['sample_count'])
-    assert counts == list(range(counts[0], until_count + 1))
-
-
 def test_samples_of_several_control_connections_never_mix_packets():
     frames = [{**frame, 'fill': 'x' * 5000} for frame in traffic(100)]
     options = MonodriveOptions(control_port=0, on_sample=True)
@@ -224,38 +199,6 @@ def test_samples_of_several_control_connections_never_mix_packets():
     assert [frame['sample_count'] for frame in received] == list(range(1, 101))
     assert sorted(frame['game_time'] for frame in received) == [
         frame['game_time'] for frame in frames]
-
-
-def test_time_never_goes_back_if_a_client_samples_a_stream_that_the_timer_sends():
-    class Late(MonodriveServer):
-        """Sends a sample after the timer has sent two frames more."""
-
-        def _send(self, frame, ports=None, **sample):
-            if sample:
-                sampled.set()
-                assert sent.wait(AWAIT_S)
-            super()._send(frame, ports, **sample)
-            if sampled.is_set() and self.n_sent > first + 1:
-                sent.set()
-
-    sampled, sent = threading.Event(), threading.Event()
-    with Late(endless(), MonodriveOptions(control_port=0)) as simulator, \
-            Reader(simulator.port) as reader:
-        reader.frame()
-        first = simulator.n_sent
-        with Controller(simulator.control_port) as control:
-            assert control.request('SampleSensorsCommand_ID')['success']
-        times = [reader.frame()['game_time'] for _ in range(8)]
-    assert times == sorted(times)
-
-
-def test_closing_without_starting_and_twice_has_no_effect():
-    simulator = MonodriveServer(None, MonodriveOptions(control_port=0))
-    assert simulator.control_port > 0
-    simulator.close()
-    simulator.close()
-    with MonodriveServer(None, MonodriveOptions(port=simulator.port)):
-        assert simulator.wait(0)
 
 
 class Clock:
@@ -303,14 +246,3 @@ def test_pacer_catches_up_nothing_after_a_restart(clock):
     assert waits(clock, pacer, 3) == [0.0, 0.05, 0.05]
 
 
-def test_pacer_of_the_real_rate_waits_for_the_simulated_period(clock):
-    assert waits(clock, Pacer('real', clock), 3) == [0.0, 0.1, 0.1]
-    assert waits(clock, Pacer('max', clock), 2) == [0.0, 0.0]
-
-
-def test_pacer_waits_no_longer_than_the_system_can(clock):
-    pacer = Pacer(1e-12, clock)
-    waits(clock, pacer, 1)
-    before_s = clock.now_s
-    pacer.wait(0.1)
-    assert clock.now_s - before_s == pytest.approx(threading.TIMEOUT_MAX)

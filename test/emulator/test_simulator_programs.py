@@ -10,7 +10,6 @@
 """`state_sensor simulate` and `state_sensor synth` as a user runs them."""
 
 import contextlib
-import fcntl
 import json
 import lzma
 import os
@@ -19,7 +18,6 @@ import re
 import signal
 import struct
 import subprocess
-import termios
 import time
 
 from budgets import AWAIT_S, first_of, one_of
@@ -27,7 +25,6 @@ from paths import SAMPLE
 from ports import free_port
 from programs import start
 import pytest
-from real_recordings import each_recording
 from simulator_peer import Controller, Reader
 from stopwatch import Stopwatch
 
@@ -96,30 +93,13 @@ def test_simulate_serves_what_synth_has_written(finish, tmp_path, generation):
     assert len(frames) == 8
 
 
-@each_recording
-def test_simulate_serves_real_recordings_frame_by_frame(path):
-    with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
-        packets = []
-        with contextlib.suppress(EOFError):
-            while True:
-                packets.append(reader.packet())
-    elements = json.loads(path.read_text(encoding='utf-8'))
-    assert [json.loads(packet[4]) for packet in packets] == elements
-    assert [packet[1:3] for packet in packets] == [
-        (element['time'], element['game_time']) for element in elements]
-    assert [packet[3] for packet in packets] == [
-        element.get('sample_count', i) for i, element in enumerate(elements, start=1)]
-
-
 def test_simulate_loops_and_executes_commands():
     port = free_port()
-    with simulating(str(SAMPLE), '--on-sample', '--loop', '--control-port', str(port),
-                    '--reply-magic', 'old', '--no-success') as (process, sensor_port, control):
+    with simulating(str(SAMPLE), '--on-sample', '--loop', '--control-port',
+                    str(port)) as (process, sensor_port, control):
         assert control == port
         with Controller(port) as controller, Reader(sensor_port) as reader:
-            reply = controller.request('REPLAY_StepSimulationCommand_ID', {'amount': -1})
-            assert controller.magic == 0x6F6E6F6D
-            assert 'success' not in reply
+            controller.request('REPLAY_StepSimulationCommand_ID', {'amount': -1})
             last = reader.frame()
             controller.request('REPLAY_StepSimulationCommand_ID', {'amount': 1})
             first = reader.frame()
@@ -239,21 +219,6 @@ def test_addresses_and_paths_that_cannot_be_are_named(finish, words, error):
     assert re.fullmatch(f'error: {error}\n', errors)
 
 
-@pytest.mark.parametrize(('files', 'error'), [
-    ((), 'found a folder without a recording; expected a bag or a dataset of CARLA'),
-    (('left_0.mcap',), ('found 1 file of a bag without metadata.yaml; expected a bag; '
-                        '`state_sensor repair` makes one of the files, or `ros2 bag reindex` '
-                        'writes metadata.yaml')),
-    (('a.json', 'b.json', 'c.parquet'), (
-        'found a folder with 2 .json files; expected one recording; `inspect` and `convert --to '
-        "FORMAT` take many, such as 'FOLDER/*.json'"))])
-def test_simulate_refuses_a_folder_with_advice(finish, tmp_path, files, error):
-    for name in files:
-        (tmp_path / name).touch()
-    assert finish('simulate', str(tmp_path)) == (
-        1, '', f'error: {tmp_path}: {error}\n'.replace('FOLDER', str(tmp_path)))
-
-
 def test_simulate_sends_on_request_with_a_control_port_only(finish):
     code, output, errors = finish('simulate', '--on-sample')
     assert (code, output) == (2, '')
@@ -269,21 +234,11 @@ def test_a_table_is_no_recording_to_send(finish, tmp_path, command, name):
     assert errors.startswith(f'error: {tmp_path / name}: found a table; expected a trajectory, ')
 
 
-def test_a_trajectory_has_no_name_of_another_form(finish, tmp_path):
-    out = str(tmp_path / 'drive.parquet')
-    code, output, errors = finish('synth', out)
-    assert (code, output) == (2, '')
-    assert errors == (
-        f'error: state_sensor synth: OUT {out} is the name of a table; expected NAME.json or -: '
-        '`state_sensor convert` makes other formats of a trajectory\n')
-
-
-
 @pytest.mark.parametrize('words', [
     ('simulate', '--port', '70000'), ('simulate', '--port', 'x'), ('simulate', '--rate', 'slow'),
     ('simulate', '--rate', '-1'), ('simulate', '--rate', 'inf'), ('simulate', '--header', '20'),
     ('simulate', '--frames', '0'), ('simulate', '--vehicles', '0'),
-    ('simulate', '--reply-magic', 'x'), ('simulate', '--generation', 'v3'),
+    ('simulate', '--generation', 'v3'),
     ('synth',), ('synth', 'x', '--rate', '0'), ('synth', 'x', '--frames', '1.5'),
     ('synth', 'x', '--seed', '-1'), ('synth', 'x', '--objects', '²')])
 def test_wrong_usage_has_exit_code_2(finish, words):
@@ -304,17 +259,6 @@ def test_synth_is_deterministic_and_writes_to_standard_output(finish, tmp_path):
     assert output == path.read_text(encoding='utf-8')
     assert len(json.loads(output)) == 20
     assert os.listdir(tmp_path) == ['traffic.json']
-
-
-def test_synth_overwrites_with_force_only(finish, tmp_path):
-    path = tmp_path / 'traffic.json'
-    path.write_text('mine', encoding='utf-8')
-    code, _, errors = finish('synth', str(path), '--frames', '1')
-    assert code == 1
-    assert errors == f'error: {path}: a file of that name exists; --force replaces it\n'
-    assert path.read_text(encoding='utf-8') == 'mine'
-    assert finish('synth', str(path), '--frames', '1', '--force')[0] == 0
-    assert len(json.loads(path.read_text(encoding='utf-8'))) == 1
 
 
 @pytest.mark.parametrize('number', one_of([signal.SIGINT, signal.SIGTERM]))
@@ -341,15 +285,3 @@ def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=AWAIT_S):
     raise AssertionError(f'nothing grows in {folder}')
 
 
-def test_synth_shows_progress_on_a_terminal_only(tmp_path):
-    leader, follower = os.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
-    with start('synth', tmp_path / 'a.json', '--frames', '60', stderr=follower) as process:
-        os.close(follower)
-        shown = b''
-        with contextlib.suppress(OSError):  # EIO: the process has closed the terminal
-            while data := os.read(leader, 65536):
-                shown += data
-        assert process.wait(AWAIT_S) == 0
-    os.close(leader)
-    assert b'60/60' in shown

@@ -26,11 +26,8 @@ from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
 from state_sensor_ros.emulator.bicycle import USUAL_VEHICLE
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
-from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
+from state_sensor_ros.emulator.monodrive_frames import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 CONTROL_EGO = 'EgoControl_ID'
@@ -236,7 +233,7 @@ class Obeying:
             self.server.todo.append(lambda: world.begin_episode(settings=world.settings))
             listener.until(lambda: world.episode > episode, what='an episode')
         else:
-            getattr(self.server, '_suite', self.server).disconnect()
+            self.server.disconnect()
 
 
 class Driven:

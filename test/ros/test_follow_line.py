@@ -28,11 +28,8 @@ from rig import NodeProcess
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
-from state_sensor_ros.emulator.monodrive_server.frame_source import IteratorSource
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
+from state_sensor_ros.emulator.monodrive_frames import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 EXAMPLE = ROOT / 'examples' / 'follow_line.py'

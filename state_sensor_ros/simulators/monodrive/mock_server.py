@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
+from state_sensor_ros.emulator.monodrive import (
     MonodriveOptions,
     MonodriveServer,
 )
-from state_sensor_ros.emulator.monodrive_server.frame_source import (
+from state_sensor_ros.emulator.monodrive_frames import (
     EmulatedFrame,
     FrameSource,
     synthetic_source,
@@ -38,8 +38,7 @@ def open_mock_server(options: argparse.Namespace) -> MonodriveServer:
     return MonodriveServer(_playback(options), MonodriveOptions(
         port=options.port, control_port=options.control_port or None, bind=options.bind,
         rate=options.rate, n_frames=options.frames, header_size=options.header,
-        on_sample=options.on_sample, reply_magic=options.reply_magic,
-        with_success=not options.no_success))
+        on_sample=options.on_sample))
 
 
 def read_recording(path: str, generation: str, options: ReadOptions) -> list[EmulatedFrame]:

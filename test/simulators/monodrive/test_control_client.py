@@ -18,10 +18,7 @@ import pytest
 from scripted_simulator import complete, frame, HANG_UP, NEVER, OLD_MAGIC, reply, ScriptedSimulator
 from stopwatch import Stopwatch, until
 
-from state_sensor_ros.emulator.monodrive_server.frame_server import (
-    MonodriveOptions,
-    MonodriveServer,
-)
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive import control
@@ -372,12 +369,10 @@ def test_configured_source_closed_at_any_time_ends_at_once(peer, run, answer):
     peer.wait_for(lambda p: not p._controls and not p._readers)
 
 
-@pytest.mark.parametrize(('reply_magic', 'with_success'), [('new', True), ('old', False)])
-def test_configured_source_samples_the_mock_server(run, reports, reply_magic, with_success):
+def test_configured_source_samples_the_mock_server(run, reports):
     frames = [{'frame': [EGO, EGO | {'name': 'cone', 'tags': ['cone']}], 'game_time': i / 20,
                'time': 1} for i in range(50)]
-    options = MonodriveOptions(control_port=0, on_sample=True, reply_magic=reply_magic,
-                               with_success=with_success)
+    options = MonodriveOptions(control_port=0, on_sample=True)
     with MonodriveServer(frames, options) as simulator:
         source, packets = run(settings_for(simulator, sample_rate=200.0))
         packets.wait_for(lambda ps: len(ps) >= 10)

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from enum import Enum
 import json
 import threading
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.monodrive_server.frame_source import (
+from state_sensor_ros.emulator.monodrive_frames import (
     DEFAULT_PERIOD_S,
     EmulatedFrame,
     FrameClock,
@@ -38,20 +38,13 @@ from state_sensor_ros.emulator.monodrive_server.frame_source import (
     TimedFrame,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.monodrive_server.sensor_ports import SensorSuite
 from state_sensor_ros.errors import TransportError
 
 COMPLETE = 'complete'
 VERSION = 'simulator_version: 1.12, api_version: 1.12'
 NO_EGO_FOR_SAMPLE = 'unable to sample sensors, no ego vehicle is registered'
 NO_EGO_FOR_CONTROL = 'no ego vehicle found'
-# Commands with the reply `complete` that change nothing in the frames of a State sensor.
-WITHOUT_EFFECT = ('Status_ID', 'AttachSensorCommand_ID', 'DetachSensorCommand_ID')
 MAX_STEP = 2**31 - 1
-# Length of a wrong value in a reply.
-SHOWN_CHARACTERS = 80
-
-
 CLOSED_LOOP_MODES = (0, 3)
 
 
@@ -187,13 +180,26 @@ class CommandResult:
     ports: tuple[int, ...] | None = None  # ports of the sensors that send the frame, None for all
 
 
+class Sensors(Protocol):
+    """The State sensors of the simulator."""
+
+    @property
+    def sensor_ports(self) -> set[int]:
+        """Return the ports of all sensors."""
+
+    def configure(self, port: int, sensor_filter: SensorFilter, is_streaming: bool) -> None:
+        """Add a sensor, or change the one on this port."""
+
+    def reset_counts(self) -> None:
+        """Set the sample count of all sensors to 0."""
+
+
 class CommandTable:
     """The commands on a simulation and its sensors."""
 
-    def __init__(self, state: SimulationState, suite: SensorSuite) -> None:
-        self._state = state
-        self._suite = suite
-        self._table: dict[str, Callable[[object], CommandResult]] = {
+    def __init__(self, state: SimulationState, sensors: Sensors) -> None:
+        self._state, self._sensors = state, sensors
+        self._table: dict[str, Callable[[Any], CommandResult]] = {
             'SimulatorConfig_ID': self._configure_simulator,
             'ClosedLoopConfigCommand_ID': self._configure_scenario,
             'REPLAY_ConfigureTrajectoryCommand_ID': self._configure_trajectory,
@@ -202,24 +208,24 @@ class CommandTable:
             'SampleSensorsCommand_ID': self._sample,
             'SampleSensorListCommand_ID': self._sample_list,
             'REPLAY_StepSimulationCommand_ID': self._step,
-            'REPLAY_StateStepSimulationCommand_ID': self._state_step,
-            'UpdateStateCommand_ID': self._update_state,
+            'REPLAY_StateStepSimulationCommand_ID':
+                lambda message: CommandResult(frame=self._placed(message)),
+            'UpdateStateCommand_ID': lambda message: _done(self._placed(message)),
             'ClosedLoopStepCommand_ID': self._closed_loop_step,
             'EgoControl_ID': self._control_ego,
             'SpawnVehicleCommand_ID': self._spawn,
-            'GetVersion': lambda message: CommandResult(VERSION),
-            'StartAllSensorsCommand_ID': lambda message: self._stream(True),
-            'StopAllSensorsCommand_ID': lambda message: self._stream(False),
-            'StreamData_ID': lambda message: self._stream(True),
-            **{name: lambda message: CommandResult() for name in WITHOUT_EFFECT},
-        }
+            'GetVersion': lambda _: CommandResult(VERSION),
+            'StartAllSensorsCommand_ID': lambda _: self._stream(True),
+            'StreamData_ID': lambda _: self._stream(True),
+            'StopAllSensorsCommand_ID': lambda _: self._stream(False),
+            # They change nothing in the frames of a State sensor.
+            'Status_ID': _done, 'AttachSensorCommand_ID': _done, 'DetachSensorCommand_ID': _done}
 
     def execute(self, command: object, message: object) -> CommandResult:
         handler = self._table.get(command) if isinstance(command, str) else None
-        if handler is None:
-            return CommandResult(
-                f'type: found {as_text(command)}; expected a known command', False)
         try:
+            if handler is None:
+                raise RejectedError(f'type: found {as_text(command)}; expected a known command')
             return handler(message)
         except (RejectedError, TransportError) as error:
             return CommandResult(str(error), False)
@@ -227,16 +233,16 @@ class CommandTable:
     def _configure_simulator(self, message: object) -> CommandResult:
         config = typed(message, SimulatorConfig)
         if not isinstance(config.map, str) or not config.map:
-            return CommandResult('invalid map specified', False)
+            raise RejectedError('invalid map specified')
         mode = int(config.simulation_mode)
         self._state.begin(mode)
-        self._suite.reset_counts()
+        self._sensors.reset_counts()
         return CommandResult(f'simulator configuration mode = {mode}')
 
     def _configure_scenario(self, message: object) -> CommandResult:
         vehicles = typed(message, dict[str, Any]).get('vehicles')
         if not isinstance(vehicles, list) or not vehicles:
-            return CommandResult('Failed to configure scenario. No actors spawned.', False)
+            raise RejectedError('Failed to configure scenario. No actors spawned.')
         self._state.ego = Ego.PRESENT if any(map(_is_ego, vehicles)) else Ego.PENDING
         return CommandResult('Successfully configured scenario.')
 
@@ -249,37 +255,34 @@ class CommandTable:
 
     def _configure_sensors(self, message: object) -> CommandResult:
         # A suite may contain other sensors, such as cameras; they are ignored.
-        configs = message if isinstance(message, list) else [message]
-        others = [config for config in configs if isinstance(message, list)
-                  and isinstance(config, dict) and isinstance(config.get('type'), str)
-                  and config['type'] != 'State']
-        states = [parse_sensor(config) for config in configs if config not in others]
-        for state in states:
-            self._suite.configure(*state)
+        configs = [config for config in message if not (
+            isinstance(config, dict) and isinstance(kind := config.get('type'), str)
+            and kind != 'State')] if isinstance(message, list) else [message]
+        for state in [parse_sensor(config) for config in configs]:
+            self._sensors.configure(*state)
         return CommandResult()
 
     def _reconfigure_sensor(self, message: object) -> CommandResult:
         port, sensor_filter, is_streaming = parse_sensor(message)
-        if port not in self._suite.sensors:
+        if port not in self._sensors.sensor_ports:
             raise RejectedError(f'listen_port: found {port}; expected that of a State sensor')
-        self._suite.configure(port, sensor_filter, is_streaming)
+        self._sensors.configure(port, sensor_filter, is_streaming)
         return CommandResult()
 
     def _sample(self, message: object) -> CommandResult:
-        if message is not None and message != '':
-            typed(message, dict[str, Any])
+        typed(message or {}, dict[str, Any])
         return self._sampled(None)
 
     def _sample_list(self, message: object) -> CommandResult:
         ports = typed(message, SensorList).ports
-        if not set(ports) <= self._suite.sensors.keys():
+        if not set(ports) <= self._sensors.sensor_ports:
             raise RejectedError(f'ports: found {as_text(ports)}; expected ports of State sensors')
         return self._sampled(tuple(dict.fromkeys(ports)))
 
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
         frame = self._state.sample() if self._state.ego is Ego.PRESENT else None
         if frame is None:
-            return CommandResult(NO_EGO_FOR_SAMPLE, False)
+            raise RejectedError(NO_EGO_FOR_SAMPLE)
         return CommandResult(frame=frame, ports=ports)
 
     def _step(self, message: object) -> CommandResult:
@@ -289,13 +292,6 @@ class CommandTable:
             raise RejectedError('trajectory: found none; expected '
                                 'REPLAY_ConfigureTrajectoryCommand_ID before')
         return CommandResult(frame=frame)
-
-    def _state_step(self, message: object) -> CommandResult:
-        return CommandResult(frame=self._placed(message))
-
-    def _update_state(self, message: object) -> CommandResult:
-        self._placed(message)
-        return CommandResult()
 
     def _placed(self, message: object) -> TimedFrame:
         members = parse_state_frame(message)
@@ -314,7 +310,7 @@ class CommandTable:
             control.forward_amount, control.right_amount, control.brake_amount,
             control.drive_mode))
         if self._state.ego is Ego.ABSENT:
-            return CommandResult(NO_EGO_FOR_CONTROL, False)
+            raise RejectedError(NO_EGO_FOR_CONTROL)
         # Assumed: the sign of forward_amount is a direction, as is drive_mode.
         self._state.drive(Pedals(right, abs(forward), brake,
                                  reverse=forward < 0 or mode < 0))
@@ -323,7 +319,7 @@ class CommandTable:
     def _spawn(self, message: object) -> CommandResult:
         vehicle = typed(message, dict[str, Any])
         if not vehicle:
-            return CommandResult('Failed to spawn vehicle: empty configuration.', False)
+            raise RejectedError('Failed to spawn vehicle: empty configuration.')
         if _is_ego(vehicle):
             self._state.ego = Ego.PRESENT
         return CommandResult('Successfully spawned vehicle.')
@@ -331,6 +327,10 @@ class CommandTable:
     def _stream(self, is_on: bool) -> CommandResult:
         self._state.is_stopped = not is_on
         return CommandResult()
+
+
+def _done(_: object) -> CommandResult:
+    return CommandResult()
 
 
 def _is_ego(vehicle: object) -> bool:
@@ -403,7 +403,7 @@ def typed(message: object, kind: type[Kind]) -> Kind:
 
 def as_text(value: object) -> str:
     """Return a wrong value, plain JSON data, as text of at most 80 characters for a reply."""
-    return repr(value)[:SHOWN_CHARACTERS]
+    return repr(value)[:80]
 
 
 def parse_json(text: bytes | str, where: str) -> object:

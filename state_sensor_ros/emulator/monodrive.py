@@ -1,0 +1,281 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The mock server of monoDrive: its sensor ports, its control port and its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+import json
+import math
+import socket
+import struct
+import threading
+
+from state_sensor_ros.emulator.monodrive_commands import (
+    CommandResult,
+    CommandTable,
+    Envelope,
+    parse_envelope,
+    RejectedError,
+    SimulationState,
+)
+from state_sensor_ros.emulator.monodrive_frames import (
+    EmulatedFrame,
+    FrameClock,
+    FrameSource,
+    LARGEST_FLOAT32,
+    SensorFilter,
+    TimedFrame,
+    TrajectorySource,
+)
+from state_sensor_ros.emulator.threaded_server import (
+    accept_connection,
+    close_connection,
+    listen,
+    Pacer,
+    receive,
+    ServerOptions,
+    ThreadedServer,
+)
+from state_sensor_ros.errors import FramingError
+
+SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
+CONTROL_HEADER = struct.Struct('>II')
+CONTROL_MAGIC = 0x6D6F6E6F
+# Longer requests are refused; a trajectory of one hour has a few hundred megabytes of text.
+MAX_REQUEST_BYTES = 512 * 2**20
+
+
+class SensorPort:
+    """One State sensor and its readers; ``port``: 0 picks a free one."""
+
+    def __init__(self, bind: str, port: int) -> None:
+        self.listener = listen(bind, port)
+        self.port: int = self.listener.getsockname()[1]
+        self.sensor_filter: SensorFilter | None = None
+        self.is_streaming = True
+        self.sample_count = 0
+        self._readers: list[socket.socket] = []
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def accept_readers(self) -> int:
+        """Accept all connections that wait, so that they receive the next frame."""
+        with self._lock:
+            while not self._is_closed and (reader := accept_connection(self.listener)):
+                reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._readers.append(reader)
+            return len(self._readers)
+
+    def send_frame(self, frame: TimedFrame, header_size: int) -> None:
+        """Send one packet to each reader; the slowest reader blocks the simulator."""
+        if not self.is_streaming:
+            return
+        self.accept_readers()
+        clock, count = frame.clock, frame.clock.sample_count
+        self.sample_count = self.sample_count + 1 if count is None or not frame.is_verbatim \
+            else count
+        text = frame.frame.text(self.sensor_filter, None if frame.is_verbatim else clock._replace(
+            sample_count=None if count is None else self.sample_count))
+        game_time = clock.game_time or 0.0
+        # A number that a header cannot have is sent as 0 or modulo 2**32.
+        numbers = (header_size + len(text), (clock.time or 0) & 0xFFFFFFFF,
+                   game_time if math.isfinite(game_time) and abs(game_time) <= LARGEST_FLOAT32
+                   else 0.0, self.sample_count & 0xFFFFFFFF)
+        packet = SENSOR_HEADERS[header_size].pack(*numbers[:header_size // 4]) + text
+        for reader in tuple(self._readers):
+            try:
+                reader.sendall(packet)
+            except OSError:
+                self._remove(reader)
+
+    def _remove(self, reader: socket.socket) -> None:
+        with self._lock:
+            if reader in self._readers:
+                self._readers.remove(reader)
+                close_connection(reader)
+
+    def disconnect(self) -> None:
+        """Close the connections of all readers and keep listening."""
+        with self._lock:
+            readers, self._readers = self._readers, []
+        for reader in readers:
+            close_connection(reader)
+
+    def close(self) -> None:
+        """Stop listening and close the connections of all readers."""
+        with self._lock:
+            self._is_closed = True
+            self.listener.close()
+        self.disconnect()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonodriveOptions(ServerOptions):
+    control_port: int | None = None  # None for none, 0 picks a free one
+    header_size: int = 16  # 16, or 12 for the older generation
+    on_sample: bool = False  # send frames by sample and step commands instead of at the rate
+
+
+class MonodriveServer(ThreadedServer):
+    """
+    A server of the monoDrive protocol.
+
+    Each frame is sent whole to one reader after the other, so the slowest reader limits the rate.
+    Without a reader, the time stands still.
+
+    :param source: the source of frames, the frames of a trajectory as plain data, or None if
+        clients place all frames.
+    """
+
+    def __init__(self, source: FrameSource | Sequence[dict[str, object]] | None = None,
+                 options: MonodriveOptions | None = None) -> None:
+        if isinstance(source, Sequence):
+            source = TrajectorySource([EmulatedFrame(members) for members in source])
+        self._options = options = options or MonodriveOptions()
+        self._state = SimulationState(source, not options.on_sample)
+        first = SensorPort(options.bind, options.port)
+        self.port, self._sensors = first.port, {first.port: first}
+        self._control: socket.socket | None = None
+        if options.control_port is not None:
+            try:
+                self._control = listen(options.bind, options.control_port)
+            except OSError:
+                first.close()
+                raise
+        self.control_port: int = self._control.getsockname()[1] if self._control else 0
+        self._commands = CommandTable(self._state, self)
+        self._send_lock = threading.Lock()
+        super().__init__()
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return a name and the number of the control port, if any, and of the sensor port."""
+        control = [('control', self.control_port)] if self.control_port else []
+        return [*control, ('listening', self.port)]
+
+    @property
+    def sensor_ports(self) -> set[int]:
+        """Return the ports of all State sensors."""
+        return set(self._sensors)
+
+    def configure(self, port: int, sensor_filter: SensorFilter, is_streaming: bool) -> None:
+        """Add a sensor, or change the one on this port; its readers stay connected."""
+        if port not in self._sensors:
+            # A new dict: other threads iterate over the old one.
+            self._sensors = {**self._sensors, port: SensorPort(self._options.bind, port)}
+        sensor = self._sensors[port]
+        sensor.sensor_filter, sensor.is_streaming = sensor_filter, is_streaming
+
+    def reset_counts(self) -> None:
+        """Set the sample count of all sensors to 0."""
+        for sensor in self._sensors.values():
+            sensor.sample_count = 0
+
+    def disconnect(self) -> None:
+        """Close the connections of all readers and keep listening."""
+        for sensor in self._sensors.values():
+            sensor.disconnect()
+
+    def accept_readers(self) -> int:
+        """Accept all connections that wait on any sensor port; return how many there are."""
+        return sum(sensor.accept_readers() for sensor in self._sensors.values())
+
+    def _listeners(self) -> Iterable[socket.socket]:
+        if self._control is not None:
+            yield self._control
+        yield from [sensor.listener for sensor in self._sensors.values()]
+
+    def _accept(self, listener: socket.socket) -> None:
+        if listener is self._control:
+            self._begin_session(listener, self._serve)
+        else:
+            self.accept_readers()
+
+    def _close_ports(self) -> None:
+        for sensor in self._sensors.values():
+            sensor.close()
+        if self._control is not None:
+            self._control.close()
+
+    def _serve(self, session: socket.socket) -> None:
+        """Reply to the requests of one control connection, in order."""
+        while (body := read_request(session)) is not None:
+            request = Envelope('')
+            try:
+                request = parse_envelope(body)
+                result = self._commands.execute(request.type, request.message)
+            except RejectedError as error:
+                result = CommandResult(str(error), success=False)
+            reply = json.dumps({
+                'message': result.message, 'reference': request.reference, 'type': request.type,
+                'success': result.success}, separators=(',', ':')).encode()
+            session.sendall(
+                CONTROL_HEADER.pack(CONTROL_MAGIC, CONTROL_HEADER.size + len(reply)) + reply)
+            # The command may have opened a port or started the timer.
+            self._wake()
+            # After the reply: the frame must not block a client that reads the reply first.
+            if result.frame is not None:
+                self._send(result.frame, result.ports, is_sample=True)
+
+    def _send(self, frame: TimedFrame, ports: tuple[int, ...] | None = None, *,
+              is_sample: bool = False) -> None:
+        with self._send_lock:
+            if self._finished.is_set() or self._closing.is_set():
+                return
+            if is_sample:
+                frame = self._state.newest(frame)
+            sensors = self._sensors
+            for port in sensors if ports is None else ports:
+                sensors[port].send_frame(frame, self._options.header_size)
+            self.n_sent += 1
+            if self.n_sent == self._options.n_frames:
+                self._finish()
+
+    def _finish(self) -> None:
+        """Close the connections of all readers: the last frame is sent."""
+        self.disconnect()
+        self._finished.set()
+
+    def _may_play(self) -> bool:
+        return self._closing.is_set() or (
+            self._state.is_free_running and self.accept_readers() > 0)
+
+    def _play(self) -> None:
+        pacer = Pacer(self._options.rate, self._closing)
+        before = FrameClock()
+        while not (self._closing.is_set() or self._finished.is_set()):
+            with self._changed:
+                self._changed.wait_for(self._may_play)
+            if self._closing.is_set():
+                break
+            frame = self._state.advance()
+            if frame is None and not self._state.is_free_running:
+                continue
+            if frame is None:
+                with self._send_lock:
+                    self._finish()
+                break
+            pacer.wait(before.period_s(frame.clock))
+            before = frame.clock
+            if self._state.is_free_running and not self._closing.is_set():
+                self._send(frame)
+
+
+def read_request(connection: socket.socket) -> bytes | None:
+    """Read the JSON text of one request, None if the peer has closed between two of them."""
+    head = receive(connection, CONTROL_HEADER.size, 'control header', may_end=True)
+    if not head:
+        return None
+    magic, length = CONTROL_HEADER.unpack(head)
+    size = length - CONTROL_HEADER.size
+    if magic != CONTROL_MAGIC or not 0 <= size <= MAX_REQUEST_BYTES:
+        raise FramingError('control header', f'magic {magic:#010x}, length {length}',
+                           f'{CONTROL_MAGIC:#010x}, 8 to {MAX_REQUEST_BYTES + 8}')
+    return receive(connection, size, 'control body')

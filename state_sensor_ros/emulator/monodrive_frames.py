@@ -1,0 +1,272 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+"""The frames of the mock server: of a trajectory or of endless traffic, filtered and timed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+import time
+from typing import NamedTuple
+
+import msgspec
+
+from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
+
+LARGEST_FLOAT32 = 3.4028234e38
+# Period of frames whose clocks do not define one: trajectories run at 20 Hz.
+DEFAULT_PERIOD_S = 0.05
+# A longer time between two frames is a step of the clock and is not waited for.
+MAX_GAP_S = 10.0
+# Most frames of one step: traffic is simulated frame by frame, even if a step skips frames.
+MAX_SKIPPED = 1000
+BOXES = 'oriented_bounding_box'
+
+
+class FrameClock(NamedTuple):
+    """The clock members of a frame, None for a missing one."""
+
+    game_time: float | None = None  # simulated time, s
+    time: int | None = None  # Unix time, s
+    sample_count: int | None = None
+
+    def period_s(self, after: FrameClock) -> float:
+        """Return the simulated time to another frame, 0.05 s where that is unknown."""
+        if self.game_time is None or after.game_time is None:
+            return DEFAULT_PERIOD_S
+        period_s = after.game_time - self.game_time
+        return period_s if 0.0 < period_s <= MAX_GAP_S else DEFAULT_PERIOD_S
+
+
+class _Clock(msgspec.Struct):
+    """The same for a decoder, which skips the rest of the text."""
+
+    game_time: float | None = None
+    time: float | None = None
+    sample_count: float | None = None
+
+
+def lower_tags(tags: object) -> frozenset[str]:
+    """Return tags in lower case: engine names compare without case, and `""` is not a tag."""
+    return frozenset(tag.lower() for tag in tags if isinstance(tag, str) and tag) \
+        if isinstance(tags, list | tuple) else frozenset()
+
+
+def _state(vehicle: dict[str, object]) -> dict[str, object]:
+    state = vehicle.get('state')
+    return state if isinstance(state, dict) else vehicle
+
+
+def _is_actor(value: object) -> bool:
+    """Return whether a top-level member of a frame is an actor of generation v0."""
+    return isinstance(value, dict) and 'position' in value
+
+
+def actors(members: dict[str, object]) -> Iterator[dict[str, object]]:
+    """Iterate over the actors of a frame of any generation."""
+    frame = members.get('frame', list(filter(_is_actor, members.values())))
+    for group in (frame.get('objects'), frame.get('vehicles')) if isinstance(frame, dict) \
+            else (frame,):
+        if isinstance(group, list):
+            yield from (_state(actor) for actor in group if isinstance(actor, dict))
+
+
+def has_ego(members: dict[str, object]) -> bool:
+    return any('ego' in lower_tags(actor.get('tags')) for actor in actors(members))
+
+
+@dataclass(frozen=True, slots=True)
+class SensorFilter:
+    """What one sensor sends of a frame."""
+
+    # Lower-case tags; an actor needs one of them, so an empty set selects none.
+    desired: frozenset[str]
+    undesired: frozenset[str]  # lower-case tags that exclude an actor
+    include_obb: bool  # whether boxes are sent
+
+    def of(self, members: dict[str, object]) -> dict[str, object]:
+        """Return the members of a frame with the selected actors only."""
+        frame = members.get('frame')
+        if isinstance(frame, dict):
+            # An actor of v2 without boxes has an empty list.
+            return {**members, 'frame': {
+                key: self._kept(group, {BOXES: []}) if isinstance(group, list) else group
+                for key, group in frame.items()}}
+        if isinstance(frame, list):
+            return {**members, 'frame': self._kept(frame, {})}
+        return {key: value for key, value in members.items()
+                if not _is_actor(value) or self._passes(value)}
+
+    def _passes(self, actor: object) -> bool:
+        if not isinstance(actor, dict):
+            return False
+        tags = lower_tags(_state(actor).get('tags'))
+        return not tags.isdisjoint(self.desired) and tags.isdisjoint(self.undesired)
+
+    def _kept(self, group: list[dict[str, object]],
+              no_boxes: dict[str, object]) -> list[dict[str, object]]:
+        return [actor if self.include_obb else _without_boxes(actor, no_boxes)
+                for actor in group if self._passes(actor)]
+
+
+def _without_boxes(actor: dict[str, object], no_boxes: dict[str, object]) -> dict[str, object]:
+    if isinstance(state := actor.get('state'), dict):
+        return {**actor, 'state': _without_boxes(state, no_boxes)}
+    return {**{key: value for key, value in actor.items() if key != BOXES}, **no_boxes}
+
+
+class EmulatedFrame:
+    """One frame, either JSON text (of a file) or plain JSON data."""
+
+    __slots__ = ('_clock', '_source')
+
+    def __init__(self, source: bytes | dict[str, object]) -> None:
+        self._source = source
+        self._clock: FrameClock | None = None
+
+    def _members(self) -> dict[str, object] | None:
+        """Return the frame as plain data, or None when the text is not an object."""
+        if isinstance(self._source, dict):
+            return self._source
+        try:
+            members = msgspec.json.decode(self._source)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return members if isinstance(members, dict) else None
+
+    @property
+    def clock(self) -> FrameClock:
+        """Return the clock of the frame; in generation v1t it is a part of an actor."""
+        if self._clock is None:
+            try:
+                self._clock = self._read_clock()
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                self._clock = FrameClock()
+        return self._clock
+
+    def _read_clock(self) -> FrameClock:
+        clock = msgspec.convert(self._source, _Clock) if isinstance(self._source, dict) \
+            else msgspec.json.decode(self._source, type=_Clock)
+        if clock.game_time is None and (members := self._members()):
+            clock = msgspec.convert(
+                next((actor for actor in actors(members) if 'game_time' in actor), {}), _Clock)
+        # Numbers that a float32 can represent.
+        game_time, when, count = (
+            None if number is None or abs(number) > LARGEST_FLOAT32 else number
+            for number in (clock.game_time, clock.time, clock.sample_count))
+        return FrameClock(game_time, None if when is None else int(when),
+                          None if count is None else int(count))
+
+    def text(self, sensor_filter: SensorFilter | None, clock: FrameClock | None = None) -> bytes:
+        """Return the frame as JSON text, with its own clock or another one."""
+        members = self._source if isinstance(self._source, dict) else None
+        if sensor_filter is not None or clock is not None:
+            members = self._members()
+        if members is None:
+            return self._source if isinstance(self._source, bytes) else b''
+        if sensor_filter is not None:
+            members = sensor_filter.of(members)
+        if clock is not None:
+            rest = {key: value for key, value in members.items() if key not in clock._fields}
+            members = rest | {key: value for key, value in sorted(clock._asdict().items())
+                              if value is not None}
+        return msgspec.json.encode(members)
+
+
+class TimedFrame(NamedTuple):
+    """A frame and the clock that its packet reports."""
+
+    frame: EmulatedFrame
+    clock: FrameClock
+    # Whether the text is sent unchanged, with its own sample count; otherwise the sensor writes
+    # the clock and its own sample count.
+    is_verbatim: bool
+
+
+class FrameSource(ABC):
+    """A sequence of frames with a current position."""
+
+    @abstractmethod
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame, or None at the end."""
+
+    @abstractmethod
+    def step(self, amount: int) -> TimedFrame | None:
+        """Move by a number of frames, as far as possible, and return the frame there."""
+        # amount: frames, negative ones backward; the first step of 1 returns the first one.
+
+    def rewind(self) -> None:  # noqa: B027
+        """Return to the position before the first frame, if the source can go back."""
+
+    def drive(self, pedals: Pedals) -> None:  # noqa: B027
+        """Drive the ego from now on, if it can be driven."""
+
+
+class TrajectorySource(FrameSource):
+    """A list of frames, sent verbatim; with ``loop`` the first one follows the last one."""
+
+    def __init__(self, frames: Sequence[EmulatedFrame], loop: bool = False) -> None:
+        self._frames, self._loop = frames, loop
+        self._index = -1
+
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame, or None after the last one."""
+        if self._index + 1 >= len(self._frames) and not self._loop:
+            return None
+        return self.step(1)
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """Move within the trajectory, or round it if it loops, and return the frame there."""
+        if not self._frames:
+            return None
+        n_frames, target = len(self._frames), self._index + amount
+        self._index = target % n_frames if self._loop else max(0, min(target, n_frames - 1))
+        frame = self._frames[self._index]
+        return TimedFrame(frame, frame.clock, is_verbatim=True)
+
+    def rewind(self) -> None:
+        """Return to the position before the first frame."""
+        self._index = -1
+
+
+class IteratorSource(FrameSource):
+    """Frames of an iterator, which cannot go back."""
+
+    def __init__(self, frames: Iterator[dict[str, object]]) -> None:
+        self._frames = frames
+        self._current: TimedFrame | None = None
+
+    def advance(self) -> TimedFrame | None:
+        """Return the next frame, or None at the end of the iterator."""
+        if (members := next(self._frames, None)) is None:
+            return None
+        frame = EmulatedFrame(members)
+        self._current = TimedFrame(frame, frame.clock, is_verbatim=False)
+        return self._current
+
+    def step(self, amount: int) -> TimedFrame | None:
+        """Take up to 1000 frames and return the last; 0 and less return the current one."""
+        current = self._current
+        for _ in range(min(max(amount, 0 if current else 1), MAX_SKIPPED)):
+            current = self.advance() or current
+        return current
+
+    def drive(self, pedals: Pedals) -> None:
+        """Drive the ego of generated traffic; other frames do not change."""
+        if isinstance(self._frames, TrafficFrames):
+            self._frames.drive(pedals)
+
+
+def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
+                     generation: str) -> FrameSource:
+    """Return endless traffic, as of :func:`generate`, that began a while ago."""
+    return IteratorSource(generate(n_vehicles, n_objects, rate_hz, seed, generation,
+                                   epoch_s=int(time.time() - WARM_UP_S)))
