@@ -36,12 +36,11 @@ if TYPE_CHECKING:
         UnreachableError,
     )
     from state_sensor_ros.frame import Boxes, Frame, Lanes, Wheels
-    from state_sensor_ros.library.frame_index import LaneChange, RecordedActor
-    from state_sensor_ros.library.frame_recording import open_recording, Recording
-    from state_sensor_ros.library.frame_stream import open_stream, Stream
-    from state_sensor_ros.library.notebook import Animation, RecordedActors
+    from state_sensor_ros.library.index import LaneChange, RecordedActor, RecordedActors
+    from state_sensor_ros.library.notebook import Animation
+    from state_sensor_ros.library.recording import open_recording, read_table, Recording
     from state_sensor_ros.library.safety import Safety, SafetyEvent
-    from state_sensor_ros.library.table_reading import read_table
+    from state_sensor_ros.library.stream import open_stream, Stream
     from state_sensor_ros.library.track import Track
 
 # package.xml and CITATION.cff have copies.
@@ -65,12 +64,11 @@ __all__ = [
 # Those that are not errors.
 _MODULES = {
     **dict.fromkeys(('Boxes', 'Frame', 'Lanes', 'Wheels'), 'frame'), 'Kind': 'classes',
-    **dict.fromkeys(('Recording', 'open_recording'), 'library.frame_recording'),
-    **dict.fromkeys(('Stream', 'open_stream'), 'library.frame_stream'),
+    **dict.fromkeys(('Recording', 'open_recording', 'read_table'), 'library.recording'),
+    **dict.fromkeys(('Stream', 'open_stream'), 'library.stream'),
     **dict.fromkeys(('Safety', 'SafetyEvent'), 'library.safety'),
-    **dict.fromkeys(('Animation', 'RecordedActors'), 'library.notebook'),
-    'LaneChange': 'library.frame_index', 'RecordedActor': 'library.frame_index',
-    'Track': 'library.track', 'read_table': 'library.table_reading'}
+    **dict.fromkeys(('LaneChange', 'RecordedActor', 'RecordedActors'), 'library.index'),
+    'Animation': 'library.notebook', 'Track': 'library.track'}
 
 
 def __getattr__(name: str) -> object:

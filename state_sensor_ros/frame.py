@@ -517,7 +517,7 @@ class Frame(Columns):
 
         :raises MissingLibraryError: if one of them is not installed.
         """
-        from state_sensor_ros.library.table_reading import read_table
+        from state_sensor_ros.library.recording import read_table
         table: pd.DataFrame = read_table(self).to_pandas()
         return table
 

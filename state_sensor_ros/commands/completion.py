@@ -21,7 +21,7 @@ from state_sensor_ros.files import formats as known_formats
 from state_sensor_ros.files import open_any
 from state_sensor_ros.files.tables.table import BY_NAME
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.recording import Recording
 from state_sensor_ros.settings import OUTPUTS
 from state_sensor_ros.simulators import schema_of
 

@@ -29,7 +29,7 @@ from state_sensor_ros.files.output import part_of, remove
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_loop import FrameLoop
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.simulators import simulators
 from state_sensor_ros.source import DROPPED
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
                 complaints = write_frames(selected, frames, writer, summary, nullcontext())
             warn_of_unmatched(recording.name, complaints)
             _check_any(summary, selected, selection)
-            selected.check_actors()
+            selected.selector.check_actors(selected.name)
             writer.complete()
         for note in (*writer.notes, *writer.losses.lines):
             terminal.print_line(f'warning: {args.output}: {note}')
@@ -149,7 +149,7 @@ def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWri
                 if writer.part is None:
                     # The reader of a pipe waits for it.
                     writer.flush()
-            recording.details = writer.details
+            recording.reader.details = writer.details
     except KeyboardInterrupt:
         # The ordinary end of a stream.
         if recording.format_name != 'stream' or not summary.n_frames:
@@ -164,7 +164,7 @@ def _check_any(summary: terminal.Summary, selected: FrameLoop,
                selection: RecordingSelection) -> None:
     if not summary.n_frames:
         raise no_frames(selected.name, is_part=not selection.has_all_frames,
-                        end_s=selected.read_s)
+                        end_s=selected.selector.elapsed_s)
     n_dropped = selected.faults.counts.get(DROPPED, 0)
     if n_dropped and not summary.n_actors:
         first = next(fault for fault in selected.faults if fault.kind == DROPPED)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from html import escape
 import json
@@ -70,8 +70,6 @@ from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, FoundRecording, is_glob
-from state_sensor_ros.library.safety import EGO, HORIZON_S, Safety, SafetyCollector
-from state_sensor_ros.library.safety_texts import event_texts, MEASURES, worst_rows
 from state_sensor_ros.texts import counted, one_line
 from state_sensor_ros.texts import listed as listed_text
 
@@ -120,8 +118,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='write a page with curves and the ten worst moments')
     parser.add_argument('--curves', metavar='OUT',
                         help='write the precision-recall curve of each class (.parquet, .csv)')
-    parser.add_argument('--against', metavar='OLD.json',
-                        help='compare with the --json output of an earlier run')
     add_force(parser)
     for name, what, path in (('below', 'less', 'detection/map=0.5'),
                              ('above', 'greater', 'detection/mate=0.5')):
@@ -177,20 +173,11 @@ def run(args: argparse.Namespace) -> None:
     if is_many:
         _evaluate_many(args)
         return
-    # One of many bags has its earlier result from the process that has read the file.
-    old = getattr(args, 'earlier', None)
-    if old is None and args.against is not None:
-        old = report.result_of_bag(
-            args.against, report.read_results(args.against), text,
-            definition=args.definition, alignment=args.align)
     with clock_shown('evaluate', is_quiet=args.quiet):
-        truth, found, safety = _evaluated(args, text)
+        truth, found = _evaluated(args, text)
     result = report.result_of(
         found, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
     tables = [*report.tables_of(result)]
-    if old is not None:
-        result[report.AGAINST] = report.against(result, old)
-        tables.append(report.change_table(args.against, report.changes(result, old)))
     for each in found:
         _warn(text, each)
     for name, table_of in (('parquet', _match_table), ('curves', _curve_table)):
@@ -202,8 +189,7 @@ def run(args: argparse.Namespace) -> None:
                 file.handle, f'Evaluation of {one_line(text)}', tables,
                 (f'<p>Ground truth: {escape(one_line(args.truth))}.</p>',
                  f'<p>{report.heading_of(result)}.</p>',
-                 *(part for each in found for part in report.sections(each)),
-                 *(() if safety is None else _safety_parts(safety))), result)
+                 *(part for each in found for part in report.sections(each))), result)
         show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
@@ -229,7 +215,7 @@ def _check_outputs(args: argparse.Namespace, *, is_many: bool) -> None:
     """Refuse outputs that are inputs, that have wrong names, or that share standard output."""
     taken = {os.path.realpath(path): name for name, path in (
         ('TRUTH', args.truth), *(('STACK', path) for path in args.stack))}
-    for name, suffixes in (('against', ()), ('parquet', ['.parquet']), ('html', ['.html']),
+    for name, suffixes in (('parquet', ['.parquet']), ('html', ['.html']),
                            ('curves', ['.parquet', '.csv'])):
         path = getattr(args, name)
         if path is None:
@@ -238,21 +224,16 @@ def _check_outputs(args: argparse.Namespace, *, is_many: bool) -> None:
             raise UsageError(f'--{name} {path} is the file of {taken[os.path.realpath(path)]}')
         if path == STANDARD_OUTPUT and (args.json or is_many):
             raise UsageError(f'--{name} - is for one STACK without --json')
-        if suffixes:
-            check_suffix(f'--{name}', path, suffixes)
+        check_suffix(f'--{name}', path, suffixes)
 
 
-def _evaluated(args: argparse.Namespace,
-               stack: str) -> tuple[GroundTruth, list[TopicResult], Safety | None]:
-    """Return ground truth, results and measures of safety, None without a page or an ego."""
+def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[TopicResult]]:
     settings = settings_of(args)
     with _opened(stack) as bag:
         keys = chosen_topics(stack, bag.with_messages(), args.topic)
         for key in keys:
             bag.check_definition(key)
-        collector = None if args.html is None else SafetyCollector(
-            EGO, HORIZON_S, settings.ego_tag)
-        truth = read_truth(args, settings, None if collector is None else collector.add)
+        truth = read_truth(args, settings)
         evaluator = Evaluator(
             truth=truth, selection=_selection(args, truth), at=args.at,
             global_frame=settings.global_frame, alignment=args.align,
@@ -270,8 +251,7 @@ def _evaluated(args: argparse.Namespace,
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
                                             error.expected) from error
-    return truth, found, None if collector is None or not collector.has_actor \
-        else collector.safety()
+    return truth, found
 
 
 def _opened(stack: str) -> AbstractContextManager[Bag]:
@@ -372,24 +352,6 @@ def check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any]
         raise failures[0]
 
 
-def _safety_parts(safety: Safety) -> Iterator[str]:
-    """Yield the measures of the ego in the ground truth as HTML."""
-    # It needs matplotlib.
-    from state_sensor_ros.evaluation import plots
-    events = safety.events()
-    yield f'<h2>Safety of {escape(safety.name)} in the ground truth</h2>'
-    for title, headings, rows in (
-            ('measure', ('value', 'game time', 'other actor'), [*worst_rows(safety)]),
-            (counted(len(events), 'event'), ('game time', 'other actor', 'worst'),
-             [event_texts(event) for event in events])):
-        yield from report.Table(title, headings, [
-            (name, cells) for name, *cells in rows]).lines('html')
-    yield plots.safety_over_time(
-        safety.game_time, {f'{heading} ({unit})': getattr(safety, name)
-                           for name, (heading, unit, _) in MEASURES.items()},
-        [(event.start, event.end) for event in events])
-
-
 def _write_table(args: argparse.Namespace, name: str, table_of: Callable[[], Any]) -> None:
     """Write an Arrow table to the file of an option, in the format of its suffix."""
     from pyarrow import csv, parquet
@@ -447,10 +409,9 @@ def _evaluate_many(args: argparse.Namespace) -> None:
     """Compare each bag with one ground truth, or with that at its place in a folder."""
     stacks = find_recordings(args.stack)
     truths = _truths_of(args, stacks)
-    earlier = _earlier_results(args, [stack.path for stack in stacks])
     with TemporaryDirectory() as folder:
         jobs = [job_of('evaluate', args, stack.path, truth=truth, stack=[stack.path], json=True,
-                       html=None, force=False, earlier=earlier.get(stack.path),
+                       html=None, force=False,
                        **{name: os.path.join(folder, f'{name}_{i}.parquet')
                           for name in _TABLES if getattr(args, name)})
                 for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
@@ -460,9 +421,6 @@ def _evaluate_many(args: argparse.Namespace) -> None:
                 parts = [(job.source, getattr(job.args, name)) for job in jobs]
                 _write_table(args, name, partial(_joined, parts))
     tables = [report.bags_table(records)]
-    tables += [report.change_table(f'{one_line(args.against)}: {one_line(record["file"])}',
-                                   report.changes(record, earlier[record['file']]))
-               for record in records if report.AGAINST in record]
     if args.html is not None:
         with WholeFile(args.html, force=args.force) as file:
             report.write_page(file.handle, f'Evaluation of {counted(len(records), "bag")}', tables)
@@ -498,15 +456,3 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
                           'a recording of the same name for each bag, such as '
                           f'{stacks[0].path}')
     return [by_place[stack.place] for stack in stacks]
-
-
-def _earlier_results(args: argparse.Namespace, stacks: Sequence[str]) -> dict[str, Any]:
-    """Return the earlier result of each bag; one without fails when it is evaluated."""
-    if args.against is None:
-        return {}
-    results, found = report.read_results(args.against), {}
-    for stack in stacks:
-        with suppress(TrajectoryFormatError):
-            found[stack] = report.result_of_bag(
-                args.against, results, stack, definition=args.definition, alignment=args.align)
-    return found

@@ -45,9 +45,15 @@ from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, is_glob
 from state_sensor_ros.frame import DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.jumps import UNITS
-from state_sensor_ros.library.frame_loop import FrameLoop
-from state_sensor_ros.library.safety import EGO, HORIZON_S, SafetyCollector
-from state_sensor_ros.library.safety_texts import MEASURES, safety_record, safety_rows
+from state_sensor_ros.library.safety import (
+    EGO,
+    HORIZON_S,
+    MEASURES,
+    safety_record,
+    safety_rows,
+    SafetyCollector,
+)
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.simulators import schema_of
@@ -343,7 +349,7 @@ class Inspection:
                     f'{name}: {anomaly["place"]}', anomaly['text'], expected)
         if self.refusal is None and not self.n_frames:
             self.refusal = errors.no_frames(name, is_part=not self._selection.has_all_frames,
-                                            end_s=self._recording.read_s)
+                                            end_s=self._recording.selector.elapsed_s)
 
     def _is_for_replay(self) -> bool:
         """Whether all frames are of generations that Replay Mode takes, none without its ego."""

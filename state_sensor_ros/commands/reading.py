@@ -18,7 +18,7 @@ import math
 from state_sensor_ros.commands.terminal import print_line, progress_bar
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_loop import CUT, FaultList, FrameFault, FrameLoop
+from state_sensor_ros.library.stream import CUT, FaultList, FrameFault, FrameLoop
 from state_sensor_ros.source import LOST, UNDECLARED
 
 _REPEATED = 'repeated_frame'
@@ -42,8 +42,8 @@ def reading(recording: RecordingReader, what: str, *,
 
 
 @contextmanager
-def _progress(recording: RecordingReader | FrameLoop, what: str, *,
-              is_quiet: bool) -> Iterator[Callable[[], object]]:
+def _progress(recording: RecordingReader, what: str, *, is_quiet: bool,
+              ) -> Iterator[Callable[[], object]]:
     """Make what shows the position in a recording; report a cut at its end."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
@@ -64,7 +64,7 @@ def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
     A cut is always reported, whatever ``warns``.
     """
     has_frames, faults, last_s = False, FaultList(), math.nan
-    with _progress(recording, what, is_quiet=is_quiet) as show:
+    with _progress(recording.reader, what, is_quiet=is_quiet) as show:
         for frame in recording:
             has_frames = True
             if frame.game_time == last_s:

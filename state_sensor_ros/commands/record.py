@@ -25,7 +25,7 @@ from state_sensor_ros.files import output_format, WriteOptions
 from state_sensor_ros.files.output import refuse_part
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.frame_loop import FrameLoop
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.texts import counted
 
 # What is older than this survives a kill, where the format allows it. Each flush makes a

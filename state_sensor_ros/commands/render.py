@@ -56,7 +56,7 @@ from state_sensor_ros.drawing.style import (
 from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files import output_format, RENDER, STANDARD_INPUT
 from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.library.recording import Recording
 from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.texts import one_line
 
@@ -165,8 +165,8 @@ def _scene(args: argparse.Namespace) -> Scene:
         scene = builder.finish()
         if not len(scene.time_s):
             raise no_frames(name, is_part=not selection_of(args).has_all_frames,
-                            end_s=recording.read_s)
-        recording.check_actors()
+                            end_s=recording.selector.elapsed_s)
+        recording.selector.check_actors(recording.name)
     scene.check_time(args.at, '--at', name)
     return scene
 

@@ -33,7 +33,6 @@ from state_sensor_ros.texts import counted, one_line, seconds, size  # noqa: I10
 if TYPE_CHECKING:
     from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.frame import Frame
-    from state_sensor_ros.library.frame_loop import FrameLoop
 
 # Path of an output that is standard output.
 STANDARD_OUTPUT = '-'
@@ -119,7 +118,7 @@ def bar_type() -> type[tqdm[Any]]:
     return tqdm
 
 
-def progress_bar(recording: RecordingReader | FrameLoop, what: str, *,
+def progress_bar(recording: RecordingReader, what: str, *,
                  is_quiet: bool) -> AbstractContextManager[tqdm[NoReturn] | None]:
     """
     Return a progress bar on a terminal; elsewhere None.

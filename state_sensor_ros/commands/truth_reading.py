@@ -42,21 +42,19 @@ from state_sensor_ros.files import format_of, open_any, ReadOptions
 from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
-from state_sensor_ros.frame import Floats, Frame, NS_PER_S
-from state_sensor_ros.library.frame_recording import Recording
+from state_sensor_ros.frame import Floats, NS_PER_S
+from state_sensor_ros.library.recording import Recording
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
 
 
-def read_truth(args: argparse.Namespace, settings: Settings,
-               observe: Callable[[Frame], None] | None) -> GroundTruth:
+def read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
     """
     Read the ground truth.
 
     :param args: ``truth``, ``truth_topic``, ``actors`` and ``quiet`` are used.
     :param settings: settings of the node.
-    :param observe: called with each frame of a recording of frames, None for no call.
     :raises TrajectoryFormatError: if it cannot be read or has no frame.
     """
     if settings.stamp_source == 'ros':
@@ -70,7 +68,7 @@ def read_truth(args: argparse.Namespace, settings: Settings,
             if not frames:
                 return _of_objects(args, bag, settings)
             stamps_ns = _header_stamps(bag, frames[0])
-    return _of_frames(args, settings, stamps_ns, observe)
+    return _of_frames(args, settings, stamps_ns)
 
 
 def _header_stamps(bag: Bag, key: tuple[str, str]) -> list[int]:
@@ -80,8 +78,8 @@ def _header_stamps(bag: Bag, key: tuple[str, str]) -> list[int]:
     return [seconds * NS_PER_S + nanoseconds for seconds, nanoseconds in stamps]
 
 
-def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int] | None,
-               observe: Callable[[Frame], None] | None) -> GroundTruth:
+def _of_frames(args: argparse.Namespace, settings: Settings,
+               stamps_ns: list[int] | None) -> GroundTruth:
     """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
     rule = TagRule(tuple(args.desired_tags), tuple(args.undesired_tags))
     actors = frozenset(args.actors)
@@ -106,8 +104,6 @@ def _of_frames(args: argparse.Namespace, settings: Settings, stamps_ns: list[int
             warnings.place = recording.place
             names.add(frame)
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
-            if observe is not None:
-                observe(frame)
         found = truth.finish()
     warnings.show()
     warn_of_unmatched(args.truth, (

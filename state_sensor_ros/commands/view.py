@@ -55,8 +55,8 @@ from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportEr
 from state_sensor_ros.files import output_format, STANDARD_INPUT, VIEW
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.library.frame_index import LaneChangeFinder
-from state_sensor_ros.library.frame_loop import FrameLoop
+from state_sensor_ros.library.index import LaneChangeFinder
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import read_map
@@ -241,8 +241,8 @@ class _Show:
             if not self._summary.n_frames:
                 raise no_frames(recording.name,
                                 is_part=not selection_of(args).has_all_frames,
-                                end_s=recording.read_s)
-            recording.check_actors()
+                                end_s=recording.selector.elapsed_s)
+            recording.selector.check_actors(recording.name)
         log.send()
 
 

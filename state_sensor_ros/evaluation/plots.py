@@ -119,21 +119,6 @@ def over_time(y: str, times_s: Floats, curves: Mapping[str, Any]) -> str:
     return _image(figure, f'{" and ".join(filter(None, curves)) or y} over time')
 
 
-def safety_over_time(times_s: Floats, curves: Mapping[str, Floats],
-                     spans_s: Sequence[tuple[float, float]]) -> str:
-    """Draw measures of safety, (T,) each, by their headings, with the events as areas."""
-    rows = math.ceil(len(curves) / 3)
-    figure = Figure(figsize=(11.2, 2.5 * rows), layout='constrained')
-    for index, (heading, values) in enumerate(curves.items(), 1):
-        axes = _axes(figure, rows, 3, index, 'game time (s)', heading)
-        for begin, end in spans_s:
-            axes.axvspan(begin, max(end, begin + 1e-3), color=_FALSE, alpha=0.25)
-        known = np.isfinite(values)
-        axes.plot(times_s[known], values[known], color=_STACK, marker='.', markersize=2)
-        axes.set_ylim(0.0, min(max(axes.get_ylim()[1], 1.0), 50.0))
-    return _image(figure, 'measures of safety over time')
-
-
 def moment_picture(frame: EvaluatedFrame) -> str:
     """Draw ground truth and stack at one moment from above, in the area with the most errors."""
     # frame: with at least one object.

@@ -14,17 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 import math
-from pathlib import Path
 from statistics import fmean, stdev
 import sys
 from typing import Any, BinaryIO, Final
 
-import msgspec
 import numpy as np
 
 from state_sensor_ros import __version__
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.evaluation import detection, prediction, tracking
 from state_sensor_ros.evaluation.detection import ERROR_NAMES, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.evaluator import TopicResult
@@ -34,23 +32,9 @@ from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import counted, one_line
 
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
-# Key of the result with the differences, new less old.
-AGAINST: Final = 'against'
-# The last key of numbers of which more, or less, is better.
-MORE: Final = frozenset((
-    'map', 'nds', 'recall', 'precision', 'hota', 'mota', 'idf1', 'amota', 'mostly_tracked',
-    *DISTANCES))
-LESS: Final = frozenset((
-    *ERROR_NAMES, *(f'm{name}' for name in ERROR_NAMES), 'motp', 'amotp', 'identity_switches',
-    'fragmentations', 'false_positives', 'misses', 'mostly_lost', 'track_initialization_duration',
-    'longest_gap_duration', 'min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse',
-    'miss_rate_nuscenes', 'ate_rmse', 'rpe_rmse', 'rmse'))
-# Parts of paths whose numbers repeat others in more detail.
-_DETAILS = ('/bands/', '/nuscenes/', '/k/', '/unknown/')
-_EXPECTED = 'the output of evaluate --json'
-# Smaller differences are rounding: relative, and of errors near zero.
-_LEAST_SHARE, _LEAST_CHANGE = 1e-9, 1e-6
-_N_CHANGES, _N_EVENTS, _N_MOMENTS = 20, 20, 10
+# Smaller costs are rounding.
+_LEAST_COST = 1e-6
+_N_MOMENTS = 10
 _APART_NS = 500_000_000
 # Heading and key of the numbers in tables.
 _OF_TRACKS = (
@@ -196,90 +180,6 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    path: str
-    old: float
-    new: float | None  # None if the number is lost
-
-    @property
-    def word(self) -> str:
-        """Whether the number is lost, better or worse."""
-        if self.new is None:
-            return 'lost'
-        is_more = self.path.rpartition('/')[2] in MORE
-        return 'better' if (self.new > self.old) == is_more else 'worse'
-
-    @property
-    def size(self) -> float:
-        """Change relative to the greater of both numbers; infinite for a lost one."""
-        return math.inf if self.new is None else \
-            abs(self.new - self.old) / max(abs(self.new), abs(self.old))
-
-
-def read_results(path: str) -> list[dict[str, Any]]:
-    """Read the results of an earlier run: the output of ``evaluate --json``, a line or more."""
-    try:
-        data = Path(path).read_bytes()
-        try:
-            return [msgspec.json.decode(data, type=dict[str, Any])]
-        except msgspec.MsgspecError:
-            return msgspec.json.Decoder(dict[str, Any]).decode_lines(data) or [{}]
-    except OSError as error:
-        raise TrajectoryFormatError(path, one_line(str(error.strerror)), _EXPECTED) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise TrajectoryFormatError(path, 'no JSON object', _EXPECTED) from error
-
-
-def result_of_bag(path: str, results: Sequence[dict[str, Any]], stack: str, *,
-                  definition: str, alignment: str) -> dict[str, Any]:
-    """Return the earlier result of a bag: the only one, or that of its path, else of its name."""
-    if len(results) > 1:
-        files = [Path(str(result.get('file', ''))) for result in results]
-        found = [result for result, file in zip(results, files, strict=True)
-                 if file == Path(stack)] or [
-            result for result, file in zip(results, files, strict=True)
-            if file.name == Path(stack).name]
-        if len(found) != 1:
-            raise TrajectoryFormatError(
-                path, f'no result of {stack}' if not found else
-                f'{len(found)} results of bags named {Path(stack).name}', 'one result')
-        results = found
-    if 'frames' not in results[0]:
-        raise TrajectoryFormatError(path, 'no frames', _EXPECTED)
-    for part, name, ours, option in (('detection', 'definition', definition, '--definition'),
-                                     ('ego', 'alignment', alignment, '--align')):
-        other = (results[0].get(part) or {}).get(name, ours)
-        if other != ours:
-            raise TrajectoryFormatError(f'{path}: {part}/{name}', one_line(str(other)),
-                                        f'{ours}, as {option} of this run')
-    return results[0]
-
-
-def _compared(result: Result) -> dict[str, float | None]:
-    return dict(numbers_of({key: value for key, value in result.items() if key != AGAINST}))
-
-
-def against(new: Result, old: Result) -> dict[str, Any]:
-    """Return the part of the result that compares it with an earlier one."""
-    ours, before = _compared(new), _compared(old)
-    return {**_nested(
-        (path, None if number is None or other is None else number - other)
-        for path, other in before.items() if path in ours for number in (ours[path],)), 'lost': [
-        change.path for change in changes(new, old) if change.new is None]}
-
-
-def changes(new: Result, old: Result) -> list[Change]:
-    """Return the main numbers that are lost, or got better or worse, the greatest change first."""
-    ours = _compared(new)
-    found = [Change(path, other, ours.get(path)) for path, other in _compared(old).items()
-             if other is not None and path.rpartition('/')[2] in MORE | LESS
-             and not any(part in path for part in _DETAILS)]
-    return sorted((each for each in found if each.new is None or abs(each.new - each.old) > max(
-        _LEAST_SHARE * max(abs(each.new), abs(each.old)), _LEAST_CHANGE)),
-        key=lambda change: -change.size)
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table of numbers: lines of a terminal, CSV, LaTeX or HTML."""
 
@@ -386,19 +286,6 @@ def _ego_table(found: Result) -> Table:
     title = 'ego' if found['alignment'] == 'none' else f'ego, aligned by {found["alignment"]}'
     return Table(title, *_columns([(name, name) for name in _OF_EGO], [
         part for part in parts if part[1]['rmse'] is not None]))
-
-
-def change_table(old: str, found: Sequence[Change]) -> Table:
-    """Return the table of what got better or worse."""
-    words = [change.word for change in found]
-    counts = ', '.join(f'{words.count(word)} {word}' for word in ('better', 'worse', 'lost'))
-    rows = [(f'{change.word:6}  {change.path}', [
-        change.old, change.new, None if change.new is None else change.new - change.old])
-        for change in found[:_N_CHANGES]]
-    more = f'and {len(found) - len(rows)} smaller changes (--json has all)' \
-        if len(found) > len(rows) else ''
-    return Table(f'against {old}: {counts}' if found else f'no number differs from {old}',
-                 ('old', 'new', 'change'), rows, more)
 
 
 def bags_table(records: Sequence[Result]) -> Table:
@@ -510,7 +397,6 @@ def _worst(stamps_ns: Rows, costs: Floats) -> list[int]:
     """Return the frames of the greatest costs, (F,), at most one of each half second."""
     found: dict[int, int] = {}
     for i in np.argsort(-costs, kind='stable').tolist():
-        # Smaller costs are rounding.
-        if costs[i] > _LEAST_CHANGE:
+        if costs[i] > _LEAST_COST:
             found.setdefault(int(stamps_ns[i]) // _APART_NS, i)
     return [*found.values()][:_N_MOMENTS]

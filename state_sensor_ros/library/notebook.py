@@ -11,13 +11,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from io import BytesIO
 import os
 from pathlib import Path
-from typing import NoReturn, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,19 +24,16 @@ from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.drawing.scene import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle
 from state_sensor_ros.errors import importing, StateSensorError
-from state_sensor_ros.frame import Floats, Frame, MapLine, speed_along
-from state_sensor_ros.library.safety_texts import event_texts, worst_rows
-from state_sensor_ros.parameters import near_names
+from state_sensor_ros.frame import Floats, Frame, speed_along
 from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    import pandas as pd
 
     from state_sensor_ros.drawing.scene import Scene
-    from state_sensor_ros.library.frame_index import RecordedActor
-    from state_sensor_ros.library.frame_recording import Recording
+    from state_sensor_ros.library.index import RecordedActors
+    from state_sensor_ros.library.recording import Recording
     from state_sensor_ros.library.safety import Safety
     from state_sensor_ros.library.track import Track
 
@@ -46,7 +42,7 @@ _N_ROWS = 8
 # Larger recordings are not read only to be shown, by the unit of their size; '' for bytes of a
 # file whose number of frames is unknown.
 _READ_AT_MOST = {'B': 30_000_000, 'frame': 2000, '': 5_000_000}
-_PICTURE_WIDTH, _PICTURE_DPI = 7.0, 90.0
+_PICTURE = PageSize(7.0, dpi=90.0)
 
 
 class Animation:
@@ -81,49 +77,9 @@ class Animation:
         return f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0"></iframe>'
 
 
-class RecordedActors(dict[str, 'RecordedActor']):
-    """
-    Actors of a recording by raw name, in order of appearance.
-
-    >>> import state_sensor_ros as sensor
-    >>> with sensor.open_recording('drive.json') as recording:
-    ...     actors: sensor.RecordedActors = recording.actors
-    >>> actors
-    RecordedActors(21: 11 car, 9 unknown, 1 truck)
-    """
-
-    def __repr__(self) -> str:
-        counts = Counter(actor.class_name for actor in self.values())
-        classes = ', '.join(f'{number} {name}' for name, number in counts.most_common())
-        return f'RecordedActors({len(self)}: {classes})' if self else 'RecordedActors(0)'
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise KeyError(f'no actor {name!r}{near_names([str(name)], self)}')
-
-    def to_pandas(self) -> pd.DataFrame:
-        """
-        Return a table with a row for each actor.
-
-        :raises MissingLibraryError: if pandas is not installed.
-        """
-        with importing('to_pandas'):
-            import pandas as pd
-        return pd.DataFrame([(actor.name, actor.kind.name.lower(), actor.class_name, actor.first,
-                              actor.last) for actor in self.values()],
-                            columns=['name', 'kind', 'class', 'first', 'last'])
-
-    def _repr_html_(self) -> str:
-        def order(actor: RecordedActor) -> bool:
-            return actor.kind != Kind.VEHICLE
-
-        rows = [(actor.name, actor.class_name, f'{actor.first:.2f}', f'{actor.last:.2f}')
-                for actor in sorted(self.values(), key=order)]
-        return _heading(self) + _table(('name', 'class', 'first (s)', 'last (s)'), rows)
-
-
-def scene_of(frames: Iterable[Frame], map_lines: tuple[MapLine, ...] = ()) -> Scene:
+def scene_of(frames: Iterable[Frame]) -> Scene:
     """Return frames as what is drawn."""
-    builder = SceneBuilder(EGO_TAG, map_lines)
+    builder = SceneBuilder(EGO_TAG)
     for frame in frames:
         builder.add(frame)
     return builder.finish()
@@ -144,27 +100,32 @@ def recording_html(recording: Recording, *, is_open: bool) -> str:
     except StateSensorError as error:
         return f'{_heading(recording)}<p>{escape(str(error))}</p>'
     facts = f'{recording.format_name}; {counted(len(changes), "lane change")}'
-    return f'{_heading(recording)}<p>{escape(facts)}</p>' + actors._repr_html_() + _picture(
-        lambda: recording.plot(size=(_PICTURE_WIDTH, None), title=''))
+    return f'{_heading(recording)}<p>{escape(facts)}</p>' + actors_html(actors) + _picture(
+        lambda: recording.plot(size=(_PICTURE.width, None), title=''))
+
+
+def actors_html(actors: RecordedActors) -> str:
+    """Return the actors of a recording as HTML, vehicles first."""
+    return _heading(actors) + _table(('name', 'class', 'first (s)', 'last (s)'), [
+        (actor.name, actor.class_name, f'{actor.first:.2f}', f'{actor.last:.2f}')
+        for actor in sorted(actors.values(), key=lambda actor: actor.kind != Kind.VEHICLE)])
 
 
 def frame_html(frame: Frame) -> str:
     """Return a frame as HTML."""
     lanes = dict(zip(frame.lanes.actor.tolist(), frame.lanes.ids.tolist(), strict=True))
     yaw = np.degrees(rpy_from_quaternion(frame.orientation_xyzw)[:, 2])
-    shown = sorted(enumerate(frame.names), key=lambda row: (
-        row[0] != frame.ego, frame.kinds[row[0]] != Kind.VEHICLE))[:_N_ROWS]
-    rows = [(name, ', '.join(frame.tags[i]), *(f'{xyz:.2f}' for xyz in frame.position_xyz[i]),
-             f'{yaw[i]:.0f}', f'{speed_along(frame, i):.1f}',
-             '/'.join(map(str, lanes.get(i, ()))))
-            for i, name in shown]
+    shown = sorted(range(len(frame)), key=lambda row: (
+        row != frame.ego, frame.kinds[row] != Kind.VEHICLE))[:_N_ROWS]
     table = _table(('name', 'tags', 'x (m)', 'y (m)', 'z (m)', 'yaw (deg)', 'speed (m/s)',
-                    'road/section/lane'), rows, len(frame))
+                    'road/section/lane'), [
+        (frame.names[i], ', '.join(frame.tags[i]), *(f'{x:.2f}' for x in frame.position_xyz[i]),
+         f'{yaw[i]:.0f}', f'{speed_along(frame, i):.1f}', '/'.join(map(str, lanes.get(i, ()))))
+        for i in shown], len(frame))
 
     def draw() -> Figure:
         from state_sensor_ros.drawing.picture import scene_figure
-        return scene_figure(scene_of([frame]), PictureStyle(
-            '', size=PageSize(_PICTURE_WIDTH, dpi=_PICTURE_DPI)))
+        return scene_figure(scene_of([frame]), PictureStyle('', size=_PICTURE))
 
     return _heading(frame) + table + ('' if np.isnan(frame.game_time) else _picture(draw))
 
@@ -175,24 +136,22 @@ def track_html(track: Track) -> str:
         return _heading(track)
     ways = np.linalg.norm(np.diff(track.position_xyz, axis=0), axis=1)
     changes = np.abs(np.diff(track.lane_id))
-    rows = [('distance', f'{np.nansum(ways):.1f} m'), ('speed', _range(track.speed, 'm/s')),
-            ('magnitude of acceleration',
-             _range(np.linalg.norm(track.acceleration_xyz, axis=1), 'm/s2')),
-            ('changes of lane_id', str(np.count_nonzero(changes > 0)))]
-    return _heading(track) + _table(('', ''), rows) + _picture(track.plot)
+    accelerations: Floats = np.linalg.norm(track.acceleration_xyz, axis=1)
+    return _heading(track) + _table(('', ''), [
+        ('distance', f'{np.nansum(ways):.1f} m'), ('speed', _range(track.speed, 'm/s')),
+        ('magnitude of acceleration', _range(accelerations, 'm/s2')),
+        ('changes of lane_id', str(np.count_nonzero(changes > 0)))]) + _picture(track.plot)
 
 
-def safety_html(safety: Safety) -> str:
-    """Return measures of safety as HTML."""
-    rows = [*worst_rows(safety)]
-    events = [event_texts(event) for event in safety.events()]
-
+def safety_html(safety: Safety, worst: Sequence[tuple[str, ...]],
+                events: Sequence[tuple[str, ...]]) -> str:
+    """Return measures of safety as HTML; ``worst`` and ``events`` are rows of texts."""
     def draw() -> Figure:
         from state_sensor_ros.drawing.figures import measures_figure
         return measures_figure(safety.game_time, {
             'TTC (s)': safety.time_to_collision, 'distance (m)': safety.closest_distance})
 
-    return _heading(safety) + _table(('measure', 'worst', 'game time', 'other actor'), rows) + (
+    return _heading(safety) + _table(('measure', 'worst', 'game time', 'other actor'), worst) + (
         _table(('event', 'game time', 'other actor', 'worst'), events)
         if events else '<p>no events</p>') + ''.join(
             f'<p>{escape(line)}</p>' for line in safety.assumptions) + _picture(draw)
@@ -223,8 +182,7 @@ def _picture(draw: Callable[[], Figure]) -> str:
         with importing('a picture'):
             figure = draw()
     except StateSensorError:
-        # Such as no matplotlib.
         return ''
     stream = BytesIO()
-    figure.savefig(stream, format='png', dpi=_PICTURE_DPI)
+    figure.savefig(stream, format='png', dpi=_PICTURE.dpi)
     return f'<img src="data:image/png;base64,{b64encode(stream.getvalue()).decode()}">'

@@ -11,33 +11,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 import math
-from typing import TYPE_CHECKING
+from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
 from state_sensor_ros.classes import ego_row, EGO_TAG
 from state_sensor_ros.errors import ConfigError, importing, StateError
-from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, speed_along
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Rows, speed_along
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import safety_html
+from state_sensor_ros.objects import criticality
 from state_sensor_ros.objects.assumptions import Assumptions
-from state_sensor_ros.objects.criticality import (
-    Criticality,
-    path_of,
-    PlanarBoxes,
-    share_height,
-    Situation,
-    times_to_collision,
-    to_axes,
-)
+from state_sensor_ros.objects.criticality import Criticality, PlanarBoxes, Situation
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_body
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, figure, seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +42,7 @@ HORIZON_S = 5.0
 _CROSSING = math.radians(30.0)
 # A cut-in is a movement to the side of at least this much, m, within this time, s; the path of the
 # actor is known for this time after it, s, in steps of so many m.
-_MOVED_ASIDE, _ASIDE_S = 0.5, 4.0
-_PATH_S, _STEP_M = 10.0, 0.2
+_MOVED_ASIDE, _ASIDE_S, _PATH_S, _STEP_M = 0.5, 4.0, 10.0, 0.2
 # An actor is towed, a part of the measured one, that is behind it and touches it, as a trailer
 # within so many m, in all frames with both, while it drives so many m.
 _HITCH_M, _DRIVEN_M = 1.5, 10.0
@@ -58,9 +50,20 @@ _HITCH_M, _DRIVEN_M = 1.5, 10.0
 _N_NEAREST = 4
 # Moments of a movement that are compared, in so many rounds: to a thousandth of a step.
 _N_MOMENTS, _N_ROUNDS = 33, 3
-_NOWHERE: Floats = np.full(2, np.nan)
 # Runs of one kind and actor that are apart by no more, s, are one event.
 _MERGED_S = 1.0
+_COLLISION, _NEAR_MISS = 'collision', 'near_miss'
+# Heading and unit of the measures, whether less is worse, and the array of the other actors.
+MEASURES = {
+    'closest_distance': ('closest distance', 'm', True, 'closest_actor'),
+    'gap': ('gap', 'm', True, 'lead'), 'time_headway': ('time headway', 's', True, 'lead'),
+    'time_to_collision': ('time to collision', 's', True, 'collision_partner'),
+    'post_encroachment_time': ('post-encroachment time', 's', True, 'crossing_actor'),
+    'required_deceleration': ('required deceleration', 'm/s2', False, 'lead')}
+_UNITS = {'acceleration': 'm/s2', 'impact_speed': 'm/s', 'time_headway': 's',
+          'time_to_collision': 's', 'post_encroachment_time': 's'}
+# Number of a frame, raw name of another actor, and the value of a measure.
+_Values = list[tuple[int, str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,15 @@ class SafetyEvent:
     measure: str
     value: float
     is_size_assumed: bool = False
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """Return kind, times, the other actor, and the worst value."""
+        times = seconds(self.start) if self.end == self.start \
+            else f'{seconds(self.start)} to {seconds(self.end)}'
+        return self.kind.replace('_', ' '), times, self.actor, \
+            f'{self.measure.replace("_", " ")} {figure(self.value)} {_UNITS[self.measure]}' + (
+                ', size assumed' if self.is_size_assumed else '')
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -144,15 +156,15 @@ class Safety:
     closest_actor: tuple[str, ...]
     assumptions: tuple[str, ...]
     _cut_ins: Bools
-    _times: ActorValues
-    _contacts: ActorValues
-    _crossings: ActorValues
+    _times: _Values
+    _contacts: _Values
+    _crossings: _Values
     _assumed: frozenset[str]
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
-        for array in (*self._columns().values(), self._cut_ins):
-            if isinstance(array, np.ndarray):
+        for member in fields(self):
+            if isinstance(array := getattr(self, member.name), np.ndarray):
                 array.setflags(write=False)
 
     def __len__(self) -> int:
@@ -163,12 +175,7 @@ class Safety:
         return f'Safety({self.name!r}, {counted(len(self), "frame")})'
 
     def _repr_html_(self) -> str:
-        return safety_html(self)
-
-    def _columns(self) -> dict[str, Floats | tuple[str, ...]]:
-        return {member.name: getattr(self, member.name) for member in fields(self)
-                if member.name != 'assumptions' and not member.name.startswith('_')
-                and isinstance(getattr(self, member.name), np.ndarray | tuple)}
+        return safety_html(self, [*worst_rows(self)], [event.texts for event in self.events()])
 
     def to_pandas(self) -> pd.DataFrame:
         """
@@ -178,7 +185,9 @@ class Safety:
         """
         with importing('to_pandas'):
             import pandas as pd
-        return pd.DataFrame(self._columns())
+        names = [member.name for member in fields(self)]
+        return pd.DataFrame({name: getattr(self, name) for name in names[1:names.index(
+            'assumptions')]})
 
     def events(self, *, deceleration: float = 3.5, cut_in_headway: float = 2.0,
                time_to_collision: float = 1.5, post_encroachment_time: float = 1.0,
@@ -199,28 +208,40 @@ class Safety:
                             ('post_encroachment_time', post_encroachment_time)):
             if not value >= 0.0:
                 raise ConfigError(name, str(value), 'a number of 0 or more')
-        alone = ('',) * len(self)
-        hits = list(_runs('collision', self._contacts, 'impact_speed', self.game_time))
-        misses = [*_runs('near_miss', self._times.below(time_to_collision), 'time_to_collision',
-                         self.game_time),
-                  *_runs('near_miss', self._crossings.below(post_encroachment_time),
-                         'post_encroachment_time', self.game_time)]
-        found = [
-            *_runs('hard_braking', ActorValues.of(np.where(
-                np.abs(self.acceleration) <= MAX_ACCELERATION, self.acceleration, np.nan),
-                alone).below(-deceleration), 'acceleration', self.game_time),
-            *_runs('cut_in', ActorValues.of(np.where(
-                self._cut_in_frames(cut_in_headway), self.time_headway, np.nan),
-                self.lead), 'time_headway', self.game_time),
-            *hits, *(miss for miss in misses if not any(
-                hit.actor == miss.actor and hit.start - _MERGED_S <= miss.end
-                and miss.start <= hit.end + _MERGED_S for hit in hits))]
-        return sorted((replace(event, is_size_assumed=bool(event.actor) and not
-                               self._assumed.isdisjoint((event.actor, self.name)))
-                       for event in found), key=lambda event: event.start)
+        braking = np.where(np.abs(self.acceleration) > MAX_ACCELERATION, np.nan, self.acceleration)
+        found = [event for kind, measure, values, limit in (
+            ('hard_braking', 'acceleration', _known(braking, [''] * len(self)), -deceleration),
+            ('cut_in', 'time_headway', self._cut_in_frames(cut_in_headway), math.inf),
+            (_COLLISION, 'impact_speed', self._contacts, math.inf),
+            (_NEAR_MISS, 'time_to_collision', self._times, time_to_collision),
+            (_NEAR_MISS, 'post_encroachment_time', self._crossings, post_encroachment_time))
+            # The speed of a collision may be unknown.
+            for event in self._runs(kind, measure, [each for each in values
+                                                    if not each[2] >= limit])]
+        hits = [event for event in found if event.kind == _COLLISION]
+        return sorted((event for event in found if event.kind != _NEAR_MISS or not any(
+            hit.actor == event.actor and hit.start - _MERGED_S <= event.end
+            and event.start <= hit.end + _MERGED_S for hit in hits)),
+            key=lambda event: event.start)
 
-    def _cut_in_frames(self, headway: float) -> Bools:
-        """Return (T,) whether a vehicle that cut in still leads closer than ``headway``, s."""
+    def _runs(self, kind: str, measure: str, values: _Values) -> Iterator[SafetyEvent]:
+        """Yield an event for each stretch of frames with one actor."""
+        times, runs = self.game_time, dict[str, list[_Values]]()
+        for each in sorted(values):
+            of_actor = runs.setdefault(each[1], [])
+            if of_actor and 0.0 <= times[each[0]] - times[of_actor[-1][-1][0]] <= _MERGED_S:
+                of_actor[-1].append(each)
+            else:
+                of_actor.append([each])
+        for actor, run in ((actor, run) for actor, of_actor in runs.items() for run in of_actor):
+            numbers = [number for _, _, number in run]
+            yield SafetyEvent(
+                kind, float(times[run[0][0]]), float(times[run[-1][0]]), actor, measure,
+                float(numbers[0] if kind == _COLLISION else min(numbers)),
+                bool(actor) and not self._assumed.isdisjoint((actor, self.name)))
+
+    def _cut_in_frames(self, headway: float) -> _Values:
+        """Return the frames in which a vehicle that cut in still leads closer than ``headway``."""
         frames: Bools = np.zeros(len(self), np.bool_)
         is_close = self.time_headway < headway
         for i in range(len(self)):
@@ -228,97 +249,53 @@ class Safety:
             stays = any(frames[k] and self.lead[i] == self.lead[k]
                         for k in range(max(i - 2, 0), i))
             frames[i] = is_close[i] and (self._cut_ins[i] or stays)
-        return frames
+        return _known(np.where(frames, self.time_headway, np.nan), self.lead)
 
 
-def _runs(kind: str, values: ActorValues, measure: str, times: Floats) -> Iterator[SafetyEvent]:
-    """Yield an event for each stretch of frames with one actor."""
-    runs: dict[str, list[list[tuple[int, float]]]] = {}
-    for i, actor, value in sorted(zip(values.frames, values.actors, values.values, strict=True)):
-        of_actor = runs.setdefault(actor, [])
-        if of_actor and 0.0 <= times[i] - times[of_actor[-1][-1][0]] <= _MERGED_S:
-            of_actor[-1].append((i, value))
-        else:
-            of_actor.append([(i, value)])
-    for actor, run in ((actor, run) for actor, of_actor in runs.items() for run in of_actor):
-        worst = run[0][1] if kind == 'collision' else min(value for _, value in run)
-        yield SafetyEvent(kind, float(times[run[0][0]]), float(times[run[-1][0]]), actor, measure,
-                          float(worst))
+def _known(values: Floats, actors: Sequence[str]) -> _Values:
+    return [(i, actors[i], float(values[i])) for i in np.flatnonzero(~np.isnan(values)).tolist()]
 
 
-@dataclass(slots=True)
-class ActorValues:
-    """Numbers of a measure for other actors: index of the frame, raw name and number of each."""
-
-    frames: list[int] = field(default_factory=list)
-    actors: list[str] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-
-    @staticmethod
-    def of(values: Floats, actors: tuple[str, ...]) -> ActorValues:
-        """
-        Return the known numbers of an array.
-
-        :param values: (T,) float64.
-        :param actors: T raw names.
-        """
-        known = np.flatnonzero(~np.isnan(values)).tolist()
-        return ActorValues(known, [actors[i] for i in known], values[known].tolist())
-
-    def add(self, frame: int, actor: str, value: float) -> None:
-        """Add a number."""
-        self.frames.append(frame)
-        self.actors.append(actor)
-        self.values.append(value)
-
-    def below(self, limit: float) -> ActorValues:
-        """Return the numbers below a limit."""
-        return self.where(value < limit for value in self.values)
-
-    def without(self, actors: Container[str]) -> ActorValues:
-        """Return the numbers of other actors."""
-        return self.where(actor not in actors for actor in self.actors)
-
-    def where(self, chosen: Iterable[bool]) -> ActorValues:
-        """Return the chosen numbers."""
-        rows = [i for i, is_chosen in enumerate(chosen) if is_chosen]
-        return ActorValues([self.frames[i] for i in rows], [self.actors[i] for i in rows],
-                           [self.values[i] for i in rows])
-
-    def least(self, n_frames: int) -> tuple[Floats, tuple[str, ...]]:
-        """Return the least number of each frame, NaN for none, and its actor."""
-        values: Floats = np.full(n_frames, np.nan)
-        names = [''] * n_frames
-        for i, actor, value in zip(self.frames, self.actors, self.values, strict=True):
-            if not values[i] <= value:
-                values[i], names[i] = value, actor
-        return values, tuple(names)
+def _least(values: _Values, n_frames: int) -> tuple[Floats, tuple[str, ...]]:
+    """Return the least number of each frame, NaN for none, and its actor."""
+    least: Floats = np.full(n_frames, np.nan)
+    names = [''] * n_frames
+    for i, actor, value in values:
+        if not least[i] <= value:
+            least[i], names[i] = value, actor
+    return least, tuple(names)
 
 
-@dataclass(slots=True, eq=False)
-class _Past:
+class _Past(NamedTuple):
     """A frame: number, time, s, boxes of the actor and of the others, their names and lanes."""
 
     i: int
-    game_time: float
+    time_s: float
     own: PlanarBoxes
     others: PlanarBoxes
     names: dict[str, int]
     own_lane: Floats
     lanes: Floats
 
+    def boxes_of(self, names: Sequence[str]) -> PlanarBoxes:
+        """Return the boxes of some of the others."""
+        return self.others.at(np.array([self.names[name] for name in names], np.int64))
 
-@dataclass(slots=True, eq=False)
-class _Motion:
-    """The actor and the others from one frame to the next: first and last boxes."""
 
-    past: _Past
-    end_time: float
-    own: tuple[PlanarBoxes, PlanarBoxes]
-    others: tuple[PlanarBoxes, PlanarBoxes]
-    names: list[str]
-    own_reach: Floats
-    other_reach: Floats
+class _Movement:
+    """
+    K actors between two frames, from box to box; ``i`` is the number of the first frame.
+
+    :ivar reach: (K, 5) middles, distances that they reach, m, and headings.
+    """
+
+    def __init__(self, i: int, times_s: tuple[float, float],
+                 boxes: tuple[PlanarBoxes, PlanarBoxes], names: Sequence[str]) -> None:
+        self.i, self.times_s, self.boxes, self.names = i, times_s, boxes, names
+        first, last = boxes
+        self.reach: Floats = np.column_stack((
+            0.5 * (first.centers + last.centers), np.hypot(*first.halves.T) + 0.5 * np.hypot(*(
+                last.centers - first.centers).T), first.headings))
 
 
 class SafetyCollector:
@@ -328,19 +305,21 @@ class SafetyCollector:
     # horizon: longest post-encroachment time, s.
 
     def __init__(self, actor: str, horizon: float, ego_tag: str = EGO_TAG) -> None:
+        if not 0.0 <= horizon < math.inf:
+            raise ConfigError('horizon', str(horizon), 'a finite time of 0 or more')
         self._actor, self._horizon, self._ego_tag = actor, horizon, ego_tag
-        self._name = ''
+        self._name, self._clock = '', math.nan
         # Names of other actors, or tags of all, for the error.
         self._others: set[str] = set()
+        # Of each frame: time, measures, lead vehicle, speed and acceleration, place.
         self._times: list[float] = []
-        self._clock = math.nan
         self._rows: list[Criticality] = []
         self._leads: list[str] = []
         self._speeds: list[tuple[float, float]] = []
         self._places: list[Floats] = []
         # Distances to the nearest objects, times to collisions, speeds of contacts, and PET.
-        self._near, self._collisions = ActorValues(), ActorValues()
-        self._contacts, self._crossings = ActorValues(), ActorValues()
+        self._near, self._collisions = _Values(), _Values()
+        self._contacts, self._crossings = _Values(), _Values()
         self._impacts: dict[tuple[int, str], float] = {}
         # For each other actor whether it may be towed.
         self._towed: dict[str, bool] = {}
@@ -348,7 +327,8 @@ class SafetyCollector:
         self._aside: list[tuple[int, list[tuple[Floats, Floats]]]] = []
         self._cut_ins: set[int] = set()
         self._past: deque[_Past] = deque()
-        self._motions: deque[_Motion] = deque()
+        # Movements of the actor, and of the others.
+        self._movements: deque[tuple[_Movement, _Movement]] = deque()
         self._assumptions, self._jumps = Assumptions(), Jumps()
         # Frames into which an actor has an impossible motion.
         self._wild: dict[str, set[tuple[int, str]]] = {POSITION: set(), SPEED: set()}
@@ -357,84 +337,25 @@ class SafetyCollector:
     def add(self, frame: Frame) -> None:
         """Add a frame."""
         self._assumptions.add(frame)
-        for kind, names in self._jumps.add(frame).items():
-            self._wild[kind] |= {(len(self._times), name) for name in names}
-        row = self._row_of(frame)
         i, now = len(self._times), frame.game_time
+        for kind, names in self._jumps.add(frame).items():
+            self._wild[kind] |= {(i, name) for name in names}
         if now < self._clock:
             # Another run of the simulator.
             self._past.clear()
-            self._motions.clear()
+            self._movements.clear()
         self._clock = self._clock if math.isnan(now) else now
+        row = self._row_of(frame)
         self._times.append(now)
-        self._places.append(_NOWHERE)
+        self._rows.append(Criticality())
         self._leads.append('')
-        if row is None:
-            self._rows.append(Criticality())
-            self._speeds.append((math.nan, math.nan))
-            if not self._name:
-                self._others.update(frame.names if self._actor != EGO else chain(*frame.tags))
-            return
-        self._name = frame.names[row]
-        situation = Situation(frame)
-        is_object = bool(situation.are_objects[row])
-        rows = situation.others(row) if is_object else np.zeros(0, np.int64)
-        here = _Past(i, now, situation.boxes.at(slice(row, row + 1)), situation.boxes.at(rows),
-                     {frame.names[k]: j for j, k in enumerate(rows.tolist())},
-                     situation.lanes[row], situation.lanes[rows])
-        found = situation.criticality(row, self._turning(here))
-        are_assumed = ~situation.have_boxes | frame.is_derived(DERIVED_SIZE)
-        self._assumed.update(frame.names[k] for k in np.append(rows, row).tolist()
-                             if are_assumed[k])
-        self._rows.append(found)
-        self._speeds.append((speed_along(frame, row), _forward_acceleration(frame, row)))
-        self._add_objects(frame, found, situation.boxes, row)
-        if not is_object:
-            return
-        self._places[i] = here.own.centers[0]
-        if found.lead >= 0:
-            self._leads[i] = frame.names[found.lead]
-        if self._past and now == self._past[-1].game_time:
-            return
-        while self._past and now - self._past[0].game_time > max(self._horizon, _ASIDE_S):
-            self._past.popleft()
-        while self._motions and now - self._motions[0].end_time > self._horizon:
-            self._motions.popleft()
-        if found.lead >= 0:
-            self._note_cut_in(here, self._leads[i])
-        if self._past and now - self._past[-1].game_time <= MAX_GAP_S:
-            self._cross(here)
-        self._past.append(here)
-
-    def _turning(self, here: _Past) -> float:
-        """Return the yaw rate of the actor since the last frame, rad/s, NaN if unknown."""
-        if not self._past or not 0.0 < here.game_time - self._past[-1].game_time <= MAX_GAP_S:
-            return math.nan
-        (x, y), = to_axes(here.own.headings, self._past[-1].own.headings)
-        return math.atan2(y, x) / (here.game_time - self._past[-1].game_time)
-
-    def _add_objects(self, frame: Frame, found: Criticality, boxes: PlanarBoxes,
-                     row: int) -> None:
-        """Note the numbers of the other actors in a frame."""
-        i, rows = len(self._times) - 1, found.rows
-        nearest = np.argsort(found.distances, kind='stable')
-        for place, k in enumerate(nearest.tolist()):
-            name, distance = frame.names[rows[k]], float(found.distances[k])
-            if distance > 0.0 and place >= _N_NEAREST:
-                break
-            self._near.add(i, name, distance)
-            impact = _impact_speed(boxes, row, int(rows[k]))
-            self._impacts[i, name] = impact
-            if distance == 0.0:
-                self._contacts.add(i, name, impact)
-        for k in np.flatnonzero(~np.isnan(found.times)).tolist():
-            self._collisions.add(i, frame.names[rows[k]], float(found.times[k]))
-        for k, distance in zip(rows.tolist(), found.distances.tolist(), strict=True):
-            is_behind = float((boxes.centers[k] - boxes.centers[row]) @ boxes.headings[row]) < 0.0
-            name = frame.names[k]
-            may_tow = is_behind and distance <= (
-                _HITCH_M if 'trailer' in frame.tags[k] else 0.0)
-            self._towed[name] = self._towed.get(name, True) and may_tow
+        self._speeds.append((math.nan, math.nan))
+        self._places.append(np.full(2, np.nan))
+        if row is not None:
+            self._name = frame.names[row]
+            self._measure(frame, row, i)
+        elif not self._name:
+            self._others.update(frame.names if self._actor != EGO else chain(*frame.tags))
 
     def _row_of(self, frame: Frame) -> int | None:
         row = ego_row(frame.tags, self._ego_tag) if self._actor == EGO else None
@@ -442,7 +363,67 @@ class SafetyCollector:
             row = frame.row(self._actor)
         return row
 
+    def _measure(self, frame: Frame, row: int, i: int) -> None:
+        """Measure the actor, at ``row`` of the frame number ``i``."""
+        situation = Situation(frame)
+        is_object = bool(situation.are_objects[row])
+        rows = situation.others(row) if is_object else np.zeros(0, np.int64)
+        here = _Past(i, frame.game_time, situation.boxes.at(slice(row, row + 1)),
+                     situation.boxes.at(rows),
+                     {frame.names[k]: j for j, k in enumerate(rows.tolist())},
+                     situation.lanes[row], situation.lanes[rows])
+        found = self._rows[i] = situation.criticality(row, self._turning(here))
+        are_assumed = ~situation.have_boxes | frame.is_derived(DERIVED_SIZE)
+        self._assumed.update(frame.names[k] for k in np.append(rows, row).tolist()
+                             if are_assumed[k])
+        self._speeds[i] = speed_along(frame, row), _forward_acceleration(frame, row)
+        self._add_objects(frame, found, situation.boxes, row)
+        if not is_object:
+            return
+        self._places[i] = here.own.centers[0]
+        if found.lead >= 0:
+            self._leads[i] = frame.names[found.lead]
+        if self._past and here.time_s == self._past[-1].time_s:
+            return
+        while self._past and here.time_s - self._past[0].time_s > max(self._horizon, _ASIDE_S):
+            self._past.popleft()
+        while self._movements and here.time_s - self._movements[0][0].times_s[1] > self._horizon:
+            self._movements.popleft()
+        if found.lead >= 0:
+            self._note_cut_in(here, self._leads[i])
+        if self._past and here.time_s - self._past[-1].time_s <= MAX_GAP_S:
+            self._cross(here)
+        self._past.append(here)
+
+    def _turning(self, here: _Past) -> float:
+        """Return the yaw rate of the actor since the last frame, rad/s, NaN if unknown."""
+        if not self._past or not 0.0 < here.time_s - self._past[-1].time_s <= MAX_GAP_S:
+            return math.nan
+        (x, y), = criticality.to_axes(here.own.headings, self._past[-1].own.headings)
+        return math.atan2(y, x) / (here.time_s - self._past[-1].time_s)
+
+    def _add_objects(self, frame: Frame, found: Criticality, boxes: PlanarBoxes,
+                     row: int) -> None:
+        """Note the numbers of the other actors in a frame."""
+        i, names = len(self._times) - 1, [frame.names[k] for k in found.rows.tolist()]
+        impacts = np.hypot(*(boxes.velocities[row] - boxes.velocities[found.rows]).T)
+        for place, k in enumerate(np.argsort(found.distances, kind='stable').tolist()):
+            name, distance, impact = names[k], float(found.distances[k]), float(impacts[k])
+            if distance > 0.0 and place >= _N_NEAREST:
+                break
+            self._near.append((i, name, distance))
+            self._impacts[i, name] = impact
+            if distance == 0.0:
+                self._contacts.append((i, name, impact))
+        self._collisions += [(i, names[k], time_s) for k, _, time_s in _known(found.times, names)]
+        are_behind = (boxes.centers[found.rows] - boxes.centers[row]) @ boxes.headings[row] < 0.0
+        for k, (name, distance) in enumerate(zip(names, found.distances.tolist(), strict=True)):
+            reach = _HITCH_M if 'trailer' in frame.tags[found.rows[k]] else 0.0
+            self._towed[name] = self._towed.get(name, True) and bool(
+                are_behind[k]) and distance <= reach
+
     def passing(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield frames that are added."""
         for frame in frames:
             self.add(frame)
             yield frame
@@ -451,34 +432,22 @@ class SafetyCollector:
         """Note by how much the actor and others miss each other where their paths cross."""
         before = self._past[-1]
         names = [name for name in here.names if name in before.names]
-        own = before.own, here.own
-        moving = (before.others.at(np.array([before.names[name] for name in names], np.int64)),
-                  here.others.at(np.array([here.names[name] for name in names], np.int64)))
-        motion = _Motion(before, here.game_time, own, moving, names, _reach(own), _reach(moving))
-        self._motions.append(motion)
-        motions = list(self._motions)
-        owners = np.repeat(np.arange(len(motions)), [len(each.names) for each in motions])
-        begins = np.cumsum([0, *(len(each.names) for each in motions)])
-        came = _may_cross(np.concatenate([each.other_reach for each in motions]),
-                          motion.own_reach).nonzero()[0]
-        went = _may_cross(np.concatenate([each.own_reach for each in motions]),
-                          motion.other_reach).nonzero()
-        pairs = [(here.i, motions[k], motions[k].others, row - begins[k], own, 0,
-                  motions[k].names[row - begins[k]])
-                 for k, row in zip(owners[came].tolist(), came.tolist(), strict=True)]
-        pairs += [(motions[k].past.i, motions[k], motions[k].own, 0, moving, row, names[row])
-                  for k, row in zip(went[0].tolist(), went[1].tolist(), strict=True)]
-        best: dict[tuple[int, str], float] = {}
-        for i, first, some, row, others, k, name in pairs:
-            elapsed = _elapsed(
-                [boxes.at(slice(row, row + 1)) for boxes in some],
-                (first.past.game_time, first.end_time),
-                [boxes.at(slice(k, k + 1)) for boxes in others],
-                (before.game_time, here.game_time))
-            best[i, name] = min(elapsed, best.get((i, name), math.inf))
-        for (i, name), elapsed in best.items():
-            if elapsed <= self._horizon:
-                self._crossings.add(i, name, elapsed)
+        times_s = before.time_s, here.time_s
+        own = _Movement(before.i, times_s, (before.own, here.own), (self._name,))
+        others = _Movement(before.i, times_s, (before.boxes_of(names), here.boxes_of(names)),
+                           names)
+        self._movements.append((own, others))
+        owns, those = zip(*self._movements, strict=True)
+        least: dict[tuple[int, str], float] = {}
+        # The actor comes after another one; another one comes after it.
+        for key, elapsed in chain(
+                (((here.i, first.names[row]), elapsed)
+                 for first, row, _, elapsed in _crossings(those, own)),
+                (((first.i, names[row]), elapsed)
+                 for first, _, row, elapsed in _crossings(owns, others))):
+            least[key] = min(elapsed, least.get(key, math.inf))
+        self._crossings += [(i, name, elapsed) for (i, name), elapsed in least.items()
+                            if elapsed <= self._horizon]
 
     def _note_cut_in(self, here: _Past, lead: str) -> None:
         """Note a new lead vehicle that has moved aside in its road, else from its own path."""
@@ -486,11 +455,10 @@ class SafetyCollector:
         last = next((past for past in reversed(self._past) if lead in past.names), None)
         if not self._past or (last is not None and self._leads[last.i] == lead):
             return
-        now = here.names[lead]
+        now, found = here.names[lead], []
         place, lane = here.others.at(slice(now, now + 1)), here.lanes[now]
-        found = []
         for past in self._past:
-            if lead not in past.names or here.game_time - past.game_time > _ASIDE_S:
+            if lead not in past.names or here.time_s - past.time_s > _ASIDE_S:
                 continue
             then = past.names[lead]
             if (past.lanes[then, :2] == lane[:2]).all():
@@ -500,9 +468,8 @@ class SafetyCollector:
                     return
                 continue
             box = past.others.at(slice(then, then + 1))
-            if np.isnan(box.turning[0]):
-                box = replace(box, turning=np.zeros(1))
-            if abs(path_of(box, place)[1][0]) >= _MOVED_ASIDE:
+            box = replace(box, turning=np.nan_to_num(box.turning))
+            if abs(criticality.path_of(box, place)[1][0]) >= _MOVED_ASIDE:
                 found.append((box.centers[0], place.centers[0]))
         if found:
             self._aside.append((here.i, found))
@@ -512,18 +479,13 @@ class SafetyCollector:
         elapsed = np.array(self._times) - self._times[i]
         path = np.array([self._places[k] for k in np.flatnonzero(
             (elapsed >= -_ASIDE_S) & (elapsed < _PATH_S)) if np.isfinite(self._places[k]).all()])
-        steps = np.hypot(*np.diff(path, axis=0).T)
-        path = path[np.append(True, steps > _STEP_M)]
+        path = path[np.append(True, np.hypot(*np.diff(path, axis=0).T) > _STEP_M)]
         if len(path) < 2:
             return False
         # It may end before the place of the lead vehicle.
         path = np.vstack((path, path[-1] + 100.0 * (path[-1] - path[-2])))
         return any(_distance_to(path, then) - _distance_to(path, now) >= _MOVED_ASIDE
                    for then, now in moves)
-
-    @property
-    def has_actor(self) -> bool:
-        return bool(self._name)
 
     def safety(self) -> Safety:
         if not self._name:
@@ -535,17 +497,17 @@ class SafetyCollector:
             raise StateError('actor', found, f'an ego, or the name of an actor{others}')
         times, speeds = np.array(self._times), np.array(self._speeds)
         derived, n_skipped = _differences(times, speeds[:, 0])
-        acceleration = np.where(np.isnan(speeds[:, 1]), derived, speeds[:, 1])
-        lines = self._jumps.lines
+        lines = [*self._assumptions.lines, *self._jumps.lines]
         if n_skipped:
             lines.append(f'{counted(n_skipped, "pair")} of frames skipped: the speed of '
                          f'{self._name} changes by more than {MAX_ACCELERATION:g} m/s2')
         towed = self._towed_actors()
-        near, collisions, contacts, crossings = (values.without(towed) for values in (
-            self._near, self._collisions, self._contacts, self._crossings))
-        distances, closest = near.least(len(times))
-        time_to_collision, partners = collisions.least(len(times))
-        encroachment, crossing_actors = crossings.least(len(times))
+        near, collisions, contacts, crossings = (
+            [each for each in values if each[1] not in towed] for values in (
+                self._near, self._collisions, self._contacts, self._crossings))
+        distances, closest = _least(near, len(times))
+        time_to_collision, partners = _least(collisions, len(times))
+        encroachment, crossing_actors = _least(crossings, len(times))
         cut_ins: Bools = np.zeros(len(times), np.bool_)
         cut_ins[[*self._cut_ins, *(i for i, moves in self._aside
                                    if self._has_cut_in(i, moves))]] = True
@@ -556,34 +518,28 @@ class SafetyCollector:
         return Safety(
             self._name, times, **measures, time_to_collision=time_to_collision,
             post_encroachment_time=encroachment, closest_distance=distances,
-            acceleration=acceleration, impact_speed=np.array([
-                self._impacts.get((i, name), math.nan) for i, name in enumerate(closest)]),
+            acceleration=np.where(np.isnan(speeds[:, 1]), derived, speeds[:, 1]),
+            impact_speed=np.array([self._impacts.get((i, name), math.nan)
+                                   for i, name in enumerate(closest)]),
             lead=tuple(self._leads), collision_partner=partners, crossing_actor=crossing_actors,
-            closest_actor=closest, assumptions=(*self._assumptions.lines, *lines, *(
+            closest_actor=closest, assumptions=(*lines, *(
                 f'{name} is towed: part of {self._name}' for name in sorted(towed))),
             _cut_ins=cut_ins, _times=self._possible(collisions, POSITION, SPEED),
             _contacts=self._possible(contacts, POSITION),
-            _crossings=self._possible(crossings, POSITION),
-            _assumed=frozenset(self._assumed))
+            _crossings=self._possible(crossings, POSITION), _assumed=frozenset(self._assumed))
 
-    def _possible(self, values: ActorValues, *kinds: str) -> ActorValues:
+    def _possible(self, values: _Values, *kinds: str) -> _Values:
         """Return the numbers of frames into which neither actor has an impossible motion."""
         wild = set[tuple[int, str]]().union(*(self._wild[kind] for kind in kinds))
-        return values.where((i, actor) not in wild and (i, self._name) not in wild
-                            for i, actor in zip(values.frames, values.actors, strict=True))
+        return [each for each in values if wild.isdisjoint(((each[0], each[1]),
+                                                            (each[0], self._name)))]
 
     def _towed_actors(self) -> set[str]:
         """Return the actors that were behind the actor and at it all the time that it drove."""
         places = np.array([place for place in self._places if np.isfinite(place).all()])
         driven_m = float(np.hypot(*np.diff(places, axis=0).T).sum()) if len(places) > 1 else 0.0
-        return {name for name, is_towed in self._towed.items() if is_towed} \
-            if driven_m >= _DRIVEN_M else set()
-
-
-def check_horizon(horizon: float) -> None:
-    """Check the longest post-encroachment time."""
-    if not 0.0 <= horizon < math.inf:
-        raise ConfigError('horizon', str(horizon), 'a finite time of 0 or more')
+        return {name for name, is_towed in self._towed.items()
+                if is_towed and driven_m >= _DRIVEN_M}
 
 
 def _forward_acceleration(frame: Frame, row: int) -> float:
@@ -594,53 +550,44 @@ def _forward_acceleration(frame: Frame, row: int) -> float:
     return float(forward @ frame.accelerations[row])
 
 
-def _impact_speed(boxes: PlanarBoxes, row: int, other: int) -> float:
-    """Return the relative speed of two actors, m/s, NaN if there is no other one."""
-    return float(np.hypot(*(boxes.velocities[row] - boxes.velocities[other]))) if other >= 0 \
-        else math.nan
+def _crossings(firsts: Sequence[_Movement],
+               last: _Movement) -> Iterator[tuple[_Movement, int, int, float]]:
+    """Yield movements on crossing paths: the first, its row, that of the last, and time, s."""
+    some = np.concatenate([first.reach for first in firsts])
+    begins = np.cumsum([0, *(len(first.names) for first in firsts)])
+    apart = some[:, None, :2] - last.reach[:, :2]
+    may_cross = (np.hypot(apart[..., 0], apart[..., 1]) <= some[:, None, 2] + last.reach[:, 2]) \
+        & (np.abs(some[:, 3:] @ last.reach[:, 3:].T) < math.cos(_CROSSING))
+    for k, other in zip(*map(np.ndarray.tolist, may_cross.nonzero()), strict=True):
+        j = int(np.searchsorted(begins, k, 'right')) - 1
+        row = k - int(begins[j])
+        yield firsts[j], row, other, _elapsed(firsts[j], row, last, other)
 
 
-def _reach(boxes: tuple[PlanarBoxes, PlanarBoxes]) -> Floats:
-    """Return (K, 5) the middles of movements, the distances that they reach, m, and headings."""
-    first, last = boxes
-    return np.column_stack((
-        0.5 * (first.centers + last.centers), np.hypot(*first.halves.T) + 0.5 * np.hypot(*(
-            last.centers - first.centers).T), first.headings))
-
-
-def _may_cross(some: Floats, others: Floats) -> Bools:
-    """Return (K, M) whether movements of another direction may reach the same place."""
-    apart = some[:, None, :2] - others[:, :2]
-    crossing: Bools = (np.hypot(apart[..., 0], apart[..., 1]) <= some[:, None, 2] + others[:, 2]) \
-        & (np.abs(some[:, 3:] @ others[:, 3:].T) < math.cos(_CROSSING))
-    return crossing
-
-
-def _elapsed(some: list[PlanarBoxes], times: tuple[float, float], others: list[PlanarBoxes],
-             other_times: tuple[float, float]) -> float:
+def _elapsed(first: _Movement, row: int, last: _Movement, other: int) -> float:
     """
     Return the least time from the moment when a box leaves a place until another one reaches it.
 
-    :param some: the box at two times, between which it moves uniformly.
-    :param times: these times, s.
-    :param others: the other box at two times.
-    :param other_times: these times, s, not before the others.
+    :param last: not before the first.
     :returns: infinite if their places have no common point.
     """
-    if not share_height(some[0], others[0])[0]:
+    (begin, end), (other_begin, other_end) = (
+        [boxes.at(np.array([k])) for boxes in movement.boxes]
+        for movement, k in ((first, row), (last, other)))
+    if not criticality.share_height(begin, other_begin)[0]:
         return math.inf
-    other_s = other_times[1] - other_times[0]
-    moving = replace(others[0], velocities=(others[1].centers - others[0].centers) / other_s)
+    (begin_s, end_s), (other_s, until_s) = first.times_s, last.times_s
+    moving = replace(other_begin, velocities=(
+        other_end.centers - other_begin.centers) / (until_s - other_s))
     low, high, least = 0.0, 1.0, math.inf
     for _ in range(_N_ROUNDS):
         shares = np.linspace(low, high, _N_MOMENTS)
-        places = some[0].centers + shares[:, None] * (some[1].centers - some[0].centers)
-        still = PlanarBoxes(places, *(np.repeat(column, _N_MOMENTS, axis=0) for column in (
-            some[0].headings, some[0].halves, np.zeros((1, 2)), some[0].turning,
-            some[0].heights)))
-        reached = times_to_collision(still, moving)
-        elapsed = other_times[0] + reached - (times[0] + shares * (times[1] - times[0]))
-        elapsed = np.where((reached <= other_s) & (elapsed >= 0.0), elapsed, np.inf)
+        places = begin.centers + shares[:, None] * (end.centers - begin.centers)
+        still = replace(begin.at(np.zeros(_N_MOMENTS, np.int64)), centers=places,
+                        velocities=np.zeros_like(places))
+        reached = criticality.times_to_collision(still, moving)
+        elapsed = other_s + reached - (begin_s + shares * (end_s - begin_s))
+        elapsed = np.where((reached <= until_s - other_s) & (elapsed >= 0.0), elapsed, np.inf)
         best = int(elapsed.argmin())
         least = min(least, float(elapsed[best]))
         if math.isinf(least):
@@ -660,25 +607,58 @@ def _differences(times: Floats, speeds: Floats) -> tuple[Floats, int]:
     """
     Return (T,) central differences of a speed, m/s2, and the number of impossible steps.
 
-    They are NaN at both ends, and beside gaps and impossible steps.
+    They are NaN at both ends, and beside gaps and impossible steps; a repeated frame has that of
+    the one before.
     """
-    known = ~np.isnan(times)
-    if not known.all():
-        some = np.full(len(times), np.nan)
-        some[known], n_skipped = _differences(times[known], speeds[known])
-        return some, n_skipped
-    # A repeated frame has the acceleration of the one before.
-    advances = np.diff(times, prepend=-np.inf) > 0.0
-    if not advances.any():
-        return np.full(len(times), np.nan), 0
-    numbers = np.maximum(np.cumsum(advances) - 1, 0)
-    times, speeds = times[advances], speeds[advances]
-    elapsed = np.diff(times)
+    found, known = np.full(len(times), np.nan), np.flatnonzero(~np.isnan(times))
+    rows: Rows = known[np.diff(times[known], prepend=-np.inf) > 0.0]
+    elapsed, changes = np.diff(times[rows]), np.diff(speeds[rows])
     is_near = (elapsed > 0.0) & (elapsed <= MAX_GAP_S)
-    is_wild = is_near & (np.abs(np.diff(speeds)) > MAX_ACCELERATION * elapsed)
-    is_near &= ~is_wild
-    inner = np.full(len(times), np.nan)
-    if len(times) > 2:
-        inner[1:-1] = np.where(is_near[:-1] & is_near[1:],
-                               (speeds[2:] - speeds[:-2]) / (times[2:] - times[:-2]), np.nan)
-    return inner[numbers], int(is_wild.sum())
+    is_wild = is_near & (np.abs(changes) > MAX_ACCELERATION * elapsed)
+    is_usable = is_near & ~is_wild
+    found[rows[1:-1]] = np.where(
+        is_usable[:-1] & is_usable[1:],
+        (speeds[rows[2:]] - speeds[rows[:-2]]) / (times[rows[2:]] - times[rows[:-2]]), np.nan)
+    if len(known):
+        found[known] = found[rows[np.searchsorted(rows, known, 'right') - 1]]
+    return found, int(is_wild.sum())
+
+
+def _worst(safety: Safety, name: str) -> tuple[float, float, str] | None:
+    """Return the worst number of a measure, its game time and the other actor."""
+    _, _, is_less, others = MEASURES[name]
+    values: Floats = getattr(safety, name)
+    known = np.flatnonzero(~np.isnan(values))
+    if not len(known):
+        return None
+    i = known[values[known].argmin() if is_less else values[known].argmax()]
+    return float(values[i]), float(safety.game_time[i]), getattr(safety, others)[i]
+
+
+def worst_rows(safety: Safety) -> Iterator[tuple[str, str, str, str]]:
+    """Yield heading, worst value, its time and the other actor of each measure that has one."""
+    for name, (heading, unit, _, _) in MEASURES.items():
+        if (worst := _worst(safety, name)) is not None:
+            value, time_s, other = worst
+            yield heading, f'{figure(value)} {unit}', seconds(time_s), other
+
+
+def safety_rows(safety: Safety) -> list[tuple[str, str]]:
+    """Return headings, each with a line of text."""
+    lines = [f'{heading} {value} at {time}' + (f' ({other})' if other else '')
+             for heading, value, time, other in worst_rows(safety)] + [*safety.assumptions]
+    events = [f'{kind}, {times}' + (f', {actor}' if actor else '') + f': {value}'
+              for kind, times, actor, value in (event.texts for event in safety.events())]
+    return [('' if i else heading, line) for heading, of_heading in (
+        ('safety', lines or ['nothing to measure']), ('events', events or ['none']))
+        for i, line in enumerate(of_heading)]
+
+
+def safety_record(safety: Safety) -> dict[str, object]:
+    """Return measures and events for JSON, None for what is undefined in all frames."""
+    return {'actor': safety.name,
+            'worst': {name: None if (found := _worst(safety, name)) is None else {
+                'value': found[0] if math.isfinite(found[0]) else None, 'game_time': found[1],
+                'actor': found[2]} for name in MEASURES},
+            'events': [asdict(event) for event in safety.events()],
+            'assumptions': list(safety.assumptions)}

@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 import math
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 
 # Longest time between two frames for which an acceleration is computed, s: as in tables.
 _MAX_GAP_S = 1.0
-# Columns of the numbers of a track.
-_POSITION, _ORIENTATION = slice(0, 3), slice(3, 7)
-_VELOCITY, _TURNING = slice(7, 10), slice(10, 13)
-_ACCELERATION, _SPEED, _LANE = slice(13, 16), 16, slice(17, 21)
-_N_COLUMNS = 21
+# Columns of the numbers of a track, and their names in a table.
+_POSITION, _ORIENTATION, _VELOCITY = slice(0, 3), slice(3, 7), slice(7, 10)
+_TURNING, _ACCELERATION, _SPEED, _LANE = slice(10, 13), slice(13, 16), 16, slice(17, 21)
 _NAMES = ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz', 'ax', 'ay',
           'az', 'speed', 'road_id', 'section_id', 'lane_id', 's')
 
@@ -45,6 +44,17 @@ class Track:
 
     :ivar name: raw name of the actor.
     :ivar game_time: (T,) times, s.
+    :ivar position_xyz: (T, 3) m, global frame.
+    :ivar orientation_xyzw: (T, 4) global frame, of unit length.
+    :ivar velocity_xyz: (T, 3) m/s, axes of the global frame.
+    :ivar angular_velocity_xyz: (T, 3) rad/s, axes of the global frame.
+    :ivar acceleration_xyz: (T, 3) m/s2, axes of the global frame: the source's, else central
+        differences.
+    :ivar speed: (T,) m/s along the actor's own x axis, negative backward.
+    :ivar road_id: (T,) OpenDRIVE id of the road.
+    :ivar section_id: (T,) number of the lane section.
+    :ivar lane_id: (T,) OpenDRIVE id of the lane: negative to the right of the middle.
+    :ivar s: (T,) m along the road.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -58,14 +68,25 @@ class Track:
 
     name: str
     game_time: Floats
+    position_xyz: Floats
+    orientation_xyzw: Floats
+    velocity_xyz: Floats
+    angular_velocity_xyz: Floats
+    acceleration_xyz: Floats
+    speed: Floats
+    road_id: Floats
+    section_id: Floats
+    lane_id: Floats
+    s: Floats
     # Number of the step of the clock: a jump shows an absence.
-    _steps: Rows
-    _numbers: Floats
+    _steps: Rows = field(kw_only=True)
+    # (T, 21) all of them, of which the arrays are views.
+    _numbers: Floats = field(kw_only=True)
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
-        for array in (self.game_time, self._steps, self._numbers):
-            array.setflags(write=False)
+        for member in fields(self)[1:]:
+            getattr(self, member.name).setflags(write=False)
 
     def __len__(self) -> int:
         """Return the number of instants, T."""
@@ -79,59 +100,9 @@ class Track:
         return track_html(self)
 
     @property
-    def position_xyz(self) -> Floats:
-        """(T, 3) m, global frame."""
-        return self._numbers[:, _POSITION]
-
-    @property
-    def orientation_xyzw(self) -> Floats:
-        """(T, 4) global frame, of unit length."""
-        return self._numbers[:, _ORIENTATION]
-
-    @property
-    def velocity_xyz(self) -> Floats:
-        """(T, 3) m/s, axes of the global frame."""
-        return self._numbers[:, _VELOCITY]
-
-    @property
-    def angular_velocity_xyz(self) -> Floats:
-        """(T, 3) rad/s, axes of the global frame."""
-        return self._numbers[:, _TURNING]
-
-    @property
-    def acceleration_xyz(self) -> Floats:
-        """(T, 3) m/s2, axes of the global frame: the source's, else central differences."""
-        return self._numbers[:, _ACCELERATION]
-
-    @property
-    def speed(self) -> Floats:
-        """(T,) m/s along the actor's own x axis, negative backward."""
-        return self._numbers[:, _SPEED]
-
-    @property
     def yaw(self) -> Floats:
         """(T,) rad, heading: 0 along x of the global frame, + = to the left."""
         return rpy_from_quaternion(self.orientation_xyzw)[:, 2]
-
-    @property
-    def road_id(self) -> Floats:
-        """(T,) OpenDRIVE id of the road."""
-        return self._numbers[:, _LANE.start]
-
-    @property
-    def section_id(self) -> Floats:
-        """(T,) number of the lane section."""
-        return self._numbers[:, _LANE.start + 1]
-
-    @property
-    def lane_id(self) -> Floats:
-        """(T,) OpenDRIVE id of the lane: negative to the right of the middle."""
-        return self._numbers[:, _LANE.start + 2]
-
-    @property
-    def s(self) -> Floats:
-        """(T,) m along the road."""
-        return self._numbers[:, _LANE.start + 3]
 
     def at(self, times: npt.ArrayLike) -> Track:
         """
@@ -144,37 +115,33 @@ class Track:
         :returns: a track of K instants.
         :raises StateError: if the game time of the recording goes back: select one run.
         """
-        wanted = np.array(times, np.float64, ndmin=1)
-        if (np.diff(self.game_time) <= 0.0).any():
+        wanted, known = np.array(times, np.float64, ndmin=1), self.game_time
+        if (np.diff(known) <= 0.0).any():
             raise StateError('game_time', 'a time that goes back', 'a track of one run of the '
                              'simulator: select(start=…, end=…)')
-        numbers = np.full((len(wanted), _N_COLUMNS), np.nan)
+        numbers = np.full((len(wanted), len(_NAMES)), np.nan)
         steps = np.full(len(wanted), -1, np.int64)
         if len(self):
-            after = np.clip(np.searchsorted(self.game_time, wanted, 'right'), 1,
-                            max(len(self) - 1, 1))
-            before = after - 1
-            after = np.minimum(after, len(self) - 1)
+            after = np.searchsorted(known, wanted, 'right').clip(1, max(len(self) - 1, 1))
+            before, after = after - 1, np.minimum(after, len(self) - 1)
             with np.errstate(all='ignore'):
-                shares = np.nan_to_num((wanted - self.game_time[before])
-                                       / (self.game_time[after] - self.game_time[before]))
-                is_whole = (self.game_time[before] == wanted) | (self.game_time[after] == wanted)
-                is_known = (wanted >= self.game_time[0]) & (wanted <= self.game_time[-1]) & (
+                shares = np.nan_to_num((wanted - known[before]) / (known[after] - known[before]))
+                is_whole = (known[before] == wanted) | (known[after] == wanted)
+                is_known = (wanted >= known[0]) & (wanted <= known[-1]) & (
                     is_whole | (self._steps[after] - self._steps[before] <= 1))
                 mixed = self._between(before, after, shares)
             numbers[is_known] = mixed[is_known]
-            steps[is_known] = np.where(shares < 1.0, self._steps[before],
-                                       self._steps[after])[is_known]
-        return Track(self.name, wanted, steps, numbers)
+            steps[is_known] = self._steps[np.where(shares < 1.0, before, after)][is_known]
+        return _track(self.name, wanted, steps, numbers)
 
     def _between(self, before: Rows, after: Rows, shares: Floats) -> Floats:
         """Return the numbers between rows ``before`` and ``after``."""
-        first, last = self._numbers[before], self._numbers[after]
+        first, last, share = self._numbers[before], self._numbers[after], shares[:, None]
         # At a known instant, its numbers are used even if those of the other end are NaN.
-        mixed: Floats = np.where(shares[:, None] == 0.0, first, np.where(
-            shares[:, None] == 1.0, last, first + shares[:, None] * (last - first)))
+        mixed: Floats = np.where(share == 0.0, first, np.where(
+            share == 1.0, last, first + share * (last - first)))
         mixed[:, _ORIENTATION] = slerp(first[:, _ORIENTATION], last[:, _ORIENTATION], shares)
-        mixed[:, _LANE] = np.where(shares[:, None] < 1.0, first[:, _LANE], last[:, _LANE])
+        mixed[:, _LANE] = np.where(share < 1.0, first[:, _LANE], last[:, _LANE])
         return mixed
 
     def plot(self) -> Figure:
@@ -199,69 +166,59 @@ class Track:
         return pd.DataFrame({'game_time': self.game_time, **columns, 'yaw': self.yaw})
 
 
-class TrackCollector:
-    """Collect the track of an actor from frames in their order."""
+def _track(name: str, times: Floats, steps: Rows, numbers: Floats) -> Track:
+    vectors = [numbers[:, columns] for columns in (
+        _POSITION, _ORIENTATION, _VELOCITY, _TURNING, _ACCELERATION)]
+    return Track(name, times, *vectors, *numbers[:, _SPEED:].T, _steps=steps, _numbers=numbers)
 
-    # name: raw name of the actor; None for the ego, whose name may change.
 
-    def __init__(self, name: str | None) -> None:
-        self._name = name
-        self._names: list[str] = []
-        # Names of other actors, for the error.
-        self._others: set[str] = set()
-        self._times: list[float] = []
-        self._steps: list[int] = []
-        self._n_steps = 0
-        self._last_time = math.nan
-        self._rows: list[Floats] = []
+def track_of(frames: Iterable[Frame], name: str | None) -> Track:
+    """
+    Return the track of an actor.
 
-    def add(self, frame: Frame) -> None:
-        """Add a frame; one whose clock did not advance is dropped."""
-        if math.isnan(frame.game_time) or frame.game_time == self._last_time:
-            return
-        self._last_time = frame.game_time
-        self._n_steps += 1
-        row = frame.ego if self._name is None else (
-            frame.row(self._name) if self._name in frame else None)
-        if row is None:
-            if self._name is not None and not self._times:
-                self._others.update(frame.names)
-            return
-        self._names.append(frame.names[row])
-        self._times.append(frame.game_time)
-        self._steps.append(self._n_steps)
-        self._rows.append(_numbers_of(frame, row))
-
-    def track(self) -> Track:
-        if not self._times:
-            if self._name is None:
-                raise StateError('names', 'no ego', 'one, or open_recording(…, ego=NAME)')
-            raise StateError('names', f'no actor {self._name!r}', 'an actor of the recording'
-                             + near_names([self._name], self._others))
-        numbers = np.array(self._rows)
-        times, steps = np.array(self._times), np.array(self._steps, np.int64)
-        _set_accelerations(times, steps, numbers)
-        return Track(self._names[0], times, steps, numbers)
+    :param frames: all frames in their order; one whose clock did not advance is dropped.
+    :param name: its raw name; None for the ego, whose name may change.
+    :raises StateError: if no frame has it.
+    """
+    names, others = list[str](), set[str]()
+    times, steps, rows = list[float](), list[int](), list[Floats]()
+    n_steps, last_s = 0, math.nan
+    for frame in frames:
+        if math.isnan(frame.game_time) or frame.game_time == last_s:
+            continue
+        n_steps, last_s = n_steps + 1, frame.game_time
+        row = frame.ego if name is None else frame.row(name) if name in frame else None
+        if row is not None:
+            names.append(frame.names[row])
+            times.append(last_s)
+            steps.append(n_steps)
+            rows.append(_numbers_of(frame, row))
+        elif not times:
+            others.update(frame.names)
+    if not times:
+        raise StateError('names', 'no ego', 'one, or open_recording(…, ego=NAME)') \
+            if name is None else StateError('names', f'no actor {name!r}', 'an actor of the '
+                                            'recording' + near_names([name], others))
+    numbers = np.array(rows)
+    _set_accelerations(np.array(times), np.array(steps), numbers)
+    return _track(names[0], np.array(times), np.array(steps), numbers)
 
 
 def _numbers_of(frame: Frame, row: int) -> Floats:
-    numbers = np.full(_N_COLUMNS, np.nan)
-    numbers[:13] = frame.kinematics[row]
+    numbers = np.full(len(_NAMES), np.nan)
+    numbers[:_ACCELERATION.start] = frame.kinematics[row]
     numbers[_ORIENTATION] /= np.linalg.norm(numbers[_ORIENTATION]) \
         if frame.has_pose()[row] else np.nan
     numbers[_SPEED] = speed_along(frame, row)
     if frame.accelerations is not None:
         numbers[_ACCELERATION] = frame.accelerations[row]
-    lane = np.flatnonzero(frame.lanes.actor == row)
-    if len(lane):
-        numbers[_LANE] = (*frame.lanes.ids[lane[0]], frame.lanes.s[lane[0]])
+    for lane in np.flatnonzero(frame.lanes.actor == row)[:1]:
+        numbers[_LANE] = (*frame.lanes.ids[lane], frame.lanes.s[lane])
     return numbers
 
 
 def _set_accelerations(times: Floats, steps: Rows, numbers: Floats) -> None:
     """Set unknown accelerations to central differences of the velocity."""
-    if len(times) < 3:
-        return
     elapsed = np.diff(times)
     is_near = (elapsed > 0.0) & (elapsed <= _MAX_GAP_S) & (np.diff(steps) == 1)
     known = is_near[:-1] & is_near[1:] & np.isnan(numbers[1:-1, _ACCELERATION]).all(axis=1)

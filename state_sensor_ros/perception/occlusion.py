@@ -47,39 +47,21 @@ def visible_shares(centers_xy: Floats, headings_xy: Floats, sizes_xy: Floats,
         of them hides none of them; it only makes finer segments, which boxes that intersect show.
     :returns: (K,) float64, 0 to 1; of boxes that are not wanted it has no meaning.
     """
-    n_boxes = len(centers_xy)
-    if wanted is not None and 2 * len(wanted) < n_boxes:
-        near = _near(np.hypot(centers_xy[:, 0], centers_xy[:, 1]),
-                     np.hypot(sizes_xy[:, 0], sizes_xy[:, 1]), wanted)
-        return _scattered(n_boxes, near, visible_shares(
-            centers_xy[near], headings_xy[near], sizes_xy[near]))
     halves = np.maximum(sizes_xy, _LEAST_EDGE) * 0.5
     centers, headings = _complex(centers_xy), _complex(headings_xy)
-    turns_back = headings.conj()
     # The origin in the axes of each box.
-    own_origins = -centers * turns_back
+    own_origins = -centers * headings.conj()
     are_beside = np.abs(_pairs(own_origins)) > halves
-    are_apart = (are_beside[:, 0] | are_beside[:, 1]) & (np.abs(centers) <= _FARTHEST)
-    apart = are_apart.nonzero()[0]
-    if len(apart) < 2:
-        return np.ones(n_boxes)
-    if len(apart) < n_boxes:
-        return _scattered(n_boxes, apart, visible_shares(
-            centers_xy[apart], headings_xy[apart], sizes_xy[apart]))
-    return _shares(_ends(centers, headings, halves), own_origins, turns_back, halves)
-
-
-def _near(distances: Floats, diagonals: Floats, wanted: Rows) -> Rows:
-    """Return the boxes that are not farther than all corners of those that are wanted."""
-    farthest = (distances + diagonals)[wanted].max(initial=0.0)
-    near: Rows = (distances - diagonals <= farthest).nonzero()[0]
-    return near
-
-
-def _scattered(n_boxes: int, rows: Rows, found: Floats) -> Floats:
-    """Return shares of all boxes, 1 for those that are not in ``rows``."""
-    shares = np.ones(n_boxes)
-    shares[rows] = found
+    distances = np.abs(centers)
+    are_used = (are_beside[:, 0] | are_beside[:, 1]) & (distances <= _FARTHEST)
+    if wanted is not None and 2 * len(wanted) < len(centers):
+        diagonals = np.hypot(sizes_xy[:, 0], sizes_xy[:, 1])
+        farthest = (distances + diagonals)[wanted].max(initial=0.0)
+        are_used &= distances - diagonals <= farthest
+    shares = np.ones(len(centers))
+    used = are_used.nonzero()[0]
+    if len(used) > 1:
+        shares[used] = _shares(centers[used], headings[used], own_origins[used], halves[used])
     return shares
 
 
@@ -110,16 +92,10 @@ def _ends(centers: _Complex, headings: _Complex, halves: Floats) -> Floats:
     return ends
 
 
-def _shares(ends: Floats, own_origins: _Complex, turns_back: _Complex,
+def _shares(centers: _Complex, headings: _Complex, own_origins: _Complex,
             halves: Floats) -> Floats:
-    """
-    Return the shares of boxes that are not around the origin.
-
-    :param ends: (2 K,) float64, result of :func:`_ends`, rad.
-    :param own_origins: (K,) complex128, the origin in the axes of each box, m.
-    :param turns_back: (K,) complex128, from the axes of the plane to those of each box.
-    :param halves: (K, 2) float64, half the edges, m.
-    """
+    """Return the shares of K boxes that are not around the origin."""
+    ends = _ends(centers, headings, halves)
     n_boxes, n_segments = len(own_origins), len(ends)
     order = np.argsort(ends, kind='stable')
     ranks = np.empty_like(order)
@@ -140,7 +116,7 @@ def _shares(ends: Floats, own_origins: _Complex, turns_back: _Complex,
     rays = np.empty(n_segments, np.complex128)
     np.cos(middles, out=rays.real)
     np.sin(middles, out=rays.imag)
-    distances = _entries(own_origins[boxes], rays[places] * turns_back[boxes], halves[boxes])
+    distances = _entries(own_origins[boxes], rays[places] * headings.conj()[boxes], halves[boxes])
     nearest = np.full(n_segments, np.inf)
     np.minimum.at(nearest, places, distances)
     widths = widths[places]

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Objects as the parameters ``perception.*`` describe a sensor.
+Objects as the parameters ``perception.*`` describe a sensor, and frames of them.
 
 Range, field of view and occlusion apply to the ground truth; what remains may be missed, and has
 noise added. False positives are cars that do not exist.
@@ -18,7 +18,7 @@ of all three (BLAKE2b): they depend neither on the other actors nor on which of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 import math
 import struct
@@ -28,68 +28,22 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CAR, CLASSES
-from state_sensor_ros.frame import Bools, Floats, Frame, NS_PER_S, Rows
-from state_sensor_ros.naming import Actor, ActorList
-from state_sensor_ros.objects.object_maker import as_slice, default_sizes, ObjectMaker, Objects
+from state_sensor_ros.fields import extended
+from state_sensor_ros.frame import Boxes, Floats, Frame, KIND_VEHICLE, NO_BOXES, NS_PER_S, Rows
+from state_sensor_ros.naming import Actor, ActorList, registry_of
+from state_sensor_ros.objects import object_maker
+from state_sensor_ros.objects.object_maker import ObjectMaker, Objects
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES_S
 from state_sensor_ros.perception.occlusion import visible_shares
+from state_sensor_ros.rotations import plane_rotations
 from state_sensor_ros.settings import Perception, Settings
-from state_sensor_ros.source import Report
+from state_sensor_ros.source import ignore, Report
 
 Words = npt.NDArray[np.uint64]
 
-_BYTE: Final = np.uint64(0xFF)
-_BYTE_SHARES: Floats = np.array((2.0 ** -8, 2.0 ** -16, 2.0 ** -24, 2.0 ** -32))
+_BYTE_SHARES: Floats = 2.0 ** np.array((-8.0, -16.0, -24.0, -32.0))
 # Words of 64 bits for each actor and frame.
 _N_WORDS: Final = 4
-_KEY: Final = struct.Struct('<QQ')
-
-
-def normal_deviates(words: Words) -> Floats:
-    """Return two numbers of the normal distribution for each word (Box and Muller, 1958)."""
-    # words: (W, R) uint64; their upper 56 bits are used, 28 for each number.
-    # Returns (2 W, R) float64; those of word w are in rows w and W + w.
-    # Half a step above 0, which has no logarithm; 28 bits reach 6.3 standard deviations.
-    chances = ((words >> np.uint64(36)).astype(np.float64) + 0.5) * 2.0 ** -28
-    radii: Floats = np.sqrt(-2.0 * np.log(chances))
-    angles: Floats = ((words >> np.uint64(8)) & np.uint64(0xFFFFFFF)).astype(np.float64) \
-        * (2.0 * np.pi * 2.0 ** -28)
-    deviates: Floats = np.empty((2, *words.shape))
-    np.cos(angles, out=deviates[0])
-    np.sin(angles, out=deviates[1])
-    deviates *= radii
-    return deviates.reshape(2 * len(words), words.shape[1])
-
-
-def frame_number(game_time: float) -> int:
-    """Return the number by which a frame is known, its game time in ns."""
-    # game_time: s; NaN and infinity, also in ns, give 0.
-    time_ns = game_time * NS_PER_S
-    return round(time_ns) % 2 ** 64 if math.isfinite(time_ns) else 0
-
-
-def actor_words(seed: int, number: int, actor_list: ActorList, rows: Rows) -> Words:
-    """Return the random words of some actors."""
-    # seed: parameter ``perception.seed``.
-    # rows: (R,) int64, rows of those actors in the frame.
-    # Returns (4, R) uint64.
-    # A copy of the hash of the frame takes half the time of another hash of both.
-    of_frame = blake2b(_KEY.pack(seed, number), digest_size=8 * _N_WORDS)
-    digests = []
-    for row in rows.tolist():
-        of_actor = of_frame.copy()
-        of_actor.update(actor_list.names[row].encode('utf-8', 'surrogatepass'))
-        digests.append(of_actor.digest())
-    return np.frombuffer(b''.join(digests), '<u8').astype(np.uint64).reshape(-1, _N_WORDS).T
-
-
-def chances_of(words: Words) -> Floats:
-    """Return a number from 0 to below 1 for each actor, of the bits that its deviates leave."""
-    # words: (4, R) uint64, the words of the actors; their lower 8 bits are used.
-    # Returns (R,) float64, of 32 bits.
-    return _BYTE_SHARES @ (words & _BYTE).astype(np.float64)
-
-
 # Greatest distance of a false positive if the range is not limited, m.
 _RANGE_M: Final = 100.0
 # Assumed: a false car moves at up to this speed, m/s, along its length.
@@ -102,7 +56,46 @@ _SHARE_ERROR: Final = 1e-9
 _UPRIGHT: Final = 1e-6
 # Ids of actors count up from 1.
 _LEAST_FALSE_ID: Final = 2 ** 31
-_FALSE_PREFIX: Final = 'ghost_'
+_FALSE_PREFIX, _FALSE_TAGS, _BOX_NAME = 'ghost_', ('vehicle', 'car'), 'perceived'
+
+
+def actor_words(seed: int, number: int, actor_list: ActorList, rows: Rows) -> Words:
+    """
+    Return the random words of some actors.
+
+    :param seed: parameter ``perception.seed``.
+    :param number: that of the frame.
+    :param rows: (R,) int64, rows of those actors in the frame.
+    :returns: (4, R) uint64.
+    """
+    # A copy of the hash of the frame takes half the time of another hash of both.
+    of_frame, digests = blake2b(struct.pack('<QQ', seed, number), digest_size=8 * _N_WORDS), []
+    for row in rows.tolist():
+        of_actor = of_frame.copy()
+        of_actor.update(actor_list.names[row].encode('utf-8', 'surrogatepass'))
+        digests.append(of_actor.digest())
+    return np.frombuffer(b''.join(digests), '<u8').astype(np.uint64).reshape(-1, _N_WORDS).T
+
+
+def normal_deviates(words: Words) -> Floats:
+    """
+    Return two numbers of the normal distribution for each word (Box and Muller, 1958).
+
+    :param words: (W, R) uint64; their upper 56 bits are used, 28 for each number.
+    :returns: (2 W, R) float64; those of word w are in rows w and W + w.
+    """
+    # Half a step above 0, which has no logarithm; 28 bits reach 6.3 standard deviations.
+    chances = ((words >> np.uint64(36)).astype(np.float64) + 0.5) * 2.0 ** -28
+    angles = ((words >> np.uint64(8)) & np.uint64(0xFFFFFFF)).astype(np.float64) \
+        * (2.0 * np.pi * 2.0 ** -28)
+    deviates: Floats = np.concatenate((np.cos(angles), np.sin(angles)))
+    deviates.reshape(2, *words.shape)[:] *= np.sqrt(-2.0 * np.log(chances))
+    return deviates
+
+
+def chances_of(words: Words) -> Floats:
+    """Return (R,) numbers from 0 to below 1, of the lower 8 bits of (4, R) words."""
+    return _BYTE_SHARES @ (words & np.uint64(0xFF)).astype(np.float64)
 
 
 class Viewpoint(NamedTuple):
@@ -110,41 +103,6 @@ class Viewpoint(NamedTuple):
 
     origin: Floats = np.zeros(3)
     heading: float = 0.0
-
-
-def false_positives_of(settings: Settings, number: int,
-                       viewpoint: Viewpoint) -> tuple[Objects, Words]:
-    """
-    Draw the false objects of a frame, uniformly in the field of view.
-
-    :param number: that of the frame.
-    :returns: G objects and (G,) uint64, a random identity of each.
-    """
-    perception, size = settings.perception, default_sizes(settings)[CAR]
-    random = np.random.Generator(np.random.Philox(key=perception.seed,
-                                                  counter=(0, number, 0, 0)))
-    n_false = int(random.poisson(perception.ghosts))
-    share, side, yaw, pace = random.random((4, n_false))
-    distances = (perception.range or _RANGE_M) * np.sqrt(share)
-    directions = viewpoint.heading + math.radians(
-        perception.field_of_view or 360.0) * (side - 0.5)
-    half_yaws = np.pi * yaw
-    angles = np.array((directions, half_yaws, 2.0 * half_yaws))
-    cosines, sines = np.cos(angles), np.sin(angles)
-    poses, twists = np.zeros((n_false, 7)), np.zeros((n_false, 6))
-    poses[:, :3] = viewpoint.origin
-    poses[:, 0] += distances * cosines[0]
-    poses[:, 1] += distances * sines[0]
-    # They stand on the ground of the ego.
-    poses[:, 2] += size[2] / 2.0
-    poses[:, 5], poses[:, 6] = sines[1], cosines[1]
-    axes = np.zeros((n_false, 3, 3))
-    axes[:, 0, 0] = axes[:, 1, 1] = cosines[2]
-    axes[:, 1, 0], axes[:, 0, 1], axes[:, 2, 2] = sines[2], -sines[2], 1.0
-    twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
-    return Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes,
-                   np.tile(size, (n_false, 1)), twists, np.zeros((n_false, 6))), \
-        random.integers(2 ** 64 - 1, size=n_false, dtype=np.uint64, endpoint=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,14 +151,16 @@ class Perceiver:
 
     def _perceive(self, truth: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
         settings, perception = self._settings, self._settings.perception
-        number, seen, turns, words = frame_number(frame.game_time), None, None, None
+        seen, turns, words, false_positives = None, None, None, tuple[Actor, ...]()
+        # A frame is known by its game time, ns.
+        time_ns = frame.game_time * NS_PER_S
+        number = round(time_ns) % 2 ** 64 if math.isfinite(time_ns) else 0
         looks = bool(perception.range or perception.field_of_view or perception.occlusion)
         is_noisy = any((perception.position_std, perception.yaw_std, perception.size_std,
                         perception.velocity_std))
-        has_false_positives = perception.ghosts > 0.0 and (
+        invents = perception.ghosts > 0.0 and (
             not settings.object_classes or CLASSES[CAR].name in settings.object_classes)
-        viewpoint = self._viewpoint(frame, actor_list, looks) \
-            if looks or has_false_positives else None
+        viewpoint = self._viewpoint(frame, actor_list, looks) if looks or invents else None
         if viewpoint is not None and looks:
             seen = self._in_view(truth, viewpoint)
         if is_noisy or perception.missing:
@@ -211,21 +171,13 @@ class Perceiver:
                 seen, words = found if seen is None else seen[found], words[:, found]
         objects = truth if seen is None else truth.at(seen)
         twists = objects.twists
-        if is_noisy:
-            assert words is not None
+        if is_noisy and words is not None:
             objects, turns = _noisy(objects, normal_deviates(words), perception)
-        false_positives: tuple[Actor, ...] = ()
-        if has_false_positives:
-            false_objects, identities = false_positives_of(settings, number,
-                                                           viewpoint or Viewpoint())
-            if viewpoint is not None and settings.object_range:
-                ways = false_objects.poses[:, :3] - viewpoint.origin
-                are_near = np.einsum('ij,ij->i', ways, ways) <= settings.object_range ** 2
-                false_objects, identities = false_objects.at(are_near), identities[are_near]
-            false_positives = _named(identities, actor_list)
-        if false_positives:
-            objects = objects.followed_by(false_objects)
-            twists = np.concatenate((twists, false_objects.twists))
+        if invents:
+            ghosts, false_positives = self._invented(number, viewpoint, actor_list)
+            if false_positives:
+                objects = objects.followed_by(ghosts)
+                twists = np.concatenate((twists, ghosts.twists))
         return Perceived(truth, objects, twists, seen, turns, is_noisy, false_positives)
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList, looks: bool) -> Viewpoint | None:
@@ -247,7 +199,7 @@ class Perceiver:
         """Return the objects that are near enough, in the field of view and not hidden."""
         perception = self._settings.perception
         ways = objects.poses[:, :3] - viewpoint.origin
-        are_seen: Bools = np.ones(len(ways), np.bool_)
+        are_seen = np.ones(len(ways), np.bool_)
         if perception.range:
             are_seen &= np.einsum('ij,ij->i', ways, ways) <= perception.range ** 2
         if 0.0 < perception.field_of_view < 360.0:
@@ -262,12 +214,11 @@ class Perceiver:
         return seen
 
     def _visible(self, rows: Rows, viewpoint: Viewpoint) -> Floats:
-        """Return which share of the width of objects is seen; all objects hide others."""
-        # rows: (S,) int64, actors of the objects.
+        """Return which share of the width of objects, (S,), is seen; all objects hide others."""
         assert self._objects.all_objects is not None
         are_objects, centers = self._objects.all_objects
         all_rows = are_objects.nonzero()[0]
-        chosen = as_slice(all_rows)
+        chosen = object_maker.as_slice(all_rows)
         headings = centers.axes[chosen, :2, 0]
         lengths = np.hypot(headings[:, 0], headings[:, 1])[:, None]
         if np.minimum.reduce(lengths, axis=None, initial=1.0) < _UPRIGHT:
@@ -279,11 +230,45 @@ class Perceiver:
             centers.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
             centers.sizes[chosen, :2], wanted)[wanted]
 
+    def _invented(self, number: int, viewpoint: Viewpoint | None,
+                  actor_list: ActorList) -> tuple[Objects, tuple[Actor, ...]]:
+        """Draw G false objects, uniformly in the field of view, and their names and ids."""
+        settings, perception = self._settings, self._settings.perception
+        origin, heading = viewpoint or Viewpoint()
+        size = object_maker.default_sizes(settings)[CAR]
+        random = np.random.Generator(np.random.Philox(
+            key=perception.seed, counter=(0, number, 0, 0)))
+        n_false = int(random.poisson(perception.ghosts))
+        share, side, yaw, pace = random.random((4, n_false))
+        distances = (perception.range or _RANGE_M) * np.sqrt(share)
+        directions = heading + math.radians(perception.field_of_view or 360.0) * (side - 0.5)
+        poses, twists, axes = (np.zeros((n_false, *shape)) for shape in ((7,), (6,), (3, 3)))
+        poses[:, :3] = origin
+        poses[:, :2] += distances[:, None] * plane_rotations(directions)[:, :, 0]
+        # They stand on the ground of the ego.
+        poses[:, 2] += size[2] / 2.0
+        poses[:, 6:4:-1] = plane_rotations(np.pi * yaw)[:, :, 0]
+        axes[:, :2, :2], axes[:, 2, 2] = plane_rotations(2.0 * np.pi * yaw), 1.0
+        twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
+        objects = Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes,
+                          np.tile(size, (n_false, 1)), twists, np.zeros((n_false, 6)))
+        identities = random.integers(2 ** 64 - 1, size=n_false, dtype=np.uint64, endpoint=True)
+        if viewpoint is not None and settings.object_range:
+            ways = poses[:, :3] - origin
+            are_near = np.einsum('ij,ij->i', ways, ways) <= settings.object_range ** 2
+            objects, identities = objects.at(are_near), identities[are_near]
+        false_positives = []
+        for identity in identities.tolist():
+            while (name := f'{_FALSE_PREFIX}{identity:016x}') in actor_list.names:
+                identity = (identity + 1) % 2 ** 64
+            false_positives.append(
+                Actor(name, '', '', _LEAST_FALSE_ID + identity % _LEAST_FALSE_ID, False))
+        return objects, tuple(false_positives)
+
 
 def _noisy(truth: Objects, deviates: Floats,
            perception: Perception) -> tuple[Objects, Floats | None]:
-    """Return objects that are off by noise, and by how much their yaw is."""
-    # deviates: (8, R) float64, normal_deviates() of the words of the objects.
+    """Return objects with noise, and the errors of their yaw; ``deviates``: (8, R) float64."""
     poses, axes, sizes, twists, turns = truth.poses, truth.axes, truth.sizes, truth.twists, None
     if perception.position_std or perception.yaw_std:
         poses = poses.copy()
@@ -312,18 +297,8 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
     orientations_xyzw[..., 2:4].view(np.complex128)[..., 0] *= half_turns.conj()
 
 
-def _named(identities: Words, actor_list: ActorList) -> tuple[Actor, ...]:
-    """Return a name and an id for each false positive, which no actor of the frame has."""
-    false_positives = []
-    for identity in identities.tolist():
-        while (name := f'{_FALSE_PREFIX}{identity:016x}') in actor_list.names:
-            identity = (identity + 1) % 2 ** 64
-        false_positives.append(
-            Actor(name, '', '', _LEAST_FALSE_ID + identity % _LEAST_FALSE_ID, False))
-    return tuple(false_positives)
-
-
 def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
+    """Return the paths of the T objects as those of the R that are reported."""
     (poses, lengths), seen = paths, perceived.seen
     true_poses, found_poses = perceived.truth.poses, perceived.seen_objects().poses
     if seen is not None:
@@ -336,7 +311,79 @@ def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
         poses[:, 0] = found_poses
     if not perceived.false_positives:
         return Paths(poses, lengths)
-    false_positives = ConstantPaths().paths(perceived.false_objects())
-    joined = np.zeros((len(poses) + len(false_positives.poses), len(TIMES_S), 7))
-    joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, false_positives.poses
-    return Paths(joined, np.concatenate((lengths, false_positives.lengths)))
+    ghosts = ConstantPaths().paths(perceived.false_objects())
+    joined = np.zeros((len(poses) + len(ghosts.poses), len(TIMES_S), 7))
+    joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, ghosts.poses
+    return Paths(joined, np.concatenate((lengths, ghosts.lengths)))
+
+
+class FramePerceiver:
+    """
+    Make frames of perceived objects, of which the same objects are made again.
+
+    The ego, and actors that are not objects, stay as they are.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._registry = registry_of(settings)
+        self._perceiver = Perceiver(settings, ObjectMaker(settings), ignore)
+
+    def perceived(self, frame: Frame) -> Frame:
+        """Return a frame as a sensor would see it."""
+        found = self._perceiver.of(frame, self._registry.update(frame))
+        if found.is_noisy:
+            frame = _with_objects(frame, found)
+        if found.seen is not None:
+            missed = np.delete(found.truth.rows, found.seen)
+            frame = frame.select(np.delete(np.arange(frame.n_actors), missed))
+        return _with_false_positives(frame, found) if found.false_positives else frame
+
+
+def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
+    """Return a frame whose actors have the poses, sizes and velocities that are perceived."""
+    objects, truth = perceived.seen_objects(), perceived.truth
+    rows, truth = objects.rows, truth if perceived.seen is None else truth.at(perceived.seen)
+    # From the center to the origin, in the axes of the actor, which are turned with it.
+    arms = ((frame.position_xyz[rows] - truth.poses[:, :3])[:, None] @ truth.axes)[:, 0]
+    arms = (objects.axes @ arms[:, :, None])[:, :, 0]
+    kinematics = _full(frame)
+    kinematics[rows, :3] = objects.poses[:, :3] + arms
+    kinematics[rows, 3:7] = objects.poses[:, 3:]
+    kinematics[rows, 7:] = object_maker.transported(objects.twists, arms, is_finite=False)
+    return replace(frame, kinematics=kinematics, forward_speed=None, accelerations=None,
+                   boxes=_with_boxes(frame.boxes or NO_BOXES, rows, objects))
+
+
+def _full(frame: Frame) -> Floats:
+    """Return (N, 13) kinematics, also of a source that measures the speed forward alone."""
+    kinematics = frame.kinematics.copy()
+    if frame.forward_speed is not None:
+        kinematics[:, 7:] = [object_maker.origin_twist(frame, row)
+                             for row in range(frame.n_actors)]
+    return kinematics
+
+
+def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
+    """Return boxes with one for each actor at ``rows``, that of its object."""
+    kept = np.flatnonzero(~np.isin(boxes.actor, rows))
+    owners = np.concatenate((boxes.actor[kept], rows))
+    order = np.argsort(owners, kind='stable')
+    names = (*[boxes.names[i] for i in kept.tolist()], *[_BOX_NAME] * len(rows))
+    numbers = np.concatenate((boxes.rows[kept], np.column_stack((
+        objects.poses, objects.sizes, np.ones((len(rows), 3))))))
+    return Boxes(owners[order], tuple([names[i] for i in order.tolist()]), numbers[order])
+
+
+def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
+    """Return a frame with the false positives as its last actors; they stand on the ground."""
+    ghosts, n_false = perceived.false_objects(), len(perceived.false_positives)
+    kinematics = np.column_stack((ghosts.poses, ghosts.twists))
+    kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0
+    # An extension has the actors of the simulator alone.
+    known = replace(frame, kinematics=_full(frame), forward_speed=None, accelerations=None,
+                    extension=None, boxes=None)
+    return replace(
+        extended(known, n_false, kinematics=kinematics, tags=(_FALSE_TAGS,) * n_false,
+                 names=tuple([actor.name for actor in perceived.false_positives]),
+                 kinds=np.full(n_false, KIND_VEHICLE, np.uint8)),
+        boxes=_with_boxes(frame.boxes or NO_BOXES, frame.n_actors + np.arange(n_false), ghosts))

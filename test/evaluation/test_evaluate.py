@@ -533,52 +533,6 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive
         assert option[0] in refusal(*words, *option, code=2)
 
 
-def test_comparison_with_an_earlier_run(tmp_path, capsys, refusal, evaluate, drive, stack):
-    """Cars off by 0.3 m, after cars off by 0.1 m and 0.2 s of misses."""
-    count = iter(range(1000))
-
-    def old_errors(message, log_ns):
-        for position in positions_of(message.objects):
-            position.x += 0.1
-        if next(count) < 2:
-            message.objects = message.objects[2:]
-
-    def new_errors(message, log_ns):
-        for position in positions_of(message.objects):
-            position.x += 0.3
-    old, new = (changed(stack, tmp_path / name, errors)
-                for name, errors in (('old', old_errors), ('new', new_errors)))
-    earlier = tmp_path / 'old.json'
-    earlier.write_text(json.dumps(evaluate(old)))
-    against = evaluate(new, '--against', earlier)['against']
-    car = against['detection']['classes']['car']
-    assert (car['ate'], against['tracking']['misses']) == (pytest.approx(0.2), -4)
-    assert car['recall'] == pytest.approx(4 / (N_FRAMES * N_CARS))
-    words = ['evaluate', str(drive), str(new), '--against', str(earlier)]
-    page = tmp_path / 'page.html'
-    assert main([*words, '--html', str(page)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    [worse] = [line.split() for line in lines if 'detection/classes/car/ate ' in line]
-    assert worse == ['worse', 'detection/classes/car/ate', '0.1000', '0.3000', '0.2000']
-    [better] = [line.split() for line in lines if 'tracking/misses' in line]
-    assert better == ['better', 'tracking/misses', '4.0000', '0.0000', '-4.0000']
-    assert 'tracking/misses</td><td>4.0000</td><td>0.0000</td>' in page.read_text()
-    error = refusal(*words, '-q', '--fail-above', 'against/detection/classes/car/ate=0.1')
-    assert 'against/detection/classes/car/ate: found 0.2' in error
-    assert main([*words, '-q', '--fail-below', 'against/detection/map=-1']) == 0
-    # With itself nothing differs.
-    assert main(['evaluate', str(drive), str(old), '--against', str(earlier)]) == 0
-    assert f'no number differs from {earlier}' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize('text', [
-    '', '[]', '{}', '{"frames": ', 'null', '[' * 10000, '{"frames": 1}\n{"frames": 2}', '\xff'])
-def test_earlier_run_that_is_not_a_result(tmp_path, evaluate, stack, text):
-    earlier = tmp_path / 'old.json'
-    earlier.write_text(text, encoding='latin-1')
-    assert f'{earlier}: found no ' in evaluate(stack, '--against', earlier, code=1)
-
-
 @pytest.mark.parametrize('suffix', ['.csv', '.parquet'])
 def test_curves_are_a_table(tmp_path, refusal, drive, stack, suffix):
     pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))

@@ -18,13 +18,10 @@ import pytest
 from stack_bags import (
     changed,
     N_CARS,
-    TRACKING,
 )
 from test_evaluate import TRACKING_KEYS
 
-import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.texts import counted
 
 N_FRAMES = 80
 
@@ -76,41 +73,9 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     assert len(moments) == 10
     assert {(missed, false) for _, missed, false in moments} == {('6', '1')}
     assert '6 missed, 1 false positive, ' in text
-    assert text.count('<img src="data:image/png;base64,') == 5 + 10
+    assert text.count('<img src="data:image/png;base64,') == 4 + 10
     times = sorted(float(time_s) for time_s, *_ in moments)
     assert min(after - before for before, after in pairwise(times)) >= 0.5
-
-
-def test_page_has_the_safety_of_the_ego(tmp_path, drives, stacks):
-    drive = drives(30)
-    stack = stacks(drive)
-    page = tmp_path / 'page.html'
-    words = ['-q', '--force', '--html', str(page)]
-    assert main(['evaluate', str(drive), str(stack), *words]) == 0
-    text = page.read_text()
-    # The stack is perfect.
-    assert 'No moment has an error.' in text
-    with sensor.open_recording(drive) as recording:
-        safety = recording.safety()
-    assert f'<h2>Safety of {safety.name} in the ground truth</h2>' in text
-    for heading, unit, values, worst in (
-            ('gap', 'm', safety.gap, min), ('time to collision', 's', safety.time_to_collision,
-                                            min),
-            ('closest distance', 'm', safety.closest_distance, min),
-            ('required deceleration', 'm/s2', safety.required_deceleration, max)):
-        known = values[np.isfinite(values)]
-        row = f'<td>{heading}</td><td>' + (f'{worst(known):.4g} {unit}</td>' if len(known) else '')
-        assert (row in text) is (len(known) > 0), heading
-    assert f'<th>{counted(len(safety.events()), "event")}</th>' in text
-    assert 'alt="measures of safety over time"' in text
-    # The ego is the actor with the tag; without frames or without an ego nothing is measured.
-    assert main(['evaluate', str(drive), str(stack), '--ego-tag', 'car', *words]) == 0
-    [name] = re.findall('<h2>Safety of (.*) in the', page.read_text())
-    assert name not in ('', safety.name)
-    for truth, options in ((drive, ['--ego-tag', 'none', '--topic', TRACKING]), (stack, [])):
-        assert main(['evaluate', str(truth), str(stack), *options, *words]) == 0
-        assert '<th>detection</th>' in page.read_text()
-        assert 'Safety of' not in page.read_text()
 
 
 def test_predictions_are_off_by_the_noise_of_the_position(tmp_path, evaluate, drive):

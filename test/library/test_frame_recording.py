@@ -22,7 +22,7 @@ import pytest
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.files.tables.table_recording import TableRecording
-from state_sensor_ros.library import frame_index
+from state_sensor_ros.library import index
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monk
     assert main(['convert', str(drive), str(path)]) == 0
     # Frames begin in the middle of row groups, and are in several of them.
     pq.write_table(pq.read_table(path), path, row_group_size=7)
-    monkeypatch.setattr(frame_index, '_PERIOD', 2)
+    monkeypatch.setattr(index, '_PERIOD', 2)
     with sensor.open_recording(path) as recording:
         frames = list(recording)
         assert len(recording) == len(frames) == 12

@@ -26,7 +26,7 @@ from real_recordings import each_recording
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.library import frame_index
+from state_sensor_ros.library import index
 from state_sensor_ros.simulators.carla9.log import LogDecoder
 from state_sensor_ros.simulators.sumo.fcd import StepDecoder
 
@@ -174,7 +174,7 @@ def check_cost(path, monkeypatch, decoder, method):
             assert len(recording[n_frames // 2:]) == n_frames - n_frames // 2
             assert len(read) <= n_frames // 2 + 66
     with monkeypatch.context() as patch:
-        patch.setattr(frame_index, '_MOST_BYTES', 9000)
+        patch.setattr(index, '_MOST_BYTES', 9000)
         check(path)
 
 

@@ -20,7 +20,6 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import Boxes, Frame, Lanes
 from state_sensor_ros.library.safety import SafetyCollector
-from state_sensor_ros.library.safety_texts import event_texts
 from state_sensor_ros.objects.criticality import (
     distances,
     overlap,
@@ -462,4 +461,4 @@ def test_assumed_sizes_are_said_at_the_event():
     [event] = safety_of([replace(frame, boxes=Boxes(
         np.zeros(1, np.int64), ('',), frame.boxes.rows[:1])) for frame in frames]).events()
     assert event.is_size_assumed
-    assert event_texts(event)[3].endswith(', size assumed')
+    assert event.texts[3].endswith(', size assumed')

@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""A recording of any format as a sequence of frames, and the faults that were found in it."""
+"""A recording of any format as a sequence of frames, or as a table in memory."""
 
 from __future__ import annotations
 
@@ -23,25 +23,11 @@ from typing import overload, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros import errors
 from state_sensor_ros.classes import EGO_TAG
-from state_sensor_ros.drawing.style import (
-    COLORINGS,
-    is_page_size,
-    LEAST_HEIGHT,
-    LEAST_WIDTH,
-    MOST_INCHES,
-    ORDINARY,
-    PAPER,
-    PictureStyle,
-)
-from state_sensor_ros.errors import (
-    ConfigError,
-    importing,
-    MissingFileError,
-    StateError,
-    TrajectoryFormatError,
-)
-from state_sensor_ros.files import open_any, ReadOptions, STANDARD_INPUT
+from state_sensor_ros.drawing import style
+from state_sensor_ros.errors import ConfigError, importing, StateError
+from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT
 from state_sensor_ros.files.frame_selection import (
     EVERYTHING,
     RecordingSelection,
@@ -49,27 +35,24 @@ from state_sensor_ros.files.frame_selection import (
 )
 from state_sensor_ros.files.input import closed_on_failure
 from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.files.tables.table import selected, TableBuilder
+from state_sensor_ros.files.tables.table_recording import parquet_error
 from state_sensor_ros.frame import Floats, Frame
-from state_sensor_ros.library.frame_index import FrameIndex, LaneChange
-from state_sensor_ros.library.frame_loop import FrameLoop
-from state_sensor_ros.library.notebook import (
-    Animation,
-    RecordedActors,
-    recording_html,
-    scene_of,
-)
-from state_sensor_ros.library.safety import check_horizon, SafetyCollector
-from state_sensor_ros.library.track import Track, TrackCollector
-from state_sensor_ros.perception.frame_perceiver import FramePerceiver
-from state_sensor_ros.settings import DEFAULTS, NAMES, NO_PARAMETERS, parse_settings
+from state_sensor_ros.library.index import FrameIndex, LaneChange, RecordedActors
+from state_sensor_ros.library.notebook import Animation, recording_html, scene_of
+from state_sensor_ros.library.safety import EGO, HORIZON_S, Safety, SafetyCollector
+from state_sensor_ros.library.stream import FrameLoop, Stream
+from state_sensor_ros.library.track import Track, track_of
+from state_sensor_ros.perception.perceiver import FramePerceiver
+from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    import pyarrow as pa
 
     from state_sensor_ros.drawing.scene import Scene
-    from state_sensor_ros.library.safety import Safety
 
 
 class Recording(FrameLoop):
@@ -79,7 +62,8 @@ class Recording(FrameLoop):
     A ``for`` loop reads all of them, one after the other, in constant memory; the next loop begins
     at the first one again. Two loops at the same time need two recordings. The first use of
     ``len()``, ``recording[i]``, :meth:`at`, the times, :attr:`actors` or :meth:`lane_changes`
-    reads the recording once more, apart from any loop, and keeps the places of the frames.
+    reads the recording once more, apart from any loop, and keeps the places of the frames; several
+    threads may use these and :meth:`track`.
 
     >>> import state_sensor_ros as sensor
     >>> with sensor.open_recording('drive.json') as recording:
@@ -111,18 +95,18 @@ class Recording(FrameLoop):
                  selection: RecordingSelection = EVERYTHING,
                  reopen: Callable[[], RecordingReader] | None = None) -> None:
         super().__init__(recording, is_timed=is_timed, selection=selection)
-        self._reopen = reopen
-        # An index, and the reader that it was made with, for reading it apart from a loop; the
-        # last loop over that one, and the number of its next frame.
+        self._reopen, self._is_timed, self._selection = reopen, is_timed, selection
+        # Of one thread at a time: the index, the reader that it was made with, the last loop over
+        # that one, and the number of its next frame.
+        self._lock = threading.RLock()
         self._index: FrameIndex | None = None
-        self._reader: RecordingReader | None = None
+        self._indexed_reader: RecordingReader | None = None
         self._loop: Iterator[Frame] = iter(())
         self._next = -1
-        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         """Return the number of frames."""
-        return len(self._indexed())
+        return len(self._indexed().times)
 
     def __bool__(self) -> bool:
         """Return True, also for a recording without frames."""
@@ -140,14 +124,12 @@ class Recording(FrameLoop):
 
         :raises IndexError: if there is no such frame.
         """
-        numbers = range(len(self._indexed()))
+        numbers = range(len(self))
         if isinstance(i, slice):
             return [self._frame(k) for k in numbers[i]]
-        try:
-            return self._frame(numbers[i])
-        except IndexError:
-            raise IndexError(f'frame {i}: {self.name} has {counted(len(numbers), "frame")}'
-                             ) from None
+        if not -len(numbers) <= i < len(numbers):
+            raise IndexError(f'frame {i}: {self.name} has {counted(len(numbers), "frame")}')
+        return self._frame(numbers[i])
 
     def at(self, game_time: float) -> Frame:
         """
@@ -159,7 +141,8 @@ class Recording(FrameLoop):
         """
         if math.isnan(game_time):
             raise ConfigError('game_time', 'NaN', 'a time')
-        times = self._times()
+        self._known_times()
+        times = np.array(self._indexed().times)
         # Infinity is as far from all of them.
         nearest = np.clip(game_time, np.nanmin(times), np.nanmax(times))
         return self._frame(int(np.nanargmin(np.abs(times - nearest))))
@@ -167,14 +150,12 @@ class Recording(FrameLoop):
     @property
     def start(self) -> float:
         """Game time of the first frame that has one, s."""
-        times = self._times()
-        return float(times[np.isfinite(times)][0])
+        return float(self._known_times()[0])
 
     @property
     def end(self) -> float:
         """Game time of the last frame that has one, s."""
-        times = self._times()
-        return float(times[np.isfinite(times)][-1])
+        return float(self._known_times()[-1])
 
     @property
     def duration(self) -> float:
@@ -184,11 +165,11 @@ class Recording(FrameLoop):
     @property
     def actors(self) -> RecordedActors:
         """Actors by raw name, in order of appearance."""
-        return self._indexed().actors
+        return RecordedActors(self._indexed().actors)
 
     def lane_changes(self) -> list[LaneChange]:
         """Return the lane changes of all actors, in order of time, without changes of road."""
-        return self._indexed().lane_changes
+        return [*self._indexed().lane_changes]
 
     def track(self, name: str) -> Track:
         """
@@ -197,7 +178,7 @@ class Recording(FrameLoop):
         :param name: its raw name.
         :raises StateError: if no frame has it.
         """
-        return self._track(TrackCollector(name))
+        return track_of(self._read_apart(), name)
 
     def ego_track(self) -> Track:
         """
@@ -205,9 +186,9 @@ class Recording(FrameLoop):
 
         :raises StateError: if no frame has an ego.
         """
-        return self._track(TrackCollector(None))
+        return track_of(self._read_apart(), None)
 
-    def safety(self, actor: str = 'ego', *, horizon: float = 5.0) -> Safety:
+    def safety(self, actor: str = EGO, *, horizon: float = HORIZON_S) -> Safety:
         """
         Return measures of safety of an actor for each frame; this reads the recording.
 
@@ -222,7 +203,6 @@ class Recording(FrameLoop):
         :raises StateError: if no frame has it.
         :raises ConfigError: if ``horizon`` is out of its range.
         """
-        check_horizon(horizon)
         collector = SafetyCollector(actor, horizon)
         for frame in self._read_apart(details=True):
             collector.add(frame)
@@ -251,17 +231,16 @@ class Recording(FrameLoop):
         """
         with importing('plot'):
             from state_sensor_ros.drawing.picture import scene_figure
-        page = PAPER if paper else ORDINARY
+        page = style.PAPER if paper else style.ORDINARY
         if size is not None:
-            width, height = size
-            if not is_page_size(width, height):
-                raise ConfigError('size', str(size), f'({LEAST_WIDTH:g}, {LEAST_HEIGHT:g}) to '
-                                  f'({MOST_INCHES:g}, {MOST_INCHES:g})')
-            page = replace(page, width=width, height=height)
-        if title is None:
-            title = '' if paper else self._title
-        scene = self._scene_to_draw(at, color)
-        return scene_figure(scene, PictureStyle(title, color, names, page), at)
+            if not style.is_page_size(*size):
+                least, most = (style.LEAST_WIDTH, style.LEAST_HEIGHT), style.MOST_INCHES
+                raise ConfigError('size', str(size), f'({least[0]:g}, {least[1]:g}) to '
+                                  f'({most:g}, {most:g})')
+            page = replace(page, width=size[0], height=size[1])
+        title = title if title is not None else '' if paper else self._title
+        return scene_figure(self._scene_to_draw(at, color),
+                            style.PictureStyle(title, color, names, page), at)
 
     def animate(self, *, at: float = 0.0, color: str = 'speed', names: bool = True,
                 title: str | None = None) -> Animation:
@@ -353,8 +332,8 @@ class Recording(FrameLoop):
         return one_line(os.path.basename(os.path.abspath(self.name)))
 
     def _scene_to_draw(self, at: float | None, color: str) -> Scene:
-        if color not in COLORINGS:
-            raise ConfigError('color', color, ' or '.join(COLORINGS))
+        if color not in style.COLORINGS:
+            raise ConfigError('color', color, ' or '.join(style.COLORINGS))
         scene = scene_of(self._read_apart(details=True))
         if not len(scene.time_s):
             raise StateError(self.name, 'no frame with a time', 'a recording with frames')
@@ -373,6 +352,13 @@ class Recording(FrameLoop):
         return recording if self._selection.has_all \
             else SelectedRecording(recording, self._selection)
 
+    def _read_apart(self, *, details: bool = False) -> Iterator[Frame]:
+        """Yield the frames, apart from any loop."""
+        self._check_open()
+        with closing(self._reopened()) as reader:
+            reader.details = details
+            yield from reader.frames()
+
     def _indexed(self) -> FrameIndex:
         """Return the index of the frames; the first call reads the recording."""
         with self._lock:
@@ -382,20 +368,14 @@ class Recording(FrameLoop):
                 reader.details = False
                 with closed_on_failure(reader):
                     self._index = FrameIndex(reader)
-                reader.details, self._reader = True, reader
+                reader.details, self._indexed_reader = True, reader
             return self._index
 
-    def _read_apart(self, *, details: bool = False) -> Iterator[Frame]:
-        """Yield the frames, apart from any loop."""
-        self._check_open()
-        with closing(self._reopened()) as reader:
-            reader.details = details
-            yield from reader.frames()
-
-    def _times(self) -> Floats:
-        """Return the game times of the frames; raise StateError if none is known."""
-        times = self._indexed().times
-        if not np.isfinite(times).any():
+    def _known_times(self) -> Floats:
+        """Return the game times of the frames that have one; raise StateError without any."""
+        times: Floats = np.array(self._indexed().times)
+        times = times[np.isfinite(times)]
+        if not len(times):
             raise StateError(self.name, 'no frame with a time', 'a recording with times')
         return times
 
@@ -404,30 +384,24 @@ class Recording(FrameLoop):
         index = self._indexed()
         with self._lock:
             self._check_open()
-            assert self._reader is not None
+            assert self._indexed_reader is not None
             begin, mark = index.before(i)
             if not begin <= self._next <= i:
-                self._loop, self._next = self._reader.frames(mark), begin
+                self._loop, self._next = self._indexed_reader.frames(mark), begin
             n_skipped, self._next = i - self._next, -1
             frame = next(islice(self._loop, n_skipped, None), None)
             if frame is None:
-                raise TrajectoryFormatError(self.name, 'a shorter file than before',
-                                            'the same file')
+                raise errors.TrajectoryFormatError(self.name, 'a shorter file than before',
+                                                   'the same file')
             self._next = i + 1
-        time_s = float(index.times[i])
+        time_s = index.times[i]
         return frame if frame.game_time == time_s or math.isnan(time_s) \
             else replace(frame, game_time=time_s)
 
-    def _track(self, collector: TrackCollector) -> Track:
-        for frame in self._read_apart():
-            collector.add(frame)
-        return collector.track()
-
     def __repr__(self) -> str:
-        index = self._index
-        facts = [repr(self.name)]
+        facts, index = [repr(self.name)], self._index
         if index is not None:
-            facts += [index.generation, counted(len(index), 'frame'),
+            facts += [index.generation, counted(len(index.times), 'frame'),
                       f'{round(index.duration, 2):g} s']
         elif self.total is not None and self.unit == 'frame' and self._selection.has_all:
             facts.append(counted(self.total, 'frame'))
@@ -436,8 +410,8 @@ class Recording(FrameLoop):
     def close(self) -> None:
         """Close the recording; a second call has no effect."""
         super().close()
-        if self._reader is not None:
-            self._reader.close()
+        if self._indexed_reader is not None:
+            self._indexed_reader.close()
 
     def __enter__(self) -> Recording:
         return self
@@ -483,29 +457,105 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     :returns: a context manager to iterate over, any number of times.
     :raises MissingFileError: if it does not exist; also a FileNotFoundError.
     :raises TrajectoryFormatError: if it cannot be read, or has no known format.
-    :raises ConfigError: if a parameter is out of its range, or is not one of a simulator.
+    :raises ConfigError: if a parameter is unknown or out of its range.
     """
-    units = {'obb_extents': obb_extents, 'road_s_unit': road_s_unit}
-    for unused in sorted({*NAMES}.difference(units).intersection(parameters)):
-        raise ConfigError(unused, 'a parameter that reading a recording does not use',
-                          'parameters of its simulator')
+    given = {'obb_extents': obb_extents, 'road_s_unit': road_s_unit, **parameters}
     # Most recordings need the default simulator only.
-    settings = checked_settings(
-        {**units, **parameters}, is_live=False) if parameters \
-        else parse_settings(units)
-    options = ReadOptions(settings, topic)
-    name, chosen = os.fspath(path), RecordingSelection(
-        ego=EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
+    settings = checked_settings(given, is_live=False) if parameters else parse_settings(given)
+    name, options = os.fspath(path), ReadOptions(settings, topic)
+    chosen = RecordingSelection(ego=EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
 
     def reopen() -> RecordingReader:
         reader = open_any(name, options)
         return SelectedRecording(reader, chosen) if ego else reader
 
     try:
-        recording = reopen()
-    except TrajectoryFormatError as error:
+        return Recording(reopen(), is_timed=is_timed,
+                         reopen=None if name == STANDARD_INPUT else reopen)
+    except errors.TrajectoryFormatError as error:
         if name == STANDARD_INPUT or os.path.lexists(name):
             raise
-        raise MissingFileError(error.where, error.found, error.expected) from error
-    return Recording(recording, is_timed=is_timed,
-                     reopen=None if name == STANDARD_INPUT else reopen)
+        raise errors.MissingFileError(error.where, error.found, error.expected) from error
+
+
+def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
+               columns: Iterable[str] | None = None,
+               n_frames: int | None = None, seconds: float | None = None, topic: str = '',
+               obb_extents: str = DEFAULTS.obb_extents,
+               road_s_unit: str = DEFAULTS.road_s_unit,
+               parameters: Mapping[str, object] = NO_PARAMETERS) -> pa.Table:
+    """
+    Read a recording, a live stream or a frame as a table: a row for each actor of each frame.
+
+    The columns are those of `state_sensor convert IN OUT.parquet`; their units are in the metadata
+    of the schema. Needs pyarrow: ``pip install 'state_sensor_ros[tables]'``.
+
+    >>> import state_sensor_ros as sensor
+    >>> table = sensor.read_table('drive.json', columns=['game_time', 'name', 'speed'])
+    >>> table.column_names
+    ['game_time', 'name', 'speed']
+    >>> table.schema.field('speed').metadata[b'unit']
+    b'm/s'
+    >>> with sensor.open_stream('127.0.0.1', port) as stream:
+    ...     len(sensor.read_table(stream, n_frames=2).to_pylist())
+    42
+
+    :param source: path of a recording of any format, or of a table in a Parquet file; or a stream;
+        or a frame, whose accelerations are NaN unless the source has them.
+    :param columns: names, in any order, or a single one; None for all.
+    :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
+        ``seconds`` is needed, unless its connection ends.
+    :param seconds: game time after the first frame at which to end, s; None for all.
+    :param topic: see :func:`open_recording`, also for the others.
+    :returns: a table in memory, in the order of the frames: ``.to_pandas()``,
+        ``polars.from_arrow(table)``.
+    :raises MissingFileError: if there is no such recording.
+    :raises TrajectoryFormatError: if the recording cannot be read.
+    :raises TransportError: if no connection can be made.
+    :raises ConfigError: if there is no such column, or a limit is out of its range.
+    :raises MissingLibraryError: if pyarrow is not installed.
+    """
+    with importing('read_table'):
+        import pyarrow as pa
+        from pyarrow import parquet
+    if n_frames is not None and n_frames < 1:
+        raise ConfigError('n_frames', str(n_frames), 'at least 1')
+    if seconds is not None and not seconds >= 0.0:
+        raise ConfigError('seconds', str(seconds), 'a time of 0 or more')
+    if isinstance(source, Frame):
+        return _table_of([source], TableBuilder(columns, source='', format_name='frames'))
+    if isinstance(source, Stream):
+        return _table_of(_first(source, n_frames, seconds), TableBuilder(
+            columns, source=source.name, format_name='stream'))
+    names = None if columns is None else [column.name for column in selected(columns)]
+    path = os.fspath(source)
+    if path.endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
+        try:
+            # pyarrow refuses a name that is not UTF-8.
+            with open(path, 'rb') as file:
+                return parquet.read_table(file, columns=names, page_checksum_verification=True)
+        except FileNotFoundError as error:
+            raise errors.MissingFileError(path, errors.reason_of(error)) from error
+        except (pa.ArrowException, OSError) as error:
+            raise parquet_error(path, error) from error
+    with open_recording(path, topic=topic, obb_extents=obb_extents,
+                        road_s_unit=road_s_unit, parameters=parameters) as recording:
+        return _table_of(_first(recording, n_frames, seconds), TableBuilder(
+            names, source=recording.name, format_name=recording.format_name))
+
+
+def _table_of(frames: Iterable[Frame], builder: TableBuilder) -> pa.Table:
+    import pyarrow as pa
+    batches = [batch for frame in frames for batch in builder.add(frame)] + [*builder.finish()]
+    return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()
+
+
+def _first(frames: Iterable[Frame], n_frames: int | None, seconds: float | None,
+           ) -> Iterator[Frame]:
+    """Yield frames up to one of the limits, each of which is None for no limit."""
+    begin_s = math.nan
+    for frame in islice(frames, n_frames):
+        begin_s = frame.game_time if math.isnan(begin_s) else begin_s
+        if seconds is not None and frame.game_time > begin_s + seconds:
+            return
+        yield frame

@@ -12,17 +12,24 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 import math
 import pickle
-from typing import Any
-
-import numpy as np
+from typing import Any, NoReturn, TYPE_CHECKING
 
 from state_sensor_ros.classes import class_of, CLASSES, Kind
+from state_sensor_ros.errors import importing
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.frame import direction_of_change, Floats, Frame
-from state_sensor_ros.library.notebook import RecordedActors
+from state_sensor_ros.frame import direction_of_change, Frame
+from state_sensor_ros.parameters import near_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Frames, selected or not, between two marks at first, and the size of all marks above which the
+# number doubles, bytes.
+_PERIOD, _MOST_BYTES = 64, 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,70 +102,84 @@ class RecordedActor:
     last: float
 
 
-# Frames, selected or not, between two marks at first, and the size of all marks above which the
-# number doubles, bytes.
-_PERIOD, _MOST_BYTES = 64, 1 << 26
+class RecordedActors(dict[str, RecordedActor]):
+    """
+    Actors of a recording by raw name, in order of appearance.
+
+    >>> import state_sensor_ros as sensor
+    >>> with sensor.open_recording('drive.json') as recording:
+    ...     actors: sensor.RecordedActors = recording.actors
+    >>> actors
+    RecordedActors(21: 11 car, 9 unknown, 1 truck)
+    """
+
+    def __repr__(self) -> str:
+        counts = Counter(actor.class_name for actor in self.values())
+        classes = ', '.join(f'{number} {name}' for name, number in counts.most_common())
+        return f'RecordedActors({len(self)}: {classes})' if self else 'RecordedActors(0)'
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise KeyError(f'no actor {name!r}{near_names([str(name)], self)}')
+
+    def to_pandas(self) -> pd.DataFrame:
+        """
+        Return a table with a row for each actor.
+
+        :raises MissingLibraryError: if pandas is not installed.
+        """
+        with importing('to_pandas'):
+            import pandas as pd
+        return pd.DataFrame([(actor.name, actor.kind.name.lower(), actor.class_name, actor.first,
+                              actor.last) for actor in self.values()],
+                            columns=['name', 'kind', 'class', 'first', 'last'])
+
+    def _repr_html_(self) -> str:
+        from state_sensor_ros.library.notebook import actors_html
+        return actors_html(self)
 
 
 class FrameIndex:
-    """Times and actors of a recording, and where every 64th of its frames begins."""
+    """
+    Times and actors of a recording, and where every 64th of its frames begins.
 
-    # duration: sum of all steps of the clock forward, s; steps back do not count.
-    # generation: generation of the first frame, empty without frames.
+    :ivar duration: sum of all steps of the clock forward, s; steps back do not count.
+    :ivar generation: generation of the first frame, empty without frames.
+    :ivar times: game times of the frames, s, NaN for those without.
+    :ivar actors: actors by name, in order of appearance.
+    :ivar lane_changes: those of all actors, in order of time.
+    """
 
     def __init__(self, recording: RecordingReader) -> None:
-        self.duration = 0.0
-        self.generation = ''
-        self._times = array('d')
+        self.duration, self.generation, self.times = 0.0, '', array('d')
         # Numbers of frames, ascending, and where they begin.
         self._begins, self._marks = [0], list[Any]((None,))
-        self._actors: dict[str, tuple[int, tuple[str, ...], float, float]] = {}
-        self._changes = LaneChangeFinder()
-        self._newest_s = math.nan
+        actors, last_s = dict[str, RecordedActor](), dict[str, float]()
+        finder, newest_s = LaneChangeFinder(), math.nan
         n_marked, period, n_bytes = 0, _PERIOD, 0
         for frame in recording.frames():
-            self._add(frame)
+            time_s = frame.game_time
+            self.generation = self.generation or frame.generation
+            self.times.append(time_s)
+            if time_s > newest_s:
+                self.duration += time_s - newest_s
+            newest_s = newest_s if math.isnan(time_s) else time_s
+            last_s.update(dict.fromkeys(frame.names, time_s))
+            for row, name in enumerate(frame.names):
+                if name not in actors:
+                    kind = Kind(frame.kinds[row])
+                    actors[name] = RecordedActor(
+                        name, kind, CLASSES[class_of(kind, frame.tags[row])].name, time_s, time_s)
+            finder.add(frame)
             if recording.faults.index >= n_marked + period and (mark := recording.mark()):
                 n_marked = recording.faults.index
-                self._begins.append(len(self))
+                self._begins.append(len(self.times))
                 self._marks.append(mark)
                 n_bytes += len(pickle.dumps(mark))
                 if n_bytes > _MOST_BYTES:
                     del self._begins[1::2], self._marks[1::2]
                     period, n_bytes = 2 * period, n_bytes // 2
-
-    def __len__(self) -> int:
-        return len(self._times)
-
-    def _add(self, frame: Frame) -> None:
-        time_s = frame.game_time
-        self.generation = self.generation or frame.generation
-        self._times.append(time_s)
-        if time_s > self._newest_s:
-            self.duration += time_s - self._newest_s
-        if not math.isnan(time_s):
-            self._newest_s = time_s
-        for name, kind, tags in zip(frame.names, frame.kinds.tolist(), frame.tags, strict=True):
-            known = self._actors.get(name)
-            self._actors[name] = (kind, tags, time_s, time_s) if known is None \
-                else (*known[:3], time_s)
-        self._changes.add(frame)
-
-    @property
-    def times(self) -> Floats:
-        """Return the game times of the frames, s, NaN for those without."""
-        return np.array(self._times)
-
-    @property
-    def actors(self) -> RecordedActors:
-        """Return the actors by name, in order of appearance."""
-        return RecordedActors({
-            name: RecordedActor(name, Kind(kind), CLASSES[class_of(kind, tags)].name, first, last)
-            for name, (kind, tags, first, last) in self._actors.items()})
-
-    @property
-    def lane_changes(self) -> list[LaneChange]:
-        return list(self._changes.changes)
+        self.actors = {name: replace(actor, last=last_s[name]) for name, actor in actors.items()}
+        self.lane_changes = finder.changes
 
     def before(self, i: int) -> tuple[int, Any]:
         """Return the number of the last frame up to ``i`` that has a mark, and the mark."""
