@@ -21,7 +21,7 @@ from state_sensor_ros.files import formats as known_formats
 from state_sensor_ros.files import open_any
 from state_sensor_ros.files.tables.table import BY_NAME
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.library.recording import Recording
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.settings import OUTPUTS
 from state_sensor_ros.simulators import schema_of
 
@@ -86,7 +86,7 @@ def _found(texts_of: Callable[[Frame], Iterable[str]]) -> list[str]:
 def _frames(path: str) -> Iterator[Frame]:
     end_s = time.monotonic() + _MAX_S
     with closing(open_any(path)) as reader:
-        for frame in islice(Recording(reader), _MAX_FRAMES):
+        for frame in islice(FrameLoop(reader), _MAX_FRAMES):
             yield frame
             if time.monotonic() > end_s:
                 return

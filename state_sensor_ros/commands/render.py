@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -56,7 +57,7 @@ from state_sensor_ros.drawing.style import (
 from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files import output_format, RENDER, STANDARD_INPUT
 from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.library.recording import Recording
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.texts import one_line
 
@@ -157,7 +158,7 @@ def _scene(args: argparse.Namespace) -> Scene:
     map_lines = read_map(args.map) if args.map else ()
     builder = SceneBuilder(settings.ego_tag, map_lines)
     reader = open_input(args, args.input, settings)
-    with Recording(reader, selection=selection_of(args)) as recording:
+    with closing(FrameLoop(reader, selection=selection_of(args))) as recording:
         frames = read_frames(recording, 'render', is_quiet=args.quiet)
         for frame in on_map(frames, args.map, map_lines):
             builder.add(frame)

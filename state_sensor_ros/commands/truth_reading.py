@@ -43,7 +43,7 @@ from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedNames
 from state_sensor_ros.frame import Floats, NS_PER_S
-from state_sensor_ros.library.recording import Recording
+from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
@@ -98,7 +98,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
         ego_from=origin))
 
     reader = open_any(args.truth, ReadOptions(settings, args.truth_topic))
-    with Recording(reader) as recording:
+    with closing(FrameLoop(reader)) as recording:
         truth = FrameGroundTruth(args.truth, settings, selects, warnings.add)
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             warnings.place = recording.place

@@ -22,6 +22,7 @@ from state_sensor_ros.classes import class_of, CLASSES, Kind
 from state_sensor_ros.errors import importing
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import direction_of_change, Frame
+from state_sensor_ros.library.notebook import actors_html
 from state_sensor_ros.parameters import near_names
 
 if TYPE_CHECKING:
@@ -134,7 +135,6 @@ class RecordedActors(dict[str, RecordedActor]):
                             columns=['name', 'kind', 'class', 'first', 'last'])
 
     def _repr_html_(self) -> str:
-        from state_sensor_ros.library.notebook import actors_html
         return actors_html(self)
 
 

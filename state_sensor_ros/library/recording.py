@@ -20,6 +20,7 @@ import os
 import threading
 from types import TracebackType
 from typing import overload, TYPE_CHECKING
+import warnings
 
 import numpy as np
 
@@ -103,6 +104,12 @@ class Recording(FrameLoop):
         self._indexed_reader: RecordingReader | None = None
         self._loop: Iterator[Frame] = iter(())
         self._next = -1
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield all frames; warn of selected names, tags and times that no frame has."""
+        yield from super().__iter__()
+        for line in self.unmatched:
+            warnings.warn(f'{self.name}: {line}', stacklevel=2)
 
     def __len__(self) -> int:
         """Return the number of frames."""

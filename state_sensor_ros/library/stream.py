@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from state_sensor_ros.errors import DecodeError, StateError, TransportError, TruncatedError
 from state_sensor_ros.files.frame_selection import (
@@ -106,19 +105,19 @@ class FrameLoop:
     @property
     def payload(self) -> bytes:
         """Return the text of the last frame of a trajectory, empty for other recordings."""
-        return bytes(self._of_file('payload', b''))
+        return bytes(getattr(self._readers()[-1], 'payload', b''))
 
     @property
     def n_bytes(self) -> int:
         """Return the size of the frames of the last loop, 0 where it is unknown."""
-        return int(self._of_file('n_bytes', 0))
+        return int(getattr(self._readers()[-1], 'n_bytes', 0))
 
-    def _of_file(self, name: str, default: Any) -> Any:  # noqa: ANN401
-        """Return an attribute of the innermost reader."""
-        reader: Any = self.reader
-        while isinstance(reader, SelectedRecording):
-            reader = reader.reader
-        return getattr(reader, name, default)
+    def _readers(self) -> list[RecordingReader]:
+        """Return the readers of selected parts, and that of the recording as the last one."""
+        readers: list[RecordingReader] = [self.reader]
+        while isinstance(readers[-1], SelectedRecording):
+            readers.append(readers[-1].reader)
+        return readers
 
     @property
     def cut(self) -> TruncatedError | None:
@@ -128,7 +127,8 @@ class FrameLoop:
     @property
     def unmatched(self) -> list[str]:
         """Return lines about selected times, names and tags that matched nothing in a loop."""
-        return self.selector.unmatched
+        return [line for reader in self._readers() if isinstance(reader, SelectedRecording)
+                for line in reader.selector.unmatched]
 
     def __iter__(self) -> Iterator[Frame]:
         """

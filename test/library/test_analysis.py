@@ -250,6 +250,15 @@ def test_single_text_is_not_taken_as_its_characters(drive):
         assert sensor.read_table(drive, columns='speed').column_names == ['speed']
 
 
+@pytest.mark.parametrize(('words', 'warning'), [
+    ({'tags': ['vehicel']}, 'passes desired_tags vehicel; did you mean vehicle'),
+    ({'names': 'nobody'}, 'has the actor nobody'), ({'end': 60.0}, 'end, 60 s, is after the end')])
+def test_selection_that_matches_nothing_is_a_warning(drive, words, warning):
+    with sensor.open_recording(drive) as recording, recording.select(**words) as part, \
+            pytest.warns(UserWarning, match=warning):
+        list(part)
+
+
 @pytest.mark.parametrize(('numbers', 'name'), [
     ({'rate': 0.0}, 'rate'), ({'rate': -1.0}, 'rate'), ({'rate': math.nan}, 'rate'),
     ({'rate': math.inf}, 'rate'), ({'start': math.nan}, 'start'), ({'end': math.nan}, 'end')])

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """``recording[i]`` is the frame of a loop, for every kind of recording, at the cost of few."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 import gzip
 from importlib.util import find_spec
@@ -55,7 +56,7 @@ def assert_equal(found, expected, where='frame'):
 
 
 def check(path, *, n_frames=0, parameters=None, **selection):
-    """Compare frames in a random order, and a slice, with those of a loop."""
+    """Compare frames in a random order, of four threads, and a slice with those of a loop."""
     with sensor.open_recording(path, parameters=parameters or {}) as opened, \
             opened.select(**selection) as recording:
         expected = [*iter(recording)]
@@ -64,6 +65,13 @@ def check(path, *, n_frames=0, parameters=None, **selection):
         for i in [-1, 0, *(dice.randrange(-len(expected), len(expected))
                            for _ in range(N_DRAWS))]:
             assert_equal(recording[i], expected[i])
+        places = [dice.randrange(len(expected)) for _ in range(4 * N_DRAWS)]
+        with ThreadPoolExecutor(4) as pool:
+            tracks = [pool.submit(recording.track, expected[0].names[0]) for _ in range(2)
+                      if expected[0].names]
+            for i, found in zip(places, pool.map(recording.__getitem__, places), strict=True):
+                assert_equal(found, expected[i])
+        assert len({track.result().position_xyz.tobytes() for track in tracks}) <= 1
         for words in (slice(None, None, 7), slice(-1, None, -5)):
             for pair in zip(recording[words], expected[words], strict=True):
                 assert_equal(*pair)
