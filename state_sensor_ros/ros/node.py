@@ -16,7 +16,6 @@ from dataclasses import replace
 from functools import wraps
 import gc
 from importlib.util import find_spec
-from itertools import chain
 import time
 from typing import Any, TypeAlias
 
@@ -28,9 +27,7 @@ from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import importing, StateSensorError
-from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.pipeline import Counters, Pipeline, Snapshot
 from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
 from state_sensor_ros.ros import report, sink
@@ -47,8 +44,6 @@ from state_sensor_ros.topics.verification import verify
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0
-# Diagnostics in a row without the selected ego: it may arrive late.
-_MANY_WITHOUT_EGO = 3
 # Time in which the publishers are found that are there at activation, s.
 _DISCOVERY_S = 3.0
 # Longest wait for a frame with boxes.
@@ -103,9 +98,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._stopped: StreamThreads | None = None
         self._static_frames: Publisher | None = None
         self._input: Input | None = None
-        self._report = report.StreamReport('', 1.0, 0)
-        # Losses that were seen, and diagnostics in a row with actors and without an ego.
-        self._n_losses = self._n_without_ego = 0
+        self._report: report.StreamReport | None = None
+        self._n_losses = 0
         # Whether /clock is left to another node, and the end of the search for it.
         self._clock_left, self._clock_until_s = False, 0.0
         sink.guard_service(self, ChangeState, self._refusing)
@@ -189,8 +183,6 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._pipeline = Pipeline(
             settings, encoder_of, self._sink, report=note, on_defect=self._log.defect,
             counters=counters, ros_now_ns=lambda: self.get_clock().now().nanoseconds)
-        self._report = report.StreamReport(self._hardware_id(), settings.stale_after,
-                                           settings.max_actor_topics)
         static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
             self._static_frames = sink.publish_static(self, static_frames[1])
@@ -207,13 +199,13 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         if self._stopped is not None:
             source.health.count_on(self._stopped.source.health)
         source.health.on_error = self.wake
-        self._report.restart(pipeline.counters.n_published)
         self._stream = StreamThreads(
             source, pipeline, on_failure=self._fail, catch_up=self._catch_up,
             # A recording can wait: none of its frames is dropped.
             queue=FrameQueue(settings.queue_size, 'block' if settings.source == FILE
                              else settings.overflow, pipeline.counters),
             predecessor=self._stopped)
+        self._report = report.StreamReport(self._hardware_id(), settings, self._stream, pipeline)
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()
@@ -302,7 +294,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         if self._stream is not None and self.context.ok():
             # The numbers of the stream since the last status, which nothing else would show.
             self._publish_diagnostics()
-        stream, self._stream = self._stream, None
+        stream, self._stream, self._report = self._stream, None, None
         if stream is not None and self._pipeline is not None:
             self._stopped = stream
             stream.stop()
@@ -347,42 +339,22 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._log_stream()
         self._graph.search()
         statuses = {'stream': report.Status(report.Level.OK, 'not active', {})}
-        if self._stream is not None and self._pipeline is not None:
-            reading, pipeline = self._reading(self._stream, self._pipeline), self._pipeline
-            statuses = {
-                'stream': self._report.status(reading, pipeline.counters.take_latencies()),
-                'truth': self._report.truth(reading, pipeline.checks)}
-            if self._commanding is not None:
-                statuses['control'] = self._commanding.status()
-            self._look_for_ego(pipeline)
+        if self._report is not None:
+            statuses = {'stream': self._report.status(), 'truth': self._report.truth()}
+        if self._commanding is not None:
+            statuses['control'] = self._commanding.status()
         self._diagnostics.publish(self._hardware_id(), statuses)
 
-    def _look_for_ego(self, pipeline: Pipeline) -> None:
-        """Name an ego that is selected and that has been in no frame for some seconds."""
-        snapshot, counters = pipeline.snapshot, pipeline.counters
-        is_missing = snapshot is not None and counters.n_actors and not counters.n_egos
-        self._n_without_ego = self._n_without_ego + 1 if is_missing else 0
-        if snapshot is None or self._n_without_ego != _MANY_WITHOUT_EGO:
-            return
-        name, known = f'{self.settings.source}.ego', set(snapshot.frame.names)
-        wanted = self.get_parameter(name).value if self.has_parameter(name) else ''
-        if not wanted and self.settings.ego_tag != EGO_TAG:
-            name, wanted = 'ego_tag', self.settings.ego_tag
-            known = set(chain(*snapshot.frame.tags))
-        if wanted:
-            self._log.warn('ego', f'{name}:={wanted}: the latest frames do not have this ego'
-                           + near_names([wanted], known))
-
     def _log_stream(self) -> None:
-        stream, pipeline = self._stream, self._pipeline
-        if stream is None or pipeline is None or self.is_ending:
+        stream = self._stream
+        if stream is None or self._report is None or self.is_ending:
             return
         self._leave_clock()
         n_losses, self._n_losses = self._n_losses, stream.source.health.n_losses
         if self._n_losses > n_losses:
             # In a launch the simulator often ends with the node: next time, unless it is ending.
             return
-        for is_warning, text in self._report.lines(self._reading(stream, pipeline)):
+        for is_warning, text in self._report.lines():
             # Two calls: rclpy refuses one that changes its severity.
             if is_warning:
                 self.get_logger().warning(one_line(text))
@@ -391,13 +363,6 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # An error wakes the node; other lines can wait for the next diagnostics.
         if self._report.is_described and stream.source.health.state is SourceState.CONNECTED:
             self._log_timer.cancel()
-
-    @staticmethod
-    def _reading(stream: StreamThreads, pipeline: Pipeline) -> report.StreamReading:
-        return report.StreamReading(
-            time.monotonic(), (time.perf_counter_ns() - stream.last_receipt_ns) / 1e9,
-            stream.source.health, pipeline.counters, pipeline.stamper.n_missed,
-            pipeline.stamper.n_coarse)
 
     def _hardware_id(self) -> str:
         settings = self.settings

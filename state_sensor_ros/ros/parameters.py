@@ -18,12 +18,7 @@ import os
 from typing import cast
 import warnings
 
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces import msg
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -90,7 +85,7 @@ class NodeParameters:
         # Declared without a type first: a declaration with a default does not show whether a
         # value was given, and refuses a wrong value with an error text of rclpy.
         parameter = self._node.declare_parameter(
-            name, None, ParameterDescriptor(dynamic_typing=True))
+            name, None, msg.ParameterDescriptor(dynamic_typing=True))
         self._node.undeclare_parameter(name)
         return _plain(parameter.value)
 
@@ -104,13 +99,13 @@ class NodeParameters:
 
     def _declare_actor_qos(self) -> Qos:
         reliability = self._node.declare_parameter(
-            _ACTOR_RELIABILITY, 'reliable', ParameterDescriptor(
+            _ACTOR_RELIABILITY, 'reliable', msg.ParameterDescriptor(
                 description='Reliability of the topics of each actor.', read_only=True,
                 additional_constraints='reliable | best_effort')).value
         depth = self._node.declare_parameter(
-            _ACTOR_DEPTH, 10, ParameterDescriptor(
+            _ACTOR_DEPTH, 10, msg.ParameterDescriptor(
                 description='History depth of the topics of each actor.', read_only=True,
-                integer_range=[IntegerRange(from_value=1, to_value=_MAX_DEPTH)])).value
+                integer_range=[msg.IntegerRange(from_value=1, to_value=_MAX_DEPTH)])).value
         if reliability not in ('reliable', 'best_effort'):
             raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')
         return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
@@ -131,15 +126,15 @@ class NodeParameters:
         return [_of_type(each, self._node.describe_parameter(each.name).type)
                 if self._node.has_parameter(each.name) else each for each in changed.values()]
 
-    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
+    def _check(self, parameters: list[Parameter]) -> msg.SetParametersResult:
         """Accept or refuse a change as a whole; another callback may still refuse it."""
         try:
             settings = self._settings_with(parameters)
             if self.is_frozen:
                 _check_dynamic(self.settings, settings)
         except ConfigError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        return SetParametersResult(successful=True)
+            return msg.SetParametersResult(successful=False, reason=str(error))
+        return msg.SetParametersResult(successful=True)
 
     def _apply(self, parameters: list[Parameter]) -> None:
         """Use a change that every callback has accepted."""
@@ -220,9 +215,9 @@ def _check_dynamic(now: Settings, new: Settings) -> None:
                               'none: clean the node up first, or restart it with the new value')
 
 
-def _descriptor(name: str, schema: ParameterTable) -> ParameterDescriptor:
+def _descriptor(name: str, schema: ParameterTable) -> msg.ParameterDescriptor:
     found = schema.find(name)
-    rule, descriptor = found.rule, ParameterDescriptor(name=name, description=found.rule.help)
+    rule, descriptor = found.rule, msg.ParameterDescriptor(name=name, description=found.rule.help)
     if rule.choices:
         descriptor.additional_constraints = 'one of ' + ', '.join(rule.choices)
     elif rule.length is not None:
@@ -232,9 +227,9 @@ def _descriptor(name: str, schema: ParameterTable) -> ParameterDescriptor:
     if not rule.dynamic:
         descriptor.description += ' Can be changed only while the node is unconfigured.'
     if rule.low is not None and rule.high is not None and found.type is int:
-        descriptor.integer_range = [IntegerRange(from_value=int(rule.low),
-                                                 to_value=int(rule.high))]
+        descriptor.integer_range = [msg.IntegerRange(from_value=int(rule.low),
+                                                     to_value=int(rule.high))]
     elif rule.low is not None and rule.high is not None and found.type is float:
-        descriptor.floating_point_range = [FloatingPointRange(
+        descriptor.floating_point_range = [msg.FloatingPointRange(
             from_value=float(rule.low), to_value=float(rule.high))]
     return descriptor

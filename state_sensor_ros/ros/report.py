@@ -16,8 +16,7 @@ doc/reference/diagnostics.md lists the keys.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 import math
 from statistics import median
@@ -31,10 +30,11 @@ from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 from rclpy.qos import ReliabilityPolicy
 
-from state_sensor_ros.pipeline.checks import Checks
-from state_sensor_ros.pipeline.pipeline import Counters
+from state_sensor_ros.pipeline.pipeline import Pipeline
+from state_sensor_ros.pipeline.stream import StreamThreads
 from state_sensor_ros.ros.sink import await_delivery
-from state_sensor_ros.source import Health, latest, SourceState
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.source import latest, SourceState
 from state_sensor_ros.texts import counted, one_line
 
 # Shortest period of log lines of one kind, s; how long subscribers have for the last status, s.
@@ -78,76 +78,70 @@ class Status(NamedTuple):
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamReading:
-    """State of the stream at one instant."""
-
-    at_s: float  # time of a steady clock
-    silence_s: float  # time since the last packet
-    health: Health
-    counters: Counters
-    n_missed: int  # samples of the simulator that were not received
-    n_coarse: int  # frames with a too coarse ``game_time``
-
-
 class StreamReport:
     """
-    Describe one stream, read about once a second: its status, and lines for what has changed.
+    Describe one stream, about once a second: its status, and lines for what has changed.
 
-    :param source: ``host:port`` or the path of a recording.
-    :param stale_after: silence that counts as stale, s.
+    :param address: ``host:port`` or the path of a recording.
     """
 
-    def __init__(self, source: str, stale_after: float, max_actor_topics: int) -> None:
-        self._source, self._stale_after = source, stale_after
-        self._max_actor_topics = max_actor_topics
-        # Values, time and coarse frames of the last status.
-        self._last: dict[str, float] = {}
+    def __init__(self, address: str, settings: Settings, stream: StreamThreads,
+                 pipeline: Pipeline) -> None:
+        self._address, self._stream, self._pipeline = address, stream, pipeline
+        self._stale_after, self._max_actor_topics = (
+            settings.stale_after, settings.max_actor_topics)
         self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
-        self.restart(0)
-
-    def restart(self, n_published: int) -> None:
-        """Begin the log of a new source; ``n_published``: frames before it."""
-        self._n_before = self._n_published = n_published
+        # Numbers at the last status, and frames before the stream and at the last line.
+        self._last = self._counts()
+        self._n_before = self._n_published = pipeline.counters.n_published
         self._n_losses = self._n_connects = self._error_ns = 0
         # What was logged, each once, and again after further frames.
         self._once: set[str] = set()
         self._written: set[str] = set()
+
+    def _counts(self) -> dict[str, float]:
+        """Return the counts of the status, and what else is compared with the last one."""
+        counters, health = self._pipeline.counters, self._stream.source.health
+        return {**{key: getattr(counters, name) for key, name in _COUNTS.items()},
+                **{key: getattr(health, name) for key, name in _OF_HEALTH.items()},
+                'samples missed': self._pipeline.stamper.n_missed,
+                'coarse': self._pipeline.stamper.n_coarse,
+                'game time': counters.game_time, 'at': time.monotonic()}
 
     @property
     def is_described(self) -> bool:
         """Whether the line about the first frame is written."""
         return 'first' in self._once
 
-    def describe(self, now: StreamReading) -> tuple[Level, str, str]:
+    def describe(self) -> tuple[Level, str, str]:
         """Return how the connection is: a level, what is said, and why; empty for nothing."""
-        health = now.health
+        health = self._stream.source.health
+        silence_s = (time.perf_counter_ns() - self._stream.last_receipt_ns) / 1e9
         if health.state in (SourceState.CONNECTING, SourceState.WAITING):
             return Level.ERROR, 'not connected', health.reason
         # A live stream has a reason for its end.
         end = health.loss if health.state is SourceState.ENDED else ''
         is_held = health.state in (SourceState.ENDED, SourceState.PAUSED)
-        if now.silence_s > self._stale_after and (end or not is_held):
-            return (Level.STALE, f'nothing received for {now.silence_s:.1f} s',
-                    end or health.silence)
+        if silence_s > self._stale_after and (end or not is_held):
+            return Level.STALE, f'nothing received for {silence_s:.1f} s', end or health.silence
         if is_held:
             return Level.OK, end or health.silence or f'the recording is {health.state}', ''
         return Level.OK, '', ''
 
-    def lines(self, now: StreamReading) -> list[tuple[bool, str]]:
+    def lines(self) -> list[tuple[bool, str]]:
         """
         Return a line for each change since the last call, and whether it is a warning.
 
         Of a connection that is lost and made again without a frame, each change is one line.
         """
         # The counters are read first: afterward those of an ended recording do not change.
-        health, counters = now.health, now.counters
+        health, counters = self._stream.source.health, self._pipeline.counters
         has_ended = health.state is SourceState.ENDED and counters.n_in_flight == 0
         n_frames = counters.n_published - self._n_before
         if counters.n_published > self._n_published:
             self._n_published = counters.n_published
             self._written.clear()
-        level, what, why = self.describe(now)
+        level, what, why = self.describe()
         lines: list[tuple[bool, str]] = []
 
         def write(text: str, kind: str, *, is_warning: bool, once: bool = False) -> None:
@@ -166,34 +160,30 @@ class StreamReport:
         self._n_losses, self._n_connects = health.n_losses, health.n_connects
         self._error_ns = health.error.at_ns
         if level is Level.STALE:
-            write(joined(f'{self._source}: {what}', why), 'stale', is_warning=True)
+            write(joined(f'{self._address}: {what}', why), 'stale', is_warning=True)
         else:
             self._written.discard('stale')
         if n_frames:
-            write(f'{_VERBS.get(health.state, "playing")} {self._source}: generation '
+            write(f'{_VERBS.get(health.state, "playing")} {self._address}: generation '
                   f'{counters.generation}, {counted(counters.n_actors, "actor")}, '
                   f'{counters.n_egos} with the ego tag', 'first', is_warning=False, once=True)
         if has_ended:
             cause = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
-            write(f'{cause} {self._source}: {counted(n_frames, "frame")} published', 'end',
+            write(f'{cause} {self._address}: {counted(n_frames, "frame")} published', 'end',
                   is_warning=False, once=True)
         return lines
 
-    def status(self, now: StreamReading, latencies_ns: Sequence[int]) -> Status:
-        """Return the status of the interval that ends with ``now``."""
-        health, counters, last = now.health, now.counters, self._last
-        counts: dict[str, float] = {
-            'samples missed': now.n_missed,
-            **{key: getattr(counters, name) for key, name in _COUNTS.items()},
-            **{key: getattr(health, name) for key, name in _OF_HEALTH.items()}}
-        self._last = {**counts, 'at': now.at_s, 'coarse': now.n_coarse,
-                      'game time': counters.game_time}
-        new = {key: value - last.get(key, 0) for key, value in self._last.items()}
-        elapsed_s = max(new['at'], 1e-9) if 'at' in last else math.nan
-        has_pace = new['frames received'] and not new['simulator restarts'] and 'at' in last
-        milliseconds = [latency / 1e6 for latency in latencies_ns]
+    def status(self) -> Status:
+        """Return the status of the interval since the last one."""
+        health, counters = self._stream.source.health, self._pipeline.counters
+        last, self._last = self._last, self._counts()
+        new = {key: value - last[key] for key, value in self._last.items()}
+        elapsed_s = max(new['at'], 1e-9)
+        has_pace = new['frames received'] and not new['simulator restarts']
+        milliseconds = [latency / 1e6 for latency in counters.take_latencies()]
         self._recent_ms.extend(milliseconds)
-        level, message = self._judged(now, new)
+        level, message = self._judged(new)
+        counts = {key: value for key, value in self._last.items() if key not in ('coarse', 'at')}
         return Status(level, message, {
             'connection state': health.state, 'generation': counters.generation, **counts,
             'last error': latest(health.error, counters.last_error).text,
@@ -206,13 +196,13 @@ class StreamReport:
             'stream-to-publish latency p99 (ms)': shown(percentile(self._recent_ms, 0.99)),
             'sim/real factor': shown(new['game time'] / elapsed_s if has_pace else math.nan)})
 
-    def _judged(self, now: StreamReading, new: Mapping[str, float]) -> tuple[Level, str]:
+    def _judged(self, new: Mapping[str, float]) -> tuple[Level, str]:
         """Return level and text of a status; ``new``: what was counted since the last one."""
-        counters = now.counters
+        counters = self._pipeline.counters
         if new['internal errors']:
             return Level.ERROR, (f'{counted(int(new["internal errors"]), "internal error")}: '
                                  f'{counters.last_defect}; the log has the traceback')
-        level, what, why = self.describe(now)
+        level, what, why = self.describe()
         if what:
             return level, joined(what, why)
         warnings = [f'{counted(int(new[key]), noun)} {words}' for key, noun, words in _FAULTS
@@ -228,9 +218,9 @@ class StreamReport:
         return (Level.WARN if warnings else Level.OK,
                 '; '.join(warnings) or counted(counters.n_actors, 'actor'))
 
-    def truth(self, now: StreamReading, checks: Checks) -> Status:
+    def truth(self) -> Status:
         """Return the status ``<node>: truth``, whose name is part of the interface."""
-        condition, missing, _ = self.describe(now)
+        (condition, missing, _), checks = self.describe(), self._pipeline.checks
         complaints, of = checks.complaints, checks.figures()
         level = Level.WARN if complaints else Level.OK
         message = '; '.join(complaints) or checks.reason or 'twist and pose agree'
@@ -375,16 +365,16 @@ class GraphWatch:
     def find_unread(self) -> None:
         """Find publishers whose messages are not received."""
         for subscription in self._node.subscriptions:
-            package, kind, *_ = subscription.msg_type.__module__.split('.')
-            topic = subscription.topic_name
-            expected = f'{package}/{kind}/{subscription.msg_type.__name__}'
+            type_, topic = subscription.msg_type, subscription.topic_name
+            expected = f'{"/".join(type_.__module__.split(".")[:2])}/{type_.__name__}'
             is_reliable = subscription.qos_profile.reliability is ReliabilityPolicy.RELIABLE
             for publisher in self._node.get_publishers_info_by_topic(topic):
-                reliability = publisher.qos_profile.reliability
-                reason = f'publishes {publisher.topic_type}; expected {expected}' \
-                    if publisher.topic_type != expected else \
-                    'is best-effort; expected a reliable publisher' \
-                    if is_reliable and reliability is ReliabilityPolicy.BEST_EFFORT else ''
+                reason = ''
+                if publisher.topic_type != expected:
+                    reason = f'publishes {publisher.topic_type}; expected {expected}'
+                elif is_reliable \
+                        and publisher.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT:
+                    reason = 'is best-effort; expected a reliable publisher'
                 found = topic, bytes(publisher.endpoint_gid).hex(), reason
                 if reason and publisher.node_name != _UNKNOWN and found not in self._unread:
                     self._unread.add(found)

@@ -40,9 +40,6 @@ from state_sensor_ros.topics.topic import NOTHING, Qos, STATIC_TF_TOPIC, Subscri
 # A new subscriber misses frames for at most this long. A scan, which takes 0.3 us a topic, is done
 # up to _EARLY_SCAN_NS before it is due, in a pause between frames.
 _SCAN_PERIOD_NS, _EARLY_SCAN_NS = 100_000_000, 20_000_000
-# rclpy keeps 0.8 kB of each publisher that it has destroyed: bounds the memory if the actors of
-# each frame have new names.
-_MAX_NEW, _NEW_PERIOD_NS = 10_000, 3_600_000_000_000
 # How long subscribers have for the last messages, such as the one that empties displays.
 _DELIVERY_S = 0.5
 # With the default event callbacks a turn of the executor takes 22 ms at 1000 publishers.
@@ -77,8 +74,6 @@ class TopicSink:
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
         self._subscriptions, self._next_scan_ns = NOTHING, 0
-        # Topics of actors that were opened since a time, and the end of that period.
-        self._n_new, self._new_until_ns = 0, 0
         self._fixed = {topic.name: self._create(
             topic, topic.qos, QoSOverridingOptions.with_default_policies()) for topic in fixed}
         self._open = dict(self._fixed)
@@ -114,24 +109,12 @@ class TopicSink:
             # Destroyed first, so that the limit on publishers is kept at any time.
             if self._to_destroy:
                 destroy_publisher(self._node, self._to_destroy.popleft())
-            elif self._to_open and self._may_open():
+            elif self._to_open:
                 name = next(iter(self._to_open))
                 self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
             elif time.monotonic_ns() >= self._next_scan_ns - _EARLY_SCAN_NS:
                 self._scan()
-            return bool(self._to_destroy or (self._to_open and self._n_new < _MAX_NEW))
-
-    def _may_open(self) -> bool:
-        """Count a new topic of an actor; return False if there were too many within an hour."""
-        now_ns = time.monotonic_ns()
-        if now_ns >= self._new_until_ns:
-            self._n_new, self._new_until_ns = 0, now_ns + _NEW_PERIOD_NS
-        self._n_new += 1
-        if self._n_new == _MAX_NEW:
-            self._node.get_logger().warning(
-                f'{_MAX_NEW} topics of actors were new within an hour: further actors get none '
-                'until the hour is over; max_actor_topics:=0 opens none')
-        return self._n_new <= _MAX_NEW
+            return bool(self._to_destroy or self._to_open)
 
     def close(self) -> None:
         """

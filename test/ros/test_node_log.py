@@ -12,6 +12,8 @@
 import json
 import re
 import signal
+import time
+from types import SimpleNamespace
 
 from budgets import AWAIT_S, first_of, one_of
 import pytest
@@ -19,7 +21,9 @@ from rig import frame, NodeProcess, packet, state
 from stopwatch import until
 
 from state_sensor_ros.pipeline.pipeline import Counters
-from state_sensor_ros.ros.report import Level, StreamReading, StreamReport
+from state_sensor_ros.pipeline.stamps import Stamper
+from state_sensor_ros.ros.report import Level, StreamReport
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Health, SourceState
 
 
@@ -129,8 +133,16 @@ def test_node_logs_no_loss_where_the_simulator_ends_with_it(bench, signum, is_fi
 INFO, WARN = False, True
 
 
-def reading(health, silence_s=0.0):
-    return StreamReading(0.0, silence_s, health, Counters(), 0, 0)
+def report_of(health, source='sim'):
+    """Return the report of a stream without frames, and a function that sets its silence."""
+    stream = SimpleNamespace(source=SimpleNamespace(health=health))
+    pipeline = SimpleNamespace(counters=Counters(), stamper=Stamper('game_time'))
+
+    def be_silent(seconds):
+        stream.last_receipt_ns = time.perf_counter_ns() - round(seconds * 1e9)
+
+    be_silent(0.0)
+    return StreamReport(source, Settings(), stream, pipeline), be_silent
 
 
 def connect(health):
@@ -139,40 +151,44 @@ def connect(health):
 
 
 def test_log_of_failures_that_repeat():
-    report, health, lines = StreamReport('sim', 2.0, 10), Health(), []
+    health, lines = Health(), []
+    report, _ = report_of(health)
     for _ in range(25):
         connect(health)
         health.fail('no route')
-        lines += report.lines(reading(health))
+        lines += report.lines()
     assert lines == [(WARN, 'connection lost: no route'), (INFO, 'connected again')]
     connect(health)
     health.fail('refused')
-    assert report.lines(reading(health)) == [(WARN, 'connection lost: refused')]
+    assert report.lines() == [(WARN, 'connection lost: refused')]
 
 
 def test_log_and_diagnostics_say_the_same_of_a_connection():
-    report, health = StreamReport('sim', 2.0, 10), Health()
+    health = Health()
+    report, be_silent = report_of(health)
     health.fail('no route')
-    assert report.lines(reading(health)) == [(WARN, 'not connected: no route')]
-    status = report.status(reading(health), [])
+    assert report.lines() == [(WARN, 'not connected: no route')]
+    status = report.status()
     assert (status.level, status.message) == (Level.ERROR, 'not connected: no route')
     connect(health)
     health.silence = 'paused?'
-    for silence_s in (3.0, 4.0):
-        status = report.status(reading(health, silence_s), [])
-        assert (status.level, status.message) == (
+    lines = []
+    for silence_s in (3.0, 4.0, 0.1, 3.0):
+        be_silent(silence_s)
+        status = report.status()
+        assert silence_s < 1.0 or (status.level, status.message) == (
             Level.STALE, f'nothing received for {silence_s} s: paused?')
-    lines = [report.lines(reading(health, silence_s)) for silence_s in (3.0, 4.0, 0.1, 3.0)]
+        lines.append(report.lines())
     stale = [(WARN, 'sim: nothing received for 3.0 s: paused?')]
     assert lines == [stale, [], [], stale]
 
 
 def test_log_of_a_recording_is_its_error():
-    report = StreamReport('drive.json', 2.0, 10)
     health = Health(state=SourceState.PLAYING, n_connects=1)
-    assert report.lines(reading(health)) == []
+    report, _ = report_of(health, 'drive.json')
+    assert report.lines() == []
     health.last_error = 'drive.json: found a cut'
     health.state = SourceState.ENDED
     end = (INFO, 'end of the recording drive.json: 0 frames published')
-    assert report.lines(reading(health)) == [(WARN, 'drive.json: found a cut'), end]
-    assert report.lines(reading(health)) == []
+    assert report.lines() == [(WARN, 'drive.json: found a cut'), end]
+    assert report.lines() == []

@@ -21,8 +21,7 @@ from std_msgs.msg import Bool, String
 
 from state_sensor_ros.ros import sink as sinks  # noqa: I100
 from state_sensor_ros.ros.report import GraphWatch
-from state_sensor_ros.ros.sink import TopicSink
-from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.topic import Qos
 
 QOS = Qos(reliable=True, latched=False, depth=10)
 
@@ -109,24 +108,3 @@ def test_last_messages_do_not_depend_on_acknowledgments(monkeypatch, identifier,
         [AtOnce(0), AtOnce(n_subscribers, RuntimeError('not implemented'))], 0.5)
     assert bool(slept) is waits
     assert all(0.0 < seconds <= 0.1 for seconds in slept)
-
-
-def topics_of_actors(n):
-    return [Topic(f'/actor_{i}', 'std_msgs/msg/String', QOS, actor=f'actor_{i}') for i in range(n)]
-
-
-def test_sink_opens_few_new_topics_an_hour(node, monkeypatch):
-    monkeypatch.setattr(sinks, '_MAX_NEW', 3)
-    sink = TopicSink(node, [], QOS)
-    sink.open(topics_of_actors(5))
-    while sink.catch_up():
-        pass
-    assert len(sink._open) == 3
-    sink.shut(topics_of_actors(5))
-    while sink.catch_up():
-        pass
-    monkeypatch.setattr(sink, '_new_until_ns', 0)
-    sink.open(topics_of_actors(2))
-    assert sink.catch_up()
-    assert len(sink._open) == 1
-    sink.close()
