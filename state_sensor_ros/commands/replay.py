@@ -121,7 +121,7 @@ def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> 
             else:
                 wait([replaying], None if bar.disable else _REFRESH_S)
             bar.n = replay.index + 1
-            bar.set_description_str(str(replay.state))
+            bar.set_description_str(replay.state)
 
 
 class Keyboard:

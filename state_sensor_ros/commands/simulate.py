@@ -12,15 +12,29 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
+import sys
 
 from state_sensor_ros.commands.options import add_quiet, count, port_or_0, settings_of
 from state_sensor_ros.commands.synth import add_traffic_options, frame_rate
 from state_sensor_ros.commands.terminal import print_output
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
+from state_sensor_ros.emulator.monodrive_frames import (
+    EmulatedFrame,
+    FrameSource,
+    synthetic_source,
+    TrajectorySource,
+)
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.emulator.traffic.frame_generator import GENERATIONS
-from state_sensor_ros.errors import UsageError
+from state_sensor_ros.errors import no_frames, TruncatedError, UsageError
 from state_sensor_ros.files import ReadOptions
-from state_sensor_ros.simulators.monodrive.mock_server import open_mock_server
+from state_sensor_ros.simulators import json_text
+from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
+from state_sensor_ros.simulators.monodrive.trajectory import strict_or_none, TrajectoryRecording
+from state_sensor_ros.texts import one_line
+
+# Frames per second of synthetic traffic unless a rate is given.
+SYNTHETIC_RATE_HZ = 20.0
 
 _EPILOG = """examples:
   state_sensor simulate drive.json --loop --control-port 8999
@@ -64,9 +78,43 @@ def run(args: argparse.Namespace) -> None:
     if args.on_sample and not args.control_port:
         raise UsageError('--on-sample: found no --control-port; expected one: it is for its '
                          'commands')
-    args.read_options = ReadOptions(settings_of(args))
-    with suppress(KeyboardInterrupt), open_mock_server(args) as server:
+    server_options = MonodriveOptions(
+        port=args.port, control_port=args.control_port or None, bind=args.bind, rate=args.rate,
+        n_frames=args.frames, header_size=args.header, on_sample=args.on_sample)
+    with suppress(KeyboardInterrupt), MonodriveServer(_playback(args), server_options) as server:
         for name, port in server.addresses():
             if not args.quiet:
                 print_output(f'{name} on {args.bind}:{port}')
         server.wait()
+
+
+def _recorded(path: str, generation: str, options: ReadOptions) -> list[EmulatedFrame]:
+    """Return the frames of a recording; those of a trajectory are sent as they are."""
+    recording, lost = open_whole(path, options), dict[str, None]()
+    cut, texts = None, list[bytes]()
+    try:
+        if isinstance(recording, TrajectoryRecording):
+            texts += (json_text.strict(each.text) for each in recording.elements(strict_or_none))
+        else:
+            texts += (text for text, *_ in texts_of(
+                recording, recording.frames(), lost, generation))
+            cut = recording.cut
+    except TruncatedError as error:
+        cut = error
+    finally:
+        recording.close()
+    if not texts:
+        raise cut or no_frames(path)
+    warnings = [cut.warning] if cut is not None else []
+    if lost:
+        warnings.append(f'{path}: {generation} does not carry: {", ".join(lost)}')
+    sys.stderr.write(''.join(f'{one_line(f"warning: {line}")}\n' for line in warnings))
+    return [EmulatedFrame(text) for text in texts]
+
+
+def _playback(args: argparse.Namespace) -> FrameSource:
+    if args.file is not None:
+        return TrajectorySource(_recorded(args.file, args.generation,
+                                          ReadOptions(settings_of(args))), loop=args.loop)
+    rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
+    return synthetic_source(args.vehicles, args.objects, rate_hz, args.seed, args.generation)

@@ -228,7 +228,7 @@ def without(text, part, other=b''):
     (b'[]', 'found no frames; expected at least one frame'),
     (b'', 'found an empty file'),
     (b'[{"a": 1}]', 'frame 0'),
-    (b'{"vehicles": [], "trigger_boxes": []}', 'found a closed-loop scenario'),
+    (b'{"vehicles": [], "trigger_boxes": []}', 'expected a frame: a member "frame"'),
 ])
 def test_replay_refuses_what_replay_mode_would(peer, write, text, error, capsys):
     path = write(text=text)

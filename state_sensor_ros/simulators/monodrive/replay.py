@@ -15,9 +15,9 @@ doc/protocol/trajectories.md#replay-by-index. States::
 
     state        event                              next state
     -----------  ---------------------------------  ----------
-    CONFIGURING  simulator and sensor configured    PLAYING
-    PLAYING      pause_or_resume() before a step    PAUSED
-    PAUSED       pause_or_resume()                  PLAYING
+    configuring  simulator and sensor configured    playing
+    playing      pause_or_resume() before a step    paused
+    paused       pause_or_resume()                  playing
 
 In any state, ``stop()``, ``abort()``, the end of the trajectory or a failure ends
 :meth:`ReplayClient.run`.
@@ -29,7 +29,6 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import Enum
 import threading
 import time
 from typing import TypeAlias
@@ -187,17 +186,6 @@ class Cursor:
         return other_end if self._loop and other_end != self.index else None
 
 
-class ReplayState(str, Enum):
-    """State of a :class:`ReplayClient`; the values are the texts of the progress bar."""
-
-    CONFIGURING = 'configuring'
-    PLAYING = 'playing'
-    PAUSED = 'paused'
-
-    # As text, a member is its value in all versions of Python.
-    __str__ = str.__str__
-
-
 class ReplayClient:
     """
     Steps a simulator through a trajectory, one request at a time.
@@ -220,7 +208,8 @@ class ReplayClient:
         self.trajectory = trajectory
         self.cursor = Cursor(trajectory.n_frames, step=options.step, start=start,
                              loop=options.loop, is_backwards=options.is_backwards)
-        self.state = ReplayState.CONFIGURING
+        # Text of the progress bar.
+        self.state = 'configuring'
         self._rate, self._simulator = options.rate, simulator
         # Of the State sensor to create and read, None for no sensor.
         self._sensor = None if options.no_sensor else parse_settings({
@@ -240,11 +229,6 @@ class ReplayClient:
     @property
     def n_frames(self) -> int:
         return self.trajectory.n_frames
-
-    @property
-    def is_at_end(self) -> bool:
-        """Return whether there is no further frame in its direction."""
-        return self.cursor.target() is None
 
     def pause_or_resume(self) -> None:
         """Pause before the next step, or resume."""
@@ -317,7 +301,7 @@ class ReplayClient:
     def _step_through(self) -> None:
         due_s = time.monotonic()
         while not self._is_stopping and (target := self.cursor.target()) is not None:
-            self.state = ReplayState.PLAYING
+            self.state = 'playing'
             if self.cursor.index >= 0 and self._rate > 0:
                 due_s += self._span_s(target) / self._rate
             if self._wait_until(due_s):
@@ -343,7 +327,7 @@ class ReplayClient:
                                    min(max(due_s - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
             if not self._is_paused or self._is_stopping:
                 return False
-            self.state = ReplayState.PAUSED
+            self.state = 'paused'
             self._changed.wait_for(lambda: self._is_stopping or not self._is_paused)
             return not self._is_stopping
 

@@ -66,7 +66,7 @@ class SensorPort(TcpSource):
                          'are used (reported once)')
 
 
-class ConfiguredSource:
+class ConfiguredSource(SensorPort):
     """
     Frames of ``settings.port``, with the sensor configured over ``settings.control_port``.
 
@@ -75,25 +75,14 @@ class ConfiguredSource:
     """
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
-        self._report = report
         self.client = ControlClient(settings, report, self._note_silence)
-        self._port = SensorPort(settings, report, reconnect=reconnect,
-                                before_connect=self.client.configure,
-                                after_connect=self.client.connected)
-        self.health, self.faults = self._port.health, self._port.faults
-
-    @property
-    def details(self) -> bool:
-        """Whether boxes, wheels and inputs are used."""
-        return self._port.details
-
-    @details.setter
-    def details(self, details: bool) -> None:
-        self._port.details = details
+        super().__init__(settings, report, reconnect=reconnect,
+                         before_connect=self.client.configure,
+                         after_connect=self.client.connected)
 
     def frames(self) -> Iterator[Frame]:
         """Yield frames; connect, wait and connect again until closed."""
-        for frame in self._port.frames():
+        for frame in super().frames():
             self.client.packet_arrived()
             yield frame
 
@@ -110,5 +99,5 @@ class ConfiguredSource:
 
     def close(self) -> None:
         """End :meth:`frames` soon: close the sensor port, then the control port."""
-        self._port.close()
+        super().close()
         self.client.close()

@@ -52,7 +52,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
-from state_sensor_ros.simulators.monodrive.forms import STRING_KEY
 from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed
 from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted
@@ -74,8 +73,6 @@ _CONTROL = re.compile(rb'[\x00-\x08\x0e-\x1f]')
 _N_LOOKED_AT = 16
 _EXPECTED = ('a JSON array of frames, or an unpacked file with the suffix of its format '
              '(.osi, .mcap)')
-# Members of a closed-loop scenario, a file that is sometimes confused with a trajectory.
-_SCENARIO_KEYS = frozenset({'vehicles', 'trigger_boxes', 'tagged_actors'})
 _OPEN, _CLOSE, _QUOTE = 1, -1, 2
 _CLASSES = bytes({**dict.fromkeys(range(256), 0), **dict.fromkeys(b'{[', _OPEN),
                   **dict.fromkeys(b'}]', _CLOSE % 256), ord('"'): _QUOTE}.values())
@@ -283,19 +280,9 @@ class _Splitter(Generic[Value]):
                 json_text.parse(text)
             except DecodeError as error:
                 raise self._error(error, begin) from None
-        if not self._outer:
-            self._check_no_scenario(text, begin)
         self._index += 1
         self._end = self._offset
         return Element(text, value, begin, self._here)
-
-    def _check_no_scenario(self, text: bytes, begin: Place) -> None:
-        members = set(json_text.parse(text))
-        found = _SCENARIO_KEYS & members
-        if found and not members & {'frame', STRING_KEY}:
-            raise TrajectoryFormatError(
-                f'{self._name}: {begin}',
-                f'a closed-loop scenario (member {min(found)!r})', 'a JSON array of frames')
 
     def _error(self, error: DecodeError, begin: Place) -> TrajectoryFormatError:
         """Return a fault of a frame with the place in the file."""

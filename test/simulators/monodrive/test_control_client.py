@@ -194,16 +194,6 @@ def test_control_client_configures_again_after_each_failure(peer, new_client, mo
     assert peer.types() == [CONFIGURE] * 4
 
 
-def test_control_client_lets_a_fresh_sensor_settle(peer, new_client):
-    client = new_client(settings_for(peer))
-    client.configure()
-    client.configure()
-    assert peer.types() == [CONFIGURE]
-    client.connected()
-    client.configure()
-    assert peer.types() == [CONFIGURE] * 2
-
-
 def test_control_client_reconfigures_what_has_changed(peer, connected):
     client, settings = connected
     client.reconfigure(parse_settings({'labels': False}, settings))
@@ -214,18 +204,6 @@ def test_control_client_reconfigures_what_has_changed(peer, connected):
     sensor = peer.requests[1]['message']
     assert (sensor['type'], sensor['listen_port']) == ('State', peer.port)
     assert (sensor['desired_tags'], sensor['include_obb']) == (['cone'], False)
-
-
-def test_control_client_reports_a_refused_change_once(peer, connected, reports):
-    client, settings = connected
-    peer.answer = lambda request: reply(request, 'invalid tag', success=False)
-    client.reconfigure(parse_settings({'desired_tags': ['?']}, settings))
-    reports.wait_for_text('invalid tag')
-    peer.answer = complete
-    client.reconfigure(settings)
-    peer.wait_for_requests(3)
-    assert peer.types() == [CONFIGURE, RECONFIGURE, RECONFIGURE]
-    assert [kind for kind, _ in reports] == ['control']
 
 
 @pytest.mark.parametrize(('refused', 'types', 'text'), [
@@ -286,26 +264,6 @@ def test_control_client_has_one_request_outstanding_with_any_simulator(peer, run
     assert source.health.n_packets >= 28
 
 
-def test_configured_source_configures_then_connects(peer, run):
-    run(settings_for(peer))
-    peer.wait_for(lambda p: 'sensor opened' in p.events)
-    assert peer.events == ['control opened', 'sensor opened']
-    assert peer.types() == [CONFIGURE]
-
-
-def test_configured_source_configures_again_after_a_reconnect(peer, run):
-    source, packets = run(settings_for(peer))
-    peer.wait_for(lambda p: 'sensor opened' in p.events)
-    peer.emit(frame())
-    packets.wait_for(len)
-    source.reconfigure(settings_for(peer, desired_tags=['cone']))
-    peer.wait_for_requests(2)
-    peer.drop_sensor()
-    peer.wait_for(lambda p: p.events.count('sensor opened') == 2)
-    assert peer.types() == [CONFIGURE, RECONFIGURE, CONFIGURE]
-    assert peer.messages(CONFIGURE)[1]['desired_tags'] == ['cone']
-
-
 def test_configured_source_continues_after_a_restart_of_the_simulator(peer, run):
     source, _ = run(settings_for(peer, sample_rate=1000.0))
     peer.wait_for_requests(5)
@@ -342,20 +300,6 @@ def test_configured_source_names_a_silent_control_port_at_the_first_configuratio
     peer.wait_for(lambda p: 'sensor opened' in p.events)
     assert peer.types() == [CONFIGURE]
     assert not reports
-
-
-@pytest.mark.parametrize('command', [SAMPLE, RECONFIGURE])
-def test_configured_source_names_a_control_port_that_falls_silent(peer, run, reports, command):
-    source, packets = run(settings_for(peer, sample_rate=50.0))
-    packets.wait_for(len)
-    peer.answer = lambda request: NEVER if request['type'] == command else complete(request)
-    watch = Stopwatch()
-    if command == RECONFIGURE:
-        source.reconfigure(settings_for(peer, sample_rate=50.0, desired_tags=['cone']))
-    reports.wait_for_text(f'no reply to {command} for 1 s; waiting')
-    assert watch.seconds < NAMED_S
-    assert source.health.state == 'connected'
-    assert len(reports) == 1
 
 
 @pytest.mark.parametrize('answer', [complete, lambda request: NEVER])

@@ -189,22 +189,6 @@ def test_lane_states_of_some_vehicles():
     assert (lanes.actor.tolist(), lanes.road_id.tolist()) == ([2], [7])
 
 
-def test_unchanged_names_and_tags_are_the_same_objects():
-    decoder = Decoder()
-    first, second = (frame_of(sample('sample_v2'), decoder=decoder) for _ in range(2))
-    assert first.names is second.names
-    assert first.tags is second.tags
-
-
-def test_empty_frames_have_no_actors():
-    for payload, generation in ((b'{"frame": {"vehicles": null}}', 'v2'),
-                                (b'{"frame": []}', 'v1'),
-                                (b'{"frame": {"objects": [], "vehicles": []}}', 'v2')):
-        frame = frame_of(payload)
-        assert (frame.generation, frame.n_actors) == (generation, 0)
-        assert frame.kinematics.shape == (0, 13)
-
-
 def unknown(decoder, value):
     _, faults = with_faults(value, decoder=decoder)
     return {fault.error.where for fault in faults if fault.kind == MEMBER}
@@ -228,12 +212,6 @@ def test_unknown_members_are_named_once_in_usual_and_other_forms():
     flat['demo_1']['mood'] = 'good'
     flat['comment'] = 'none'
     assert unknown(Decoder(), flat) == {'<actor>.mood', 'comment'}
-
-
-def test_unknown_members_are_named_up_to_a_limit():
-    value = sample('minimal_v1')
-    value['frame'][0].update({f'{i}' * 100: i for i in range(10, 1000)})
-    assert len(unknown(Decoder(), value)) == 64
 
 
 def test_wheels_are_decoded_when_they_are_used():

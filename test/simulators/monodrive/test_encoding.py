@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.rep103 import Units
-from state_sensor_ros.simulators.monodrive.encoding import encode, losses
+from state_sensor_ros.simulators.monodrive.encoding import losses
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 
 WRITTEN = ['minimal_v1', 'minimal_v2', 'sample_v1', 'sample_v2']
@@ -161,34 +160,9 @@ def test_other_generations_keep_the_motion_and_own_up_to_the_rest(name, target):
     assert sorted(lost) == sorted(what for what, is_so in is_lost.items() if is_so)
 
 
-def test_speeds_and_front_wheels_survive_v2_to_v1():
-    frame = frame_of(sample('minimal_v2'))
-    wheels = frame_of(written(frame, 'v1')).wheels
-    assert wheels.source_id.tolist() == [1, 2, -1, -1]
-    np.testing.assert_array_equal(wheels.speed.astype(np.float32),
-                                  frame.wheels.speed.astype(np.float32))
-    np.testing.assert_array_equal(wheels.orientation_xyzw[:2], frame.wheels.orientation_xyzw[:2])
-
-
-def test_more_that_can_be_lost():
-    frame = frame_of(sample('minimal_v2'))
-    assert losses(replace(frame, kinds=np.array([1, 0], np.uint8)), 'v2') \
-        == ['wheels and lane states of objects', 'the order of objects and vehicles']
-    tagged = replace(frame, kinds=np.array([1, 1], np.uint8))
-    assert 'objects tagged as vehicles or vehicles not tagged so' in losses(tagged, 'v1')
-    painted = replace(frame, colors=('', 'red'))
-    assert 'colors and replay classes' in losses(painted, 'v1')
-
-
 def test_frames_of_other_simulators_are_written_as_v2():
     frame = replace(frame_of(sample('minimal_v2')), generation='sumo')
     assert_equal_as_float32(sample('minimal_v2'), written(frame))
-
-
-@pytest.mark.parametrize('generation', ['v0', 'v1t', 'v3'])
-def test_other_generations_are_refused(generation):
-    with pytest.raises(ConfigError, match=f"generation: found '{generation}'; expected one of v2"):
-        encode(frame_of(sample('minimal_v2')), generation)
 
 
 @pytest.mark.parametrize('generation', ['v1', 'v2'])

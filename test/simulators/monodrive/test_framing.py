@@ -10,7 +10,6 @@
 
 import struct
 
-from framers import fed
 from hypothesis import example, given
 from hypothesis import strategies as st
 import pytest
@@ -21,6 +20,21 @@ from state_sensor_ros.simulators.monodrive.wire import PacketFramer
 LIMIT = 1 << 16
 # Bytes of a packet of ten thousand actors.
 PAYLOADS = [b'{}', b'', b'{"a":1}', b'[' + b' ' * 3000 + b']', b'']
+
+
+def fed(framer, data, cut=lambda n_bytes: n_bytes):
+    """Return the packets of data in pieces of ``cut(room in the buffer)`` bytes, at least one."""
+    packets = []
+    while data:
+        room = framer.buffer()
+        assert len(room)
+        n_bytes = min(max(cut(len(room)), 1), len(room), len(data))
+        room[:n_bytes] = data[:n_bytes]
+        data = data[n_bytes:]
+        packet = framer.advance(n_bytes)
+        if packet is not None:
+            packets.append(packet)
+    return packets
 
 
 def packed(payload, header_bytes, *, time=7, game_time=1.5, sample_count=9):
