@@ -42,9 +42,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import SourceState
 
-__all__ = ['ChildSource', 'Indicate', 'ProcessEnd', 'Restart', 'StepClock', 'StepControl',
-           'StepPace', 'process_pipes']
-
 # Time for the child to release what it holds after its requests have ended, s.
 _END_S = 1.0
 # A child that has not ended by itself in that time, although busy, is stuck, s.
@@ -244,10 +241,8 @@ class ChildSource(LiveSource):
         :param end: its last message, None if it has sent none.
         :param exit_code: negative for the signal that killed it.
         """
-        return end.reason if end else self.reason(exit_code)
-
-    def reason(self, exit_code: int | None) -> str:
-        """Return why the child has ended without a reason."""
+        if end is not None:
+            return end.reason
         if exit_code is not None and exit_code < 0:
             return f'{self.program} was ended by signal {-exit_code}'
         last = f': {self._lines[-1]}' if self._lines else ''
@@ -326,8 +321,8 @@ class ChildSource(LiveSource):
     @property
     def process_id(self) -> int:
         """Id of the child, 0 if there is none."""
-        with self._lock:
-            return self._process.pid if self._process is not None else 0
+        process = self._process
+        return 0 if process is None else process.pid
 
     def _listen(self, output: IO[bytes]) -> None:
         """Take the lines that the child prints; ends with it."""

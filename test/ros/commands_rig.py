@@ -19,8 +19,7 @@ import time
 from budgets import AWAIT_S
 from carla9_server.scenes import TrafficScene
 from carla9_server.server import WorldOptions, WorldServer
-from carla_server.episode_settings import EpisodeSettings
-from carla_server.town_server import CarlaOptions, CarlaServer
+from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
 import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator

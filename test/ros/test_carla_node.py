@@ -9,9 +9,8 @@
 """CARLA on the topics of the node: a live server, its sensors, and a recording."""
 
 
-from carla_server.episode_settings import EpisodeSettings
 from carla_server.town import CRUISE_SPEED
-from carla_server.town_server import CarlaOptions, CarlaServer
+from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
 import numpy as np
 from paths import CARLA as SAMPLE
 from PIL import Image

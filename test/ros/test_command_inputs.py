@@ -14,8 +14,7 @@ import math
 import time
 
 from budgets import one_of
-from carla_server.episode_settings import EpisodeSettings
-from carla_server.town_server import CarlaOptions, CarlaServer
+from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
 from commands_rig import (
     FAST,
     message_of,

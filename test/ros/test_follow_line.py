@@ -17,8 +17,7 @@ import signal
 from budgets import AWAIT_S, is_large, one_of
 from carla9_server.scenes import TrafficScene
 from carla9_server.server import WorldOptions, WorldServer
-from carla_server.episode_settings import EpisodeSettings
-from carla_server.town_server import CarlaOptions, CarlaServer
+from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
 from commands_rig import FAST
 import numpy as np
 from paths import ROOT

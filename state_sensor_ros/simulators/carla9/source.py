@@ -34,7 +34,12 @@ from state_sensor_ros.simulators.carla9 import (
     frames,
     has_ackermann,
 )
-from state_sensor_ros.simulators.child_process import ChildSource, Indicate, StepControl
+from state_sensor_ros.simulators.child_process import (
+    ChildSource,
+    Indicate,
+    ProcessEnd,
+    StepControl,
+)
 from state_sensor_ros.source import Report
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
@@ -170,10 +175,10 @@ class Carla9Source(ChildSource):
         self._has_lost = True
         super().interrupt()
 
-    def reason(self, exit_code: int | None) -> str:
-        """Return why the child has ended without a reason."""
-        return 'the server has closed the connection' if self._has_lost \
-            else super().reason(exit_code)
+    def failure(self, end: ProcessEnd | None, exit_code: int | None) -> str:
+        """Return why the child has failed, or that the server has gone."""
+        return 'the server has closed the connection' if end is None and self._has_lost \
+            else super().failure(end, exit_code)
 
     def disconnect(self) -> None:
         """End the child and the connection to the server."""

@@ -140,7 +140,7 @@ class SumoSource(ChildSource):
         if printed:
             return printed[-1].removeprefix('Error: ')
         is_killed = exit_code is not None and exit_code < 0
-        return self.reason(exit_code) if is_killed else super().failure(end, exit_code)
+        return super().failure(None if is_killed else end, exit_code)
 
 
 class StartedSumo(StepControl, SumoSource):

@@ -8,8 +8,7 @@
 # language governing permissions and limitations under the License.
 """The options of the mock server of CARLA 0.8."""
 
-from carla_server.episode_settings import EpisodeSettings, MAP_NAME
-from carla_server.town_server import CarlaOptions, CarlaServer
+from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings, MAP_NAME
 
 # The imitation-learning dataset was collected at this rate.
 _RATE_HZ = 10.0

@@ -12,43 +12,32 @@ The CARLA 0.8 server: its episodes on three ports (world, measurements, control)
 Each port serves one client; further ones wait in the backlog. An episode begins on the world port:
 
     client                      server
-    RequestNewEpisode    ->     closes the measurements and control port with their connections
+    RequestNewEpisode    ->     ends the connections of the measurements and the control port
                          <-     SceneDescription
     EpisodeStart         ->
                          <-     EpisodeReady
-                                opens both ports a little later
+                                serves both ports a little later
 
 A real server sends nothing before the first request. This one begins a first episode without one,
-in which the autopilot drives and a lost connection of the measurements port can be made again.
+in which the autopilot drives.
 """
 
-from __future__ import annotations
-
+import configparser
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-import logging
+from functools import partial
 import math
-import socket
 import time
 
-from carla_server.episode_settings import (
-    EpisodeSettings,
-    MAP_NAME,
-    parse_settings,
-)
-from carla_server.message_bytes import (
-    frame_message,
-    measurements_bytes,
-    read_message,
-    scene_bytes,
-)
-from carla_server.town import N_START_SPOTS, Town
+from google.protobuf.message import DecodeError as ProtobufError
+
+from carla_server.town import N_START_SPOTS, RADIUS_M, RingActor, Town  # noqa: I100
 from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
 from state_sensor_ros.emulator.threaded_server import (
-    BACKLOG,
+    accept_connection,
     listen,
     Pacer,
-    reserve,
+    receive,
     ServerOptions,
     shut_down_connection,
     ThreadedServer,
@@ -56,24 +45,49 @@ from state_sensor_ros.emulator.threaded_server import (
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.simulators.carla.frames import SERVER
 
-DEFAULT_EPISODE = EpisodeSettings()
-# The real server opens its ports some milliseconds after EpisodeReady. This one waits so long that
-# a client that tries only once is always refused.
+# CARLA's own scripts open the image of the map by its name, and fail without one.
+MAP_NAME = 'Town01'
+# Longer messages are refused; the settings of a client have a few kilobytes.
+MAX_MESSAGE_BYTES = 2**20
+# The real server opens its ports some milliseconds after EpisodeReady.
 LATE_PORT_S = 0.05
-LOG = logging.getLogger('state_sensor.simulate')
 # Three consecutive ports are nearly always free: so many failures have another cause.
 MAX_TRIES = 50
-# Between two tries to bind a port that was open a moment ago.
-RESERVE_PAUSE_S = 0.05
+WORLD, MEASUREMENTS, CONTROL = range(3)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
+class EpisodeSettings:
+    is_synchronous: bool = False
+    sends_agents: bool = True
+    n_vehicles: int = 12
+    n_pedestrians: int = 6
+    seed: int = 1
+
+
+def parse_settings(text, defaults):
+    """Parse a CarlaSettings.ini; unknown keys are ignored, ``defaults`` has the missing ones."""
+    parser, server, level = configparser.ConfigParser(
+        interpolation=None, strict=False), 'CARLA/Server', 'CARLA/LevelSettings'
+    try:
+        parser.read_string(text)
+        return EpisodeSettings(
+            parser.getboolean(server, 'SynchronousMode', fallback=defaults.is_synchronous),
+            parser.getboolean(server, 'SendNonPlayerAgentsInfo', fallback=False),
+            parser.getint(level, 'NumberOfVehicles', fallback=defaults.n_vehicles),
+            parser.getint(level, 'NumberOfPedestrians', fallback=defaults.n_pedestrians),
+            parser.getint(level, 'SeedVehicles', fallback=defaults.seed))
+    except (configparser.Error, ValueError) as error:
+        raise FramingError('RequestNewEpisode', str(error), 'a CarlaSettings.ini') from error
+
+
+@dataclass(frozen=True, kw_only=True)
 class CarlaOptions(ServerOptions):
     """The world port is one below ``port``, the control port one above."""
 
     period_s: float = 0.1  # simulated time between frames, s
     # Settings of the first episode, and defaults of those that clients request.
-    episode: EpisodeSettings = DEFAULT_EPISODE
+    episode: EpisodeSettings = EpisodeSettings()
     episode_frames: int | None = None  # begin a new episode after so many frames, None for never
     map_name: str = MAP_NAME  # name of the map that is sent to clients
     vehicle: DrivenVehicle = USUAL_VEHICLE  # what the pedals of the player do
@@ -82,18 +96,18 @@ class CarlaOptions(ServerOptions):
 class CarlaServer(ThreadedServer):
     """A server of the CARLA 0.8 protocol."""
 
-    def __init__(self, options: CarlaOptions | None = None):
+    def __init__(self, options=None):
         self._options = options = options or CarlaOptions()
         self._ports = three_ports(options.bind, options.port)
-        self.world_port, self.port, self.control_port = (port.number for port in self._ports)
-        self._frame_number = 0
+        self.world_port, self.port, self.control_port = (
+            port.getsockname()[1] for port in self._ports)
+        self._clients = [None] * 3
+        # Whether a client has requested an episode, and whether the ports of one are served.
+        self._is_requested, self._is_open = False, True
+        self._frame_number = self._n_commands = 0
         self._settings = options.episode
-        self._is_requested = False
         self._town = self._new_town(0)
-        self._pending: bytes | None = None
-        self._is_sending = False
-        self._control: Pedals | None = None
-        self._n_commands = 0
+        self._pending, self._is_sending, self._control = None, False, None
         super().__init__()
 
     def addresses(self):
@@ -103,156 +117,126 @@ class CarlaServer(ThreadedServer):
 
     def disconnect(self):
         """Close the connection of the measurements port."""
-        with self._changed:
-            self._ports[1].drop_client()
-            self._changed.notify_all()
+        self._drop(MEASUREMENTS)
 
-    def _new_town(self, start: int):
+    def _new_town(self, start):
         settings = self._settings
         return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start,
                     vehicle=self._options.vehicle)
 
     def _listeners(self):
         with self._changed:
-            for port in self._ports:
-                port.apply()
-            self._changed.notify_all()
-            return [port.listener for port in self._ports if port.accepts]
+            return [port for number, port in enumerate(self._ports)
+                    if self._clients[number] is None and (number == WORLD or self._is_open)]
 
-    def _accept(self, listener: socket.socket):
-        serve = dict(zip((port.listener for port in self._ports), (
-            self._serve_world, self._serve_measurements, self._serve_control), strict=True))
-        self._begin_session(listener, serve[listener])
+    def _accept(self, listener):
+        number = self._ports.index(listener)
+        if (session := accept_connection(listener)) is not None:
+            with self._changed:
+                self._clients[number] = session
+                self._changed.notify_all()
+            self._sessions.add(session)
+            self._begin(self._run_session, session, partial(self._serve, number))
 
     def _close_ports(self):
-        with self._changed:
-            for port in self._ports:
-                port.listener.close()
-                port.drop_client()
+        for number, port in enumerate(self._ports):
+            port.close()
+            self._drop(number)
 
-    def _set_open(self, *, is_open: bool):
-        """Open or close the measurements and the control port, for one client each."""
+    def _drop(self, *numbers):
+        """End the connections of ports; their threads read what has arrived."""
         with self._changed:
-            for port in self._ports[1:]:
-                port.is_wanted_open = is_open
-                if not is_open:
-                    port.drop_client()
-                    port.holder = None
-            self._pending = None
+            for number in numbers:
+                client, self._clients[number] = self._clients[number], None
+                if client is not None:
+                    shut_down_connection(client)
             self._changed.notify_all()
-            self._wake()
-            self._changed.wait_for(lambda: self._closing.is_set() or all(
-                port.is_settled for port in self._ports))
 
-    def _take(self, number: int, session: socket.socket):
-        """Note the client of a port; return False if it has one, or was closed meanwhile."""
-        port = self._ports[number]
-        with self._changed:
-            if not port.accepts:
-                return False
-            port.client = port.holder = session
-            return True
-
-    def _leave(self, number: int, session: socket.socket, *, is_over: bool):
-        """Note the end of a connection; only with ``is_over`` can another client connect."""
-        port = self._ports[number]
-        with self._changed:
-            if port.holder is session:
-                port.client, port.holder = None, None if is_over else session
-            self._changed.notify_all()
-        self._wake()
-
-    def _serve_world(self, session: socket.socket):
-        """Begin episodes as the client requests."""
-        if not self._take(0, session):
-            return
+    def _serve(self, number, session):
         try:
-            while (request := read_message(session, SERVER['RequestNewEpisode'])) is not None:
-                self._begin_episode(session, request.ini_file)
+            (self._serve_world, self._serve_measurements, self._serve_control)[number](session)
         finally:
-            if self._is_requested and not self._closing.is_set():
-                self._set_open(is_open=False)
-            self._leave(0, session, is_over=True)
+            with self._changed:
+                if self._clients[number] is session:
+                    self._clients[number] = None
+                if number == WORLD and self._is_requested:
+                    self._end_episode()
+                self._changed.notify_all()
+            self._wake()
 
-    def _begin_episode(self, session: socket.socket, ini: str):
-        """Exchange the messages that begin an episode; then open its ports."""
-        self._is_requested = True
-        self._set_open(is_open=False)
-        try:
-            settings = parse_settings(ini, self._options.episode)
-        except FramingError as error:
-            LOG.warning('refused an episode: %s', error)
-            raise
-        session.sendall(frame_message(scene_bytes(self._options.map_name)))
-        if (start := read_message(session, SERVER['EpisodeStart'])) is None:
-            return
-        spot = start.player_start_spot_index
-        if spot >= N_START_SPOTS:
-            LOG.warning('EpisodeStart: no start spot %d, only 0 to %d; it begins at 0', spot,
-                        N_START_SPOTS - 1)
-            spot = 0
-        with self._changed:
-            self._settings = settings
-            self._town = self._new_town(spot)
-            # It stands on a slope until the first command.
-            self._control = Pedals(hand_brake=True)
-        session.sendall(frame_message(SERVER['EpisodeReady'](ready=True).SerializeToString()))
-        self._closing.wait(LATE_PORT_S)
-        self._set_open(is_open=True)
+    def _end_episode(self):
+        self._is_open, self._pending = False, None
+        self._drop(MEASUREMENTS, CONTROL)
 
-    def _serve_measurements(self, session: socket.socket):
-        if not self._take(1, session):
-            return
-        port = self._ports[1]
-        with self._changed:
-            self._changed.notify_all()
-        try:
-            while (data := self._next_data(port, session)) is not None:
+    def _serve_world(self, session):
+        """Begin episodes as the client requests."""
+        while (request := read_message(session, 'RequestNewEpisode')) is not None:
+            with self._changed:
+                self._is_requested = True
+                self._end_episode()
+            settings = parse_settings(request.ini_file, self._options.episode)
+            session.sendall(frame_message(scene_bytes(self._options.map_name)))
+            if (start := read_message(session, 'EpisodeStart')) is None:
+                return
+            with self._changed:
+                self._settings = settings
+                self._town = self._new_town(start.player_start_spot_index)
+                # It stands on a slope until the first command.
+                self._control = Pedals(hand_brake=True)
+            session.sendall(frame_message(SERVER['EpisodeReady'](ready=True).SerializeToString()))
+            self._closing.wait(LATE_PORT_S)
+            self._is_open = True
+            self._wake()
+
+    def _serve_measurements(self, session):
+        while (data := self._next_data(session)) is not None:
+            try:
                 session.sendall(data)
+            finally:
                 with self._changed:
                     self._is_sending = False
                     self._changed.notify_all()
-        finally:
-            with self._changed:
-                self._is_sending = False
-            self._leave(1, session, is_over=not self._is_requested)
 
-    def _next_data(self, port: ClientPort, session: socket.socket):
+    def _next_data(self, session):
         """Wait for a frame; return None if the connection is to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._pending is not None or port.client is not session
-                                   or self._closing.is_set())
-            if port.client is not session or self._closing.is_set():
+            self._changed.wait_for(lambda: self._pending is not None or self._closing.is_set()
+                                   or self._clients[MEASUREMENTS] is not session)
+            if self._clients[MEASUREMENTS] is not session or self._closing.is_set():
                 return None
             data, self._pending = self._pending, None
             self._is_sending = True
             return data
 
-    def _serve_control(self, session: socket.socket):
+    def _serve_control(self, session):
         """Read control commands of the player; the latest one applies."""
-        if not self._take(2, session):
-            return
         try:
-            while (control := read_message(session, SERVER['Control'])) is not None:
+            while (control := read_message(session, 'Control')) is not None:
                 with self._changed:
                     self._control = Pedals(
-                        _finite(control.steer), _finite(control.throttle), _finite(control.brake),
+                        *(value if math.isfinite(value) else 0.0 for value in (
+                            control.steer, control.throttle, control.brake)),
                         control.hand_brake, control.reverse)
                     self._n_commands += 1
                     self._changed.notify_all()
         finally:
-            with self._changed:
-                if not self._is_requested:
-                    self._control = None
-            self._leave(2, session, is_over=not self._is_requested)
+            if not self._is_requested:
+                self._control = None
+
+    def _wait_for(self, is_done, town=None):
+        """Wait, but not beyond the client of the measurements, the town, or the end."""
+        self._changed.wait_for(
+            lambda: is_done() or self._clients[MEASUREMENTS] is None or self._closing.is_set()
+            or town not in (None, self._town))
 
     def _play(self):
-        options, port = self._options, self._ports[1]
+        options = self._options
         pacer = Pacer(options.rate, self._closing)
         while not self._closing.is_set() and self.n_sent != options.n_frames:
             with self._changed:
-                if port.client is None:
-                    self._changed.wait_for(lambda: port.client or self._closing.is_set())
+                if self._clients[MEASUREMENTS] is None:
+                    self._changed.wait_for(
+                        lambda: self._clients[MEASUREMENTS] or self._closing.is_set())
                     # Frames that were due meanwhile, sent at once, would replace each other.
                     pacer.restart()
                 n_commands = self._n_commands
@@ -261,9 +245,7 @@ class CarlaServer(ThreadedServer):
                 return
             self._step(self._make_frame(), n_commands)
         with self._changed:
-            self._changed.wait_for(
-                lambda: port.client is None or self._closing.is_set()
-                or (self._pending is None and not self._is_sending))
+            self._wait_for(lambda: self._pending is None and not self._is_sending)
         self.disconnect()
         self._finished.set()
 
@@ -276,28 +258,23 @@ class CarlaServer(ThreadedServer):
         """
         with self._changed:
             town, settings = self._town, self._settings
-            measurement = measurements_bytes(town, self._frame_number, time.monotonic_ns()
-                                             // 1_000_000, sends_agents=settings.sends_agents)
-        data = frame_message(measurement) + frame_message(b'')
-        with self._changed:
+            data = frame_message(measurements_bytes(
+                town, self._frame_number, time.monotonic_ns() // 1_000_000,
+                sends_agents=settings.sends_agents)) + frame_message(b'')
             if settings.is_synchronous or self._options.rate == 'max':
-                self._changed.wait_for(
-                    lambda: self._pending is None or self._ports[1].client is None
-                    or self._town is not town or self._closing.is_set())
-            if self._town is town and self._ports[1].client is not None:
+                self._wait_for(lambda: self._pending is None, town)
+            if self._town is town and self._clients[MEASUREMENTS] is not None:
                 self._pending = data
                 self._changed.notify_all()
         self.n_sent += 1
         self._frame_number += 1
         return town
 
-    def _step(self, town: Town, n_commands: int):
+    def _step(self, town, n_commands):
         """Advance the town; in synchronous mode, wait for a control command first."""
         with self._changed:
             if self._settings.is_synchronous:
-                self._changed.wait_for(
-                    lambda: self._n_commands > n_commands or self._closing.is_set()
-                    or self._town is not town or self._ports[1].client is None)
+                self._wait_for(lambda: self._n_commands > n_commands, town)
             if self._town is not town:
                 return  # a new episode has begun
             limit = self._options.episode_frames
@@ -307,80 +284,96 @@ class CarlaServer(ThreadedServer):
                 town.advance(self._options.period_s, self._control)
 
 
-def _finite(value: float):
-    return value if math.isfinite(value) else 0.0
-
-
-class ClientPort:
-    """
-    A port that stays bound, and accepts one client while it is open.
-
-    A port that is bound and does not listen refuses connections. Only the accepting thread opens
-    and closes it, by :meth:`apply`.
-
-    :ivar client: its connection, None before it connects and after it is lost.
-    """
-
-    def __init__(self, listener: socket.socket):
-        self.listener = listener
-        self.number: int = listener.getsockname()[1]
-        self._address: str = listener.getsockname()[0]
-        self._is_open = True
-        self.is_wanted_open = True
-        self.client: socket.socket | None = None
-        self.holder: socket.socket | None = None
-
-    @property
-    def is_settled(self):
-        """Whether the port is open or closed as ``is_wanted_open`` requires."""
-        return self._is_open is self.is_wanted_open
-
-    @property
-    def accepts(self):
-        return self._is_open and self.is_wanted_open and self.holder is None
-
-    def apply(self):
-        """Open or close the port as required; connections in the backlog are reset."""
-        if self._is_open and not self.is_wanted_open:
-            self.listener.close()
-            self.listener = _reserve_again(self._address, self.number)
-        elif self.is_wanted_open and not self._is_open:
-            self.listener.listen(BACKLOG)
-        self._is_open = self.is_wanted_open
-
-    def drop_client(self):
-        """End the connection of the client, if there is one; its thread reads what has arrived."""
-        client, self.client = self.client, None
-        if client is not None:
-            shut_down_connection(client)
-
-
-def _reserve_again(address: str, number: int):
-    """Bind a port that was open a moment ago."""
-    for _ in range(MAX_TRIES):
-        with suppress(TransportError):
-            return reserve(address, number)
-        time.sleep(RESERVE_PAUSE_S)
-    return reserve(address, number)
-
-
-def three_ports(bind: str, port: int):
-    """Open the port below ``port``, it and the one above it."""
-    # port: the one in the middle, 0 picks one.
-    if port:
-        return _ports_around(bind, port)
-    for _ in range(MAX_TRIES):
-        with listen(bind, 0) as free:
-            candidate = free.getsockname()[1]
-        with suppress(TransportError):
-            return _ports_around(bind, candidate)
+def three_ports(bind, port):
+    """Listen below ``port``, on it and above it; 0 picks one."""
+    for _ in range(1 if port else MAX_TRIES):
+        middle = port
+        if not port:
+            with listen(bind, 0) as free:
+                middle = free.getsockname()[1]
+        with suppress(TransportError) if not port else ExitStack(), ExitStack() as stack:
+            listeners = [stack.enter_context(listen(bind, middle + i)) for i in (-1, 0, 1)]
+            stack.pop_all()
+            return listeners
     raise TransportError(bind, f'no three free ports in a row in {MAX_TRIES} tries; '
                          'give the middle one of three as --port')
 
 
-def _ports_around(bind: str, port: int):
-    with ExitStack() as stack:
-        listeners = [stack.enter_context(listen(bind, number))
-                     for number in (port - 1, port, port + 1)]
-        stack.pop_all()
-    return [ClientPort(listener) for listener in listeners]
+# Messages.
+
+
+def fill_transform(transform, xyz, roll_pitch_yaw):
+    """Set the members of a Transform as the simulator does; angles in degrees."""
+    location, direction, rotation = transform.location, transform.orientation, transform.rotation
+    location.x, location.y, location.z = xyz
+    # The member is present even if all of it is zero.
+    rotation.SetInParent()
+    rotation.roll, rotation.pitch, rotation.yaw = roll_pitch_yaw
+    pitch, yaw = math.radians(rotation.pitch), math.radians(rotation.yaw)
+    direction.x, direction.y, direction.z = (
+        math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch))
+
+
+def frame_message(body):
+    """Put the length before a message."""
+    return len(body).to_bytes(4, 'little') + body
+
+
+def read_message(connection, name):
+    """Read one message: the message, or None if the peer has closed between two messages."""
+    head = receive(connection, 4, 'message length', may_end=True)
+    if not head:
+        return None
+    size = int.from_bytes(head, 'little')
+    if size > MAX_MESSAGE_BYTES:
+        raise FramingError('message', f'{size} bytes', f'at most {MAX_MESSAGE_BYTES}')
+    try:
+        return SERVER[name].FromString(receive(connection, size, 'message'))
+    except ProtobufError as error:
+        raise FramingError('message', str(error), f'a {name}') from error
+
+
+def scene_bytes(map_name):
+    """Return the SceneDescription of an episode: map and start spots."""
+    scene = SERVER['SceneDescription'](map_name=map_name)
+    for i in range(N_START_SPOTS):
+        spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
+        fill_transform(scene.player_start_spots.add(), *spot.pose())
+    return scene.SerializeToString()
+
+
+def measurements_bytes(town, frame_number, platform_ms, *, sends_agents):
+    """Return the Measurements of a town at its current time."""
+    # platform_ms: clock of the machine, ms; sent modulo 2**32.
+    message = SERVER['Measurements'](
+        frame_number=frame_number, game_timestamp=round(1000.0 * town.time_s) % 2**32,
+        platform_timestamp=platform_ms % 2**32)
+    player, autopilot = message.player_measurements, town.autopilot()
+    _fill_actor(player, town.player)
+    player.acceleration.x, player.acceleration.y, player.acceleration.z = town.acceleration
+    player.autopilot_control.MergeFrom(SERVER['Control'](
+        steer=autopilot.steer, throttle=autopilot.throttle, brake=autopilot.brake,
+        hand_brake=autopilot.hand_brake, reverse=autopilot.reverse))
+    if not sends_agents:
+        return message.SerializeToString()
+    for kind, actors in (('vehicle', town.vehicles), ('pedestrian', town.pedestrians)):
+        for actor in actors:
+            _fill_actor(getattr(message.non_player_agents.add(id=actor.id), kind), actor)
+    for i, (id_, pose) in enumerate(town.lights):
+        light = message.non_player_agents.add(id=id_).traffic_light
+        fill_transform(light.transform, *pose)
+        light.state = town.light_state(i)
+    for id_, pose, limit in town.signs:
+        sign = message.non_player_agents.add(id=id_).speed_limit_sign
+        fill_transform(sign.transform, *pose)
+        sign.speed_limit = limit
+    return message.SerializeToString()
+
+
+def _fill_actor(body, actor):
+    fill_transform(body.transform, *actor.pose())
+    body.forward_speed = actor.speed
+    extent = body.bounding_box.extent
+    extent.x, extent.y, extent.z = actor.half_sizes
+    # The origin of the actor is on the ground, and the center of its box above it.
+    fill_transform(body.bounding_box.transform, (0.0, 0.0, actor.half_sizes[2]), (0.0, 0.0, 0.0))
