@@ -12,7 +12,6 @@ import faulthandler
 import json
 import os
 import sys
-import threading
 
 TIMEOUT_S = 20.0
 
@@ -63,47 +62,6 @@ def look(client, n_ticks):
             'states': {actor.id: state_of(actor) for actor in snapshot},
             'axes': {actor.id: axes_of(actor.get_transform()) for actor in snapshot},
             'actors': {actor.id: description_of(actor) for actor in world.get_actors()}}
-
-
-def listen(client, n_frames):
-    """Receive snapshots in asynchronous mode: by callbacks, and by waiting."""
-    world = client.get_world()
-    seen, is_enough = [], threading.Event()
-
-    def on_tick(snapshot):
-        seen.append((snapshot.frame, snapshot.timestamp.elapsed_seconds, len(snapshot)))
-        if len(seen) >= int(n_frames):
-            is_enough.set()
-    callback = world.on_tick(on_tick)
-    waited = [world.wait_for_tick(TIMEOUT_S).frame for _ in range(3)]
-    assert is_enough.wait(TIMEOUT_S)
-    world.remove_on_tick(callback)
-    return {'seen': seen, 'waited': waited}
-
-
-def read_map(client):
-    """Return where the client's own map has the vehicles, and its signals."""
-    world = client.get_world()
-    synchronous(world, 0.05)
-    world.tick()
-    world_map = world.get_map()
-    found = {}
-    for actor in world.get_actors().filter('vehicle.*'):
-        place = actor.get_location()
-        waypoint = world_map.get_waypoint(place, project_to_road=False)
-        found[actor.id] = [waypoint.road_id, waypoint.section_id, waypoint.lane_id, waypoint.s,
-                           place.distance(waypoint.transform.location)]
-    around = world_map.get_waypoint(place)
-    for _ in range(200):
-        around, = around.next(20.0)
-    lights = world.get_actors().filter('traffic.traffic_light')
-    return {'waypoints': found, 'name': world_map.name, 'after': [around.road_id, around.lane_id],
-            'xodr': len(world_map.to_opendrive()), 'maps': client.get_available_maps(),
-            'spawn_points': [transform_of(point) for point in world_map.get_spawn_points()],
-            'landmarks': sorted(mark.id for mark in world_map.get_all_landmarks()),
-            'stop_lanes': {light.get_opendrive_id(): sorted(
-                waypoint.lane_id for waypoint in light.get_affected_lane_waypoints())
-                for light in lights}}
 
 
 def drive(client, throttle, steer, brake, n_ticks):
@@ -164,35 +122,6 @@ def begin_again(client):
         client.load_world('Town99')
     except RuntimeError as error:
         result['unknown_map'] = str(error)
-    return result
-
-
-def populate(client):
-    """Spawn a vehicle, move it, switch lights, destroy it."""
-    from carla import Location, Rotation, TrafficLightState, Transform, VehicleLightState
-    world = client.get_world()
-    synchronous(world, 0.05)
-    blueprint = world.get_blueprint_library().find('vehicle.tesla.model3')
-    blueprint.set_attribute('role_name', 'second')
-    car = world.spawn_actor(blueprint, world.get_map().get_spawn_points()[0])
-    car.set_transform(Transform(Location(10.0, 20.0, 0.5), Rotation(yaw=90.0)))
-    car.set_light_state(VehicleLightState(VehicleLightState.Brake))
-    light = world.get_actors().filter('traffic.traffic_light')[0]
-    light.set_state(TrafficLightState.Green)
-    light.freeze(True)
-    world.tick()
-    result = {
-        'car': car.id, 'place': transform_of(car.get_transform()),
-        'role': car.attributes['role_name'], 'lights': int(car.get_light_state()),
-        'light': [str(light.state), light.is_frozen()],
-        'parked': sorted(thing.name for thing in world.get_environment_objects()),
-        'with_car': [actor.id for actor in world.get_actors()], 'destroyed': car.destroy()}
-    world.tick()
-    result['left'] = [actor.id for actor in world.get_actors()]
-    try:
-        world.cast_ray(Location(), Location(z=1.0))
-    except RuntimeError as error:
-        result['cast_ray'] = str(error)
     return result
 
 

@@ -352,6 +352,15 @@ def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STR
             f'the host name {host} cannot be looked up: {reason_of(error)}') from error
 
 
+def keep_alive(connection: socket.socket, idle_s: int, interval_s: int, n_probes: int) -> None:
+    """Have the kernel find a peer that vanishes without closing (half-open connection)."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (('TCP_KEEPIDLE', idle_s), ('TCP_KEEPINTVL', interval_s),
+                          ('TCP_KEEPCNT', n_probes)):
+        if hasattr(socket, option):  # not on every operating system
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
 class DatagramPort:
     """
     A UDP port; it is open until :meth:`close`.

@@ -17,7 +17,7 @@ import socket
 import time
 from typing import Any, Protocol, TypeVar
 
-from state_sensor_ros.connections.connection import Connection
+from state_sensor_ros.connections.connection import Connection, keep_alive
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import reason_of, TransportError
 from state_sensor_ros.frame import Frame
@@ -149,13 +149,8 @@ class TcpSource(LiveSource):
     def _set_options(self, unconnected: socket.socket) -> None:
         """Set the receive buffer, which must precede the connect, and the keep-alive probes."""
         unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-        # The kernel finds a peer that vanished without closing (half-open connection).
-        idle_s = max(1, math.ceil(self.settings.stale_after))
-        unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in (('TCP_KEEPIDLE', idle_s), ('TCP_KEEPINTVL', _KEEPALIVE_INTERVAL_S),
-                              ('TCP_KEEPCNT', _KEEPALIVE_PROBES)):
-            if hasattr(socket, option):  # not on every operating system
-                unconnected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        keep_alive(unconnected, max(1, math.ceil(self.settings.stale_after)),
+                   _KEEPALIVE_INTERVAL_S, _KEEPALIVE_PROBES)
 
     def _receive(self) -> Iterator[Frame]:
         """Yield the frames of one connection until the peer closes it between two packets."""

@@ -39,7 +39,7 @@ import threading
 import time
 from typing import Final
 
-from state_sensor_ros.connections.connection import addresses_of, Connection
+from state_sensor_ros.connections.connection import addresses_of, Connection, keep_alive
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.connections.tcp import fed
 from state_sensor_ros.errors import FramingError, reason_of, TransportError, UnreachableError
@@ -65,9 +65,8 @@ _RETRY_S: Final = 0.05
 _CHUNK_BYTES: Final = 2 ** 18
 # Longest wait for the threads of connections that were shut down.
 _END_S: Final = 1.0
-# Finds peers that vanish without closing: seconds, seconds, number; ms for what is unread.
-_OPTIONS: Final = (('TCP_KEEPIDLE', 30), ('TCP_KEEPINTVL', 10), ('TCP_KEEPCNT', 3),
-                   ('TCP_USER_TIMEOUT', 60_000), ('TCP_NODELAY', 1))
+# Silence before a peer is probed, between two probes, s; their number.
+_KEEP_ALIVE: Final = (30, 10, 3)
 
 
 class CarlaRelay(LiveSource):
@@ -133,15 +132,12 @@ class CarlaRelay(LiveSource):
 
     # Called by the threads of the ports.
 
-    def note_waiting(self, error: str) -> None:
-        """Note why a client waits for the server; '' if it has not waited longer."""
-        if self.health.state is not SourceState.CONNECTED:
+    def note_waiting(self, error: str, *, is_over: bool = False) -> None:
+        """Note why a client waits for the server, or is turned away; '' if it has left."""
+        if is_over or self.health.state is not SourceState.CONNECTED:
             self.health.last_error = error or self._no_client
-
-    def note_refused(self, error: str) -> None:
-        """Note that a client was turned away."""
-        self.health.last_error = error
-        self._report('relay', error)
+        if is_over:
+            self._report('relay', error)
 
     def note_connected(self, number: int) -> None:
         """Note a client and the server on a port."""
@@ -236,7 +232,7 @@ class _Port:
                     else:
                         self._relay.note_waiting('')
                 except UnreachableError as error:
-                    self._relay.note_refused(str(error))
+                    self._relay.note_waiting(str(error), is_over=True)
                 except OSError:
                     pass  # ended by close(), or by the client
                 finally:
@@ -261,10 +257,8 @@ class _Port:
         server = self._server.open_socket
         for side in (client, server):
             side.settimeout(None)
-            side.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, value in _OPTIONS:
-                if hasattr(socket, option):  # not on every operating system
-                    side.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            keep_alive(side, *_KEEP_ALIVE)
         self._relay.note_connected(self._number)
         up = threading.Thread(target=self._forward, args=(client, server, client), daemon=True)
         up.start()

@@ -38,7 +38,6 @@ from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.rotations import rotation_vectors
 from state_sensor_ros.simulators.carla9 import actors, Carla9Parameters, frames
 from state_sensor_ros.source import DROPPED, Fault, LOST, MEMBER, RIVAL
-from state_sensor_ros.texts import counted
 
 MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
 # After a version of two bytes.
@@ -62,10 +61,6 @@ _RECORDS: Mapping[int, np.dtype[np.void]] = {
     VEHICLE_LIGHTS: np.dtype([('id', '<u4'), ('state', '<u4')]),
     CONTROLS: np.dtype([('id', '<u4'), ('steer', '<f4'), ('throttle', '<f4'), ('brake', '<f4'),
                         ('hand_brake', 'u1'), ('gear', '<i4')])}
-_NAMES = {FRAME_START: 'start', ADDED: 'added actors', REMOVED: 'removed actors',
-          POSITIONS: 'positions', LIGHTS: 'traffic lights', CONTROLS: 'controls',
-          VEHICLE_LIGHTS: 'vehicle lights', KINEMATICS: 'velocities', BOXES: 'boxes',
-          WHEELS: 'wheels'}
 _WHEEL = np.dtype([('place', 'u1'), ('steer', '<f4'), ('spin', '<f4')])
 _BICYCLE_WHEELS = 2
 _RATE: Floats = np.radians((-1.0, 1.0, -1.0))
@@ -154,33 +149,31 @@ class LogFile:
         """
         size = self._file.seek(0, os.SEEK_END)
         n_frames, end = begin or (0, self._begin)
-        after, n_outside = end, 0
+        after, is_outside = end, False
         frame: LoggedFrame | DecodeError | None = None
         for packet, offset, length in self._packets(end, size):
             place, after = f'frame {n_frames}', offset + length
             if packet == FRAME_START:
-                if n_outside:
-                    yield _outside(n_outside, place)
                 if frame is not None:
                     yield frame if isinstance(frame, DecodeError) else DecodeError(
                         place, 'another start before its end', 'the end of the frame')
-                n_outside = 0
-                frame = _started(self._read(offset, length), place,
-                                 (n_frames, offset - _PACKET.size))
+                frame, is_outside = _started(self._read(offset, length), place,
+                                             (n_frames, offset - _PACKET.size)), False
             elif frame is None:
-                n_outside += 1
+                if not is_outside:
+                    yield DecodeError(place, f'packet {packet} before it outside of a frame',
+                                      'a start and an end around each')
+                is_outside = True
             elif packet == FRAME_END:
                 n_frames, end = n_frames + 1, after
                 yield frame
                 frame = None
-            elif packet in _NAMES and isinstance(frame, LoggedFrame):
+            elif (packet in _RECORDS or packet in (ADDED, WHEELS)) \
+                    and isinstance(frame, LoggedFrame):
                 try:
-                    _take(frame, packet, self._read(offset, length),
-                          f'{place}: {_NAMES[packet]}')
+                    _take(frame, packet, self._read(offset, length), f'{place}: packet {packet}')
                 except DecodeError as error:
                     frame = error
-        if n_outside:
-            yield _outside(n_outside, 'the end')
         if frame is not None or after < size:
             raise self._cut(f'frame {n_frames}', n_frames, end)
 
@@ -204,11 +197,6 @@ def _started(content: bytes, where: str, place: Place) -> LoggedFrame | DecodeEr
     if not 0.0 <= elapsed_s < _MAX_ELAPSED_S:
         return DecodeError(f'{where}: elapsed', f'{elapsed_s:g}', 'a time in s')
     return LoggedFrame(place, number, elapsed_s)
-
-
-def _outside(n_packets: int, place: str) -> DecodeError:
-    return DecodeError(place, f'{counted(n_packets, "packet")} before it outside of a frame',
-                       'a start and an end around each')
 
 
 def _take(frame: LoggedFrame, packet: int, content: bytes, where: str) -> None:
