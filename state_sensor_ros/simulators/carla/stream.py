@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 import math
+import re
 import struct
 import threading
 import time
@@ -51,6 +52,7 @@ SynchronousMode=false
 SendNonPlayerAgentsInfo=true
 """
 CONTROL_AFTER_WORLD: Final = 2
+_SYNCHRONOUS: Final = re.compile(r'(?im)^\s*SynchronousMode\s*=\s*(true|1|yes|on)\s*$')
 _SERVER: Final = 'a CARLA 0.8 server (source carla9 is for CARLA 0.9)'
 # A server loads its level before it replies; longest reply with a few hundred start spots.
 _READY_TIMEOUT_S: Final = 60.0
@@ -204,6 +206,7 @@ class EpisodeClient:
         self._on_silence, self._on_lost_control = on_silence, on_lost_control
         self._start_spot = settings.of(CarlaParameters).start_spot
         self._ini = _settings_of(settings.config_file) if settings.config_file else DEFAULT_INI
+        self._is_synchronous = bool(_SYNCHRONOUS.search(self._ini))
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
@@ -212,8 +215,8 @@ class EpisodeClient:
         self._answered: EgoCommand | None = None
         self._answering = threading.Condition()
         self._answered_s = -math.inf
-        # Whether the last answer has thrust, and what was sent ahead of the next frame, in its
-        # place: a server in synchronous mode takes one command a step, and more would delay all.
+        # Whether the last answer has thrust, and what was sent ahead of the frame that a
+        # synchronous server answers with: more than one would delay all later ones.
         self._has_thrust = False
         self._ahead: EgoCommand | None = None
 
@@ -302,7 +305,7 @@ class EpisodeClient:
             if not self._send(_message_of(command)):
                 raise TransportError(self._control.where, 'the server does not read commands')
             self._has_thrust = False
-            self._ahead = command
+            self._ahead = command if self._is_synchronous else None
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
@@ -317,9 +320,9 @@ class EpisodeClient:
     def answer(self, measurement: Message) -> None:
         """Send the stack's command, or what the autopilot proposes in ``measurement``."""
         command = self._command
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            self._answered_s = time.monotonic()
+        if self._ahead is not None:
+            # A server that waits for one command a step already has it.
+            self._ahead = None
             return
         if self._send(measurement.player_measurements.autopilot_control if command is None
                       else _message_of(command)):
