@@ -59,14 +59,12 @@ class LateServer:
 
     ``late_s``: bounds of the random time until a port opens; ``refuses``: probabilities that the
     world, measurements and control port close again, drawn anew each time; ``n_refused`` how
-    often they did; ``rate`` frames per second;
-    ``image_bytes`` size of one image in each frame; ``sensors`` fields of the scene, and
-    ``sensor_messages`` returns those of a frame, given its number; ``keeps_bytes`` whether
-    ``Episode.sent`` has what was sent on the measurements port.
+    often they did; ``rate`` frames per second; ``image_bytes`` size of one image in each frame;
+    ``keeps_bytes`` whether ``Episode.sent`` has what was sent on the measurements port.
     """
 
     def __init__(self, world_port, late_s=(0.0, 0.0), rate=50.0, image_bytes=0, seed=0,
-                 keeps_bytes=False, sensors=b'', sensor_messages=lambda number: (), refuses=()):
+                 keeps_bytes=False, refuses=()):
         self.world_port = world_port
         self.n_loads = 0
         self.n_refused = 0
@@ -75,7 +73,6 @@ class LateServer:
         self.episodes = []
         self._late_s, self._rate, self._image_bytes = late_s, rate, image_bytes
         self._keeps_bytes = keeps_bytes
-        self._sensors, self._sensor_messages = sensors, sensor_messages
         self._chance = random.Random(seed)
         self._frame_number = 0
         self._open = []
@@ -152,7 +149,7 @@ class LateServer:
         is_synchronous = bool(re.search(r'SynchronousMode *= *true', text, re.IGNORECASE))
         spots = b''.join(wire.sub(1, wire.transform((100.0 * i, 0.0, 0.0)))
                          for i in range(N_SPOTS))
-        world.sendall(framed(spots + self._sensors + wire.sub(3, b'LateTown')))
+        world.sendall(framed(spots + wire.sub(3, b'LateTown')))
         start = wire.read_message(world)
         episode = Episode(start[1] if start else 0, is_synchronous)
         self.episodes.append(episode)
@@ -228,8 +225,7 @@ class LateServer:
                 image = struct.pack('<IQIIIf', 1, self._frame_number, self._image_bytes // 4, 1, 1,
                                     90.0) + self._frame_number.to_bytes(8, 'little') \
                     * (self._image_bytes // 8)
-                data = framed(*([body, image] if self._image_bytes else [body]),
-                              *self._sensor_messages(self._frame_number), b'')
+                data = framed(*([body, image] if self._image_bytes else [body]), b'')
                 episode.n_frames += 1
                 self._send(episode, measurements, data)
                 if episode.is_synchronous:

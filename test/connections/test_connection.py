@@ -102,12 +102,6 @@ def test_connection_shut_down_wakes_the_reading_thread(listener, connection):
         connection.connect()
 
 
-def test_connection_shut_down_while_connecting_is_not_connected(connection):
-    with pytest.raises(ConnectionAbortedError, match='ended on request'):
-        connection.connect(lambda _: connection.shut_down())
-    connection.close()
-
-
 PACKET = struct.pack('>IIfI', 100_000, 0, 0.0, 1) + bytes(100_000 - 16)
 
 
@@ -164,20 +158,6 @@ def test_source_yields_each_packet_of_one_segment():
     assert [packet.sample_count for packet in found] == [1, 2, 3, 4, 5]
 
 
-def test_source_that_is_closed_yields_nothing_that_was_read_ahead():
-    packet = struct.pack('>IIfI', 18, 0, 0.0, 1) + b'{}'
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        source = TcpSource(*listener.getsockname(), lambda where: PacketFramer(100, where),
-                           lambda packet: [packet])
-        packets = source.frames()
-        simulator = threading.Thread(target=lambda: listener.accept()[0].sendall(9 * packet))
-        simulator.start()
-        next(packets)
-        source.close()
-        assert list(packets) == []
-        simulator.join(AWAIT_S)
-
-
 QUICK = Settings(reconnect_min=0.01, reconnect_max=0.01)
 
 
@@ -188,22 +168,12 @@ class Broken(LiveSource):
         raise ConnectionResetError(104, 'Connection reset by peer')
         yield
 
-    def interrupt(self):
-        raise OSError(107, 'Transport endpoint is not connected')
-
 
 def test_error_of_the_system_names_the_address():
     source = Broken(address='10.0.0.1:8790', reconnect=False)
     with pytest.raises(TransportError, match=r'10\.0\.0\.1:8790: connection reset by peer$'):
         list(source.frames())
     assert (source.health.n_connects, source.health.n_losses) == (1, 1)
-
-
-def test_source_whose_connection_has_ended_closes_quietly():
-    source = Broken()
-    source.close()
-    source.close()
-    assert list(source.frames()) == []
 
 
 class Failing(LiveSource):

@@ -23,7 +23,6 @@ from source_errors import error_of
 from stopwatch import Stopwatch
 
 from state_sensor_ros.connections import connection
-from state_sensor_ros.connections.connection import look_up
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
@@ -33,17 +32,6 @@ from state_sensor_ros.simulators.monodrive.source import PacketFramer
 
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']
-
-
-def never():
-    return False
-
-
-@pytest.mark.parametrize('host', ['127.0.0.1', '::1', 'localhost'])
-def test_lookup_finds_what_the_resolver_finds(host):
-    found = look_up(host, 8700, never)
-    assert {address[:2] for *_, address in found} <= {('127.0.0.1', 8700), ('::1', 8700)}
-    assert found
 
 
 @pytest.mark.parametrize('host', NO_NAMES)
