@@ -100,31 +100,6 @@ def follow(client, speed, n_ticks):
     return states
 
 
-def begin_again(client):
-    """Load the world again; return what changes and what stays."""
-    world = client.get_world()
-    synchronous(world, 0.1)
-    for _ in range(3):
-        world.tick()
-    ids = sorted(actor.id for actor in world.get_actors())
-    kept = client.reload_world(False)
-    result = {'ids': [ids, sorted(actor.id for actor in kept.get_actors())],
-              'episodes': [world.id, kept.id],
-              'kept': [kept.get_settings().synchronous_mode,
-                       kept.get_settings().fixed_delta_seconds],
-              'elapsed_s': kept.get_snapshot().timestamp.elapsed_seconds}
-    loaded = client.load_world(client.get_available_maps()[0])
-    settings = loaded.get_settings()
-    result['episodes'].append(loaded.id)
-    result['reset'] = [settings.synchronous_mode, settings.fixed_delta_seconds]
-    result['ticks'] = loaded.wait_for_tick().frame
-    try:
-        client.load_world('Town99')
-    except RuntimeError as error:
-        result['unknown_map'] = str(error)
-    return result
-
-
 def main():
     # A crash in the library names the thread.
     faulthandler.enable()

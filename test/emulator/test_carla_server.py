@@ -20,7 +20,7 @@ import time
 
 from budgets import AWAIT_S
 from carla_server.town import CRUISE_SPEED, LIMITS_KMH
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 import carla_wire as wire
 import numpy as np
 from programs import start_mock
