@@ -16,7 +16,7 @@ import pytest
 
 from state_sensor_ros.classes import class_of, CLASSES, ego_row, has_ego_tag, Kind
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.frame import Boxes
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.objects.box_bounds import box_of
@@ -24,17 +24,17 @@ from state_sensor_ros.objects.box_bounds import box_of
 OBJECT, VEHICLE = 0, 1
 # Kind, tags, name of the class, what pictures draw.
 RULES = [
-    (OBJECT, ('static', 'Walker'), 'person', shapes.PEDESTRIAN),
-    (VEHICLE, ('person', 'bus'), 'person', shapes.PEDESTRIAN),
-    (OBJECT, ('cyclist',), 'cyclist', shapes.VEHICLE),
-    (VEHICLE, ('motorcycle',), 'motorcycle', shapes.VEHICLE),
-    (OBJECT, ('truck', 'trailer'), 'truck', shapes.VEHICLE),
-    (OBJECT, ('CAR',), 'car', shapes.VEHICLE),
-    (VEHICLE, ('dynamic',), 'car', shapes.VEHICLE),
-    (OBJECT, ('cars', 'pedestrians'), 'unknown', shapes.OBJECT),
-    (OBJECT, ('traffic_light',), 'unknown', shapes.LIGHT),
-    (OBJECT, ('traffic_sign',), 'unknown', shapes.OTHER_SIGN),
-    (OBJECT, ('traffic_sign', 'speed_limit_sign'), 'unknown', shapes.SIGN)]
+    (OBJECT, ('static', 'Walker'), 'person', scenes.PEDESTRIAN),
+    (VEHICLE, ('person', 'bus'), 'person', scenes.PEDESTRIAN),
+    (OBJECT, ('cyclist',), 'cyclist', scenes.VEHICLE),
+    (VEHICLE, ('motorcycle',), 'motorcycle', scenes.VEHICLE),
+    (OBJECT, ('truck', 'trailer'), 'truck', scenes.VEHICLE),
+    (OBJECT, ('CAR',), 'car', scenes.VEHICLE),
+    (VEHICLE, ('dynamic',), 'car', scenes.VEHICLE),
+    (OBJECT, ('cars', 'pedestrians'), 'unknown', scenes.OBJECT),
+    (OBJECT, ('traffic_light',), 'unknown', scenes.LIGHT),
+    (OBJECT, ('traffic_sign',), 'unknown', scenes.OTHER_SIGN),
+    (OBJECT, ('traffic_sign', 'speed_limit_sign'), 'unknown', scenes.SIGN)]
 
 
 @pytest.mark.parametrize(('kind', 'tags', 'name', 'drawn'), RULES)

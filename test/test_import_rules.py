@@ -37,7 +37,7 @@ MAY_IMPORT = {
         'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'emulator', 'simulators'}
        for name in ('monodrive', 'carla', 'carla9', 'sumo')},
     'simulators/osi': {'control', 'connections', 'files', 'simulators'},
-    'drawing': set(),
+    'drawing': {'objects'},
     'library': {'objects', 'perception', 'pipeline', 'connections', 'files', 'files/tables',
                 'simulators', 'drawing'},
     'viewing': {'objects', 'connections', 'simulators', 'drawing'},

@@ -16,7 +16,7 @@ import numpy as np
 
 from state_sensor_ros.classes import cached_class_of
 from state_sensor_ros.commands.terminal import print_line
-from state_sensor_ros.drawing.shapes import kind_of, VEHICLE
+from state_sensor_ros.drawing.scene import kind_of, VEHICLE
 from state_sensor_ros.frame import Floats, Frame, MapLine
 
 # Vehicles that are farther from all lines of a map are not on it, m.

@@ -21,14 +21,13 @@ from itertools import chain
 import math
 from typing import Any, BinaryIO, NamedTuple
 
+from matplotlib.transforms import IdentityTransform
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import map as maps
-from state_sensor_ros.drawing.map import Map
 from state_sensor_ros.drawing.picture import draw_page, MAX_NAMED, Page
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.shapes import Area
 from state_sensor_ros.drawing.style import DARK, INSTANT_PT, MARKS, PictureStyle
 from state_sensor_ros.texts import seconds
 
@@ -39,8 +38,6 @@ GIF_HZ, MP4_HZ = 10, 20
 _LONGEST_S = 60.0
 # Time for which a film shows the begin of a lane change.
 _CHANGE_S = 3.0
-# Room for the title of the axis, inches.
-_AFTER_TITLE = 0.4
 
 
 def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
@@ -54,10 +51,10 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[s
     common = begin.quantize(256 - len(MARKS), dither=Image.Dither.NONE).getpalette() or []
     colors = Image.new('P', (1, 1))
     colors.putpalette(marks + bytes(common[:3 * 256 - len(marks)]))
-    first = begin.quantize(palette=colors, dither=Image.Dither.NONE)
-    others = (picture.quantize(palette=colors, dither=Image.Dither.NONE) for picture in pictures)
-    first.save(handle, format='GIF', save_all=True, append_images=others,
-               duration=round(1000 / GIF_HZ), loop=0)
+    shown = (picture.quantize(palette=colors, dither=Image.Dither.NONE)
+             for picture in chain([begin], pictures))
+    next(shown).save(handle, format='GIF', save_all=True, append_images=shown,
+                     duration=round(1000 / GIF_HZ), loop=0)
     return drawn.notes
 
 
@@ -67,23 +64,18 @@ def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[s
     # A pipe cannot be rewound, so that the index is written in fragments.
     options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
     drawn = film(scene, style, MP4_HZ)
-    first = _even(next(drawn.pictures))
+    # H.264 needs an even number of rows and columns.
+    pictures = (np.ascontiguousarray(pixels[:pixels.shape[0] // 2 * 2, :pixels.shape[1] // 2 * 2])
+                for pixels in drawn.pictures)
+    first = next(pictures)
     with av.open(handle, 'w', format='mp4', options=options) as container:
         stream: Any = container.add_stream('libx264', rate=MP4_HZ, options={'crf': '20'})
         stream.height, stream.width = first.shape[:2]
         stream.pix_fmt = 'yuv420p'
-        for pixels in chain([first], map(_even, drawn.pictures)):
-            for packet in stream.encode(av.VideoFrame.from_ndarray(pixels, format='rgb24')):
-                container.mux(packet)
-        for packet in stream.encode(None):
-            container.mux(packet)
+        for pixels in chain([first], pictures):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format='rgb24')))
+        container.mux(stream.encode(None))
     return drawn.notes
-
-
-def _even(pixels: Pixels) -> Pixels:
-    """Return a picture with an even number of rows and columns, which H.264 needs."""
-    height, width = pixels.shape[:2]
-    return np.ascontiguousarray(pixels[:height // 2 * 2, :width // 2 * 2])
 
 
 class Film(NamedTuple):
@@ -113,17 +105,11 @@ def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Film:
 def _pictures(scene: Scene, style: PictureStyle, page: Page,
               instants: Sequence[int]) -> Iterator[Pixels]:
     axes, view = page.axes, page.view
-    follows = view.inches_per_m < maps.CLOSE_UP_BELOW and bool(scene.is_ego.any())
-    # The scale bar is drawn once, unless the map changes its scale.
-    for artist in [*axes.texts, *axes.patches] if follows else []:
-        if artist.get_gid() == maps.SCALE_GID:
-            artist.remove()
-    box = axes.get_window_extent()
-    # Beside the scale, outside the map; on a narrow page the title of the axis is at the left.
-    inch_x, inch_y = page.figure.dpi / box.width, page.figure.dpi / box.height
-    clock = axes.text(
-        _AFTER_TITLE * inch_x * style.size.is_compact, -(maps.scale_below() + 0.02) * inch_y, '',
-        transform=axes.transAxes, ha='left', va='baseline', fontsize='large', fontweight='bold')
+    follows = view.inches_per_m < maps.CLOSE_UP_BELOW
+    # At the right, beside the title of the axis.
+    box, title = axes.get_window_extent(), axes.xaxis.label.get_window_extent()
+    clock = axes.text(box.x1, title.y0, '', transform=IdentityTransform(), ha='right',
+                      va='bottom', fontsize='large', fontweight='bold')
     cursor = None if page.strip is None else page.strip.axvline(
         0.0, color=DARK, linewidth=INSTANT_PT, clip_on=False)
     # matplotlib has no types for the canvas.
@@ -132,10 +118,9 @@ def _pictures(scene: Scene, style: PictureStyle, page: Page,
     for instant in instants:
         before = set(axes.get_children())
         time_s = float(scene.time_s[instant]) if instant >= 0 else 0.0
-        if follows:
-            view = _around_ego(scene, instant, view, page.view)
-            axes.set(xlim=view.area.x_range, ylim=view.area.y_range)
-            maps.draw_scale_bar(axes, view.inches_per_m)
+        around = maps.around_ego(scene, instant, box.height / box.width) if follows else None
+        if around is not None:
+            view = maps.map_on(axes, around)
         clock.set_text(seconds(time_s))
         if cursor is not None:
             cursor.set_xdata([time_s, time_s])
@@ -152,14 +137,3 @@ def _pictures(scene: Scene, style: PictureStyle, page: Page,
         yield pixels
         for artist in set(axes.get_children()) - before:
             artist.remove()
-
-
-def _around_ego(scene: Scene, instant: int, last: Map, whole: Map) -> Map:
-    """Return the surroundings of the ego; without one, those of its last position."""
-    samples = scene.samples_at(instant)
-    egos = np.flatnonzero(scene.is_ego[scene.actor[samples]])
-    if not len(egos):
-        return last
-    x, y = scene.position_xy[samples][egos[0]].tolist()
-    return Map(Area(x, y, maps.CLOSE_UP_M, maps.CLOSE_UP_M * whole.area.height / whole.area.width),
-               whole.inches_per_m * whole.area.width / maps.CLOSE_UP_M)

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The layers of a map in matplotlib: lanes, tracks, lane changes, actors, scale bar, names.
+The layers of a map in matplotlib: lanes, tracks, lane changes, actors, names.
 
 :class:`Labels` is what places all texts that must not overlap: of a free place, the nearest with
 the fewest points of lines below it. A text without a free place is omitted.
@@ -21,38 +21,35 @@ from dataclasses import dataclass
 from typing import Any
 import warnings
 
-from matplotlib import patheffects, rc_context, rcParams
+from matplotlib import patheffects, rc_context
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.markers import MarkerStyle
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D
 import numpy as np
 
-from state_sensor_ros.drawing import shapes, style
+from state_sensor_ros.classes import CAR, UNKNOWN
+from state_sensor_ros.drawing import scene as scenes
+from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.marks import colors_of, fills_of
-from state_sensor_ros.drawing.scene import LaneChangeMark, Scene
-from state_sensor_ros.drawing.shapes import Area, bands_of, CAR_LENGTH_M, CONE_M
+from state_sensor_ros.drawing.scene import Area, bands_of, LaneChangeMark, Scene
 from state_sensor_ros.drawing.style import DARK, EGO, EGO_BED, PageSize, QUIET
 from state_sensor_ros.frame import Bools, Floats, Rows
-from state_sensor_ros.texts import abbreviated, one_line, part_of, seconds
+from state_sensor_ros.texts import abbreviated, one_line
 
 DASHED = (0, (2.0, 1.2))
 # Diameters of the symbols of pedestrians, lights and signs, points.
-SYMBOL_PT = {shapes.PEDESTRIAN: 5.0, shapes.LIGHT: 7.0, shapes.SIGN: 12.0,
-             shapes.OTHER_SIGN: 7.0}
-# A mark of a lane change: an arrow head that points along x, in points; half of its size.
-_ARROW_PT = 0.9 * np.array([(5.0, 0.0), (-2.5, 3.2), (-1.2, 0.0), (-2.5, -3.2)])
+SYMBOL_PT = {scenes.PEDESTRIAN: 5.0, scenes.LIGHT: 7.0, scenes.SIGN: 12.0,
+             scenes.OTHER_SIGN: 7.0}
+# Half of the size of a mark of a lane change, points.
 LANE_CHANGE_PT = 5.0
 # Diameters of footprints that are drawn as dots, because they are shorter than the least length.
 DOT_PT, EGO_DOT_PT, _MIN_LENGTH_PT = 3.4, 5.0, 5.0
 # Ids of the artists.
-SCALE_GID, NAME_GID, LEADER_GID = 'scale', 'name', 'leader'
-# The longest bar, its thickness, its distance below the map and from its text, inches.
-_LONGEST, _THICK, _SCALE_BELOW, _GAP = 1.1, 0.05, 0.38, 0.06
-_SHARE, _N_PARTS = 0.25, 4
+NAME_GID, LEADER_GID = 'name', 'leader'
 # Width of a close-up, m. Footprints are too small on a map with fewer inches per meter.
 CLOSE_UP_M, CLOSE_UP_BELOW = 80.0, 0.03
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more; and an installed one of
@@ -63,9 +60,9 @@ FAMILIES = ['DejaVu Sans', *sorted({
 # from a corner.
 _DISTANCES_PT, _LED_FROM_PT = (2.0, 6.0, 12.0, 20.0, 30.0), 5.0
 _DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
-# Order in which names are placed.
-_KINDS = (shapes.VEHICLE, shapes.PEDESTRIAN, shapes.OBJECT, shapes.LIGHT, shapes.SIGN,
-          shapes.OTHER_SIGN)
+# Order in which names are placed, by kind.
+_RANKS = np.argsort((scenes.VEHICLE, scenes.PEDESTRIAN, scenes.OBJECT, scenes.LIGHT, scenes.SIGN,
+                     scenes.OTHER_SIGN))
 # Distance of the points of lines, pixels; one under a text counts as much as this, points.
 _STEP_PX, _PT_PER_POINT = 4.0, 1.5
 
@@ -107,74 +104,41 @@ class Map:
 def map_on(axes: Axes, area: Area) -> Map:
     """Set the limits of axes to an area that fills them, with one scale for x and y."""
     box = axes.get_window_extent()
-    area = area.filling(box.height / box.width)
+    aspect = box.height / box.width
+    area = Area(area.x, area.y, max(area.width, area.height / aspect),
+                max(area.height, area.width * aspect))
     axes.set(xlim=area.x_range, ylim=area.y_range)
     return Map(area, float(box.width) / axes.figure.dpi / area.width)
 
 
-def close_up(scene: Scene, instant: int, aspect: float, n_actors: int) -> Area | None:
-    """Return the surroundings of the ego, else of the vehicle with the most others around it."""
-    # n_actors: the least number of actors that it shows.
+def around_ego(scene: Scene, instant: int, aspect: float) -> Area | None:
+    """Return the surroundings of the ego, None without one; ``aspect``: height / width."""
     samples = scene.samples_at(instant)
-    actor, position_xy = scene.actor[samples], scene.position_xy[samples].astype(float)
-    rows = np.flatnonzero(scene.is_ego[actor])
-    if not len(rows):
-        rows = np.flatnonzero(scene.is_vehicle[actor])
-        near = [(np.abs(position_xy - position_xy[row]) < CLOSE_UP_M / 2).all(axis=1).sum()
-                for row in rows]
-        rows = rows[[int(np.argmax(near))]] if near else rows
-    if not len(rows):
+    egos = samples[scene.is_ego[scene.actor[samples]]]
+    if not len(egos):
         return None
-    x, y = position_xy[rows[0]].tolist()
-    area = Area(x, y, CLOSE_UP_M, CLOSE_UP_M * aspect)
-    return area if np.count_nonzero(area.contains(position_xy)) >= n_actors else None
+    x, y = scene.position_xy[egos[0]].tolist()
+    return Area(x, y, CLOSE_UP_M, CLOSE_UP_M * aspect)
 
 
 def visible_samples(scene: Scene, instant: int, areas: Sequence[Area]) -> Rows:
     """Return the samples of an instant that at least one of some areas contains, int64."""
     # instant: -1 for none.
     samples = scene.samples_at(instant)
-    is_visible = np.zeros(samples.stop - samples.start, np.bool_)
-    for area in areas:
-        is_visible |= area.contains(scene.position_xy[samples])
-    visible: Rows = samples.start + np.flatnonzero(is_visible)
+    visible: Rows = samples[np.any([
+        area.contains(scene.position_xy[samples]) for area in areas], axis=0)]
     return visible
 
 
-def not_shown(scene: Scene, instant: int, area: Area) -> list[str]:
-    """Return how many of the counted actors are not on the map, as texts."""
-    samples = scene.samples_at(instant)
-    present = scene.actor[samples]
-    outside = present[~area.contains(scene.position_xy[samples])]
-    absent = np.setdiff1d(np.arange(len(scene.names)), present)
-    where = f'not in the frame at {seconds(scene.time_s[instant])}' if instant >= 0 else 'no pose'
-    return _parts(scene, outside, 'outside the map') + _parts(scene, absent, where)
-
-
-def _parts(scene: Scene, actors: Rows, where: str) -> list[str]:
-    """Return how many of all actors of each kind are ``actors``, as texts."""
-    size = len(shapes.KIND_NAMES)
-    parts, numbers = (np.bincount(of, minlength=size).tolist()
-                      for of in (scene.kind[actors], scene.kind))
-    texts = [part_of(part, number, noun) for part, number, noun in zip(
-        parts, numbers, shapes.KIND_NAMES, strict=True) if part]
-    return [f'{", ".join(texts)} {where}'] if texts else []
-
-
-def draw_roads(axes: Axes, scene: Scene, area: Area) -> None:
-    """Draw the lanes of the map under everything else."""
+def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str, width_pt: float) -> None:
+    """Draw the lanes, and the tracks of the moving actors, the ego's on a wider line."""
     # axes: axes of the map, x and y in m, global frame.
-    for outlines, color in zip(bands_of(scene.map_lines, area), style.ROADS, strict=True):
+    # coloring: one of ``style.COLORINGS``.
+    # width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
+    for outlines, road in zip(bands_of(scene.map_lines, area), style.ROADS, strict=True):
         if outlines:
             axes.add_collection(PolyCollection(
-                outlines, facecolors=color, edgecolors='none', zorder=1), autolim=False)
-
-
-def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> None:
-    """Draw the tracks of the moving actors, the ego's on a wider line."""
-    # axes: axes of the map, x and y in m, global frame.
-    # coloring: one of ``colors.COLORINGS``.
-    # width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
+                outlines, facecolors=road, edgecolors='none', zorder=1), autolim=False)
     drawn = scene.tracks
     begin, end = drawn.segments(scene.moves)
     lines = np.stack([drawn.position_xy[begin], drawn.position_xy[end]], axis=1)
@@ -191,41 +155,27 @@ def draw_tracks(axes: Axes, scene: Scene, coloring: str, width_pt: float) -> Non
 
 def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float = 1.0) -> None:
     """Draw an arrow head to the left or right at the begin of each lane change."""
-    # axes: axes of the map, x and y in m, global frame.
-    if not changes:
-        return
-    marks, offsets = [], []
     for change in changes:
-        marks.append(Affine2D().rotate(change.heading).transform(size * _ARROW_PT))
-        offsets.append(change.position_xy)
-    # Correct also for formats with another resolution than the figure.
-    points = Affine2D().scale(1.0 / 72.0) + axes.figure.dpi_scale_trans
-    axes.add_collection(PolyCollection(
-        marks, offsets=offsets, offset_transform=axes.transData, transform=points,
-        facecolors='white', edgecolors=DARK, linewidths=0.9, zorder=5), autolim=False)
+        axes.plot(*change.position_xy, color='white', markeredgecolor=DARK, markeredgewidth=0.9,
+                  markersize=1.2 * LANE_CHANGE_PT * size, zorder=5, marker=MarkerStyle(
+                      '>', transform=Affine2D().rotate(change.heading)))
 
 
 def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
     """Return the lane changes whose marks cover neither an actor nor another mark."""
-    if not scene.lane_changes:
-        return []
-    reach = LANE_CHANGE_PT / 72.0 / view.inches_per_m
-    place = np.array([change.position_xy for change in scene.lane_changes])
+    reach, dot = (point / 72.0 / view.inches_per_m for point in (LANE_CHANGE_PT, EGO_DOT_PT / 2))
+    place = np.array([change.position_xy for change in scene.lane_changes]).reshape(-1, 2)
     outlines = scene.outlines(samples)
     # At least as large as a dot.
-    dot = EGO_DOT_PT / 2.0 / 72.0 / view.inches_per_m
     middle = outlines.mean(axis=1)
-    low = np.minimum(outlines.min(axis=1), middle - dot)
-    high = np.maximum(outlines.max(axis=1), middle + dot)
-    free = []
-    taken = np.zeros((0, 2))
-    for i in np.flatnonzero(view.area.contains(place)):
-        covers = ((place[i] + reach > low) & (place[i] - reach < high)).all(axis=1).any() \
-            or (np.abs(taken - place[i]) < 2.0 * reach).all(axis=1).any()
-        if not covers:
-            taken = np.vstack((taken, place[i]))
-            free.append(scene.lane_changes[i])
-    return free
+    low = np.minimum(outlines.min(axis=1), middle - dot) - reach
+    high = np.maximum(outlines.max(axis=1), middle + dot) + reach
+    free: list[int] = []
+    for i in np.flatnonzero(view.area.contains(place)).tolist():
+        if not ((place[i] > low) & (place[i] < high)).all(axis=1).any() \
+                and not (np.abs(place[free] - place[i]) < 2.0 * reach).all(axis=1).any():
+            free.append(i)
+    return [scene.lane_changes[i] for i in free]
 
 
 def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
@@ -235,17 +185,17 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
 
     :param axes: axes of the map, x and y in m, global frame.
     :param samples: samples of the actors, int64.
-    :param coloring: colors of the vehicles, one of ``colors.COLORINGS``.
+    :param coloring: colors of the vehicles, one of ``style.COLORINGS``.
     :param inches_per_m: scale of the map; footprints that are too small become dots.
     """
     actor = scene.actor[samples]
     is_ego, kind = scene.is_ego[actor], scene.kind[actor]
     for chosen, edge, order in (
-            (~is_ego & (kind == shapes.OBJECT), style.OBJECT_EDGE, 6),
-            (~is_ego & (kind == shapes.VEHICLE), DARK, 7), (is_ego, DARK, 9)):
+            (~is_ego & (kind == scenes.OBJECT), style.OBJECT_EDGE, 6),
+            (~is_ego & (kind == scenes.VEHICLE), DARK, 7), (is_ego, DARK, 9)):
         if chosen.any():
-            _draw_footprints(axes, scene, samples[chosen], coloring, edge, order, are_dots(
-                scene, samples, inches_per_m)[chosen])
+            _draw_footprints(axes, scene, samples[chosen], coloring, edge, order,
+                             are_dots(scene, samples[chosen], inches_per_m))
     for symbol in SYMBOL_PT:
         rows = samples[~is_ego & (kind == symbol)]
         if len(rows):
@@ -255,15 +205,14 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
 def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
     """Return which actors are drawn as dots because their footprints are too small."""
     actor = scene.actor[samples]
-    kind = np.where(scene.is_ego[actor], shapes.VEHICLE, scene.kind[actor])
-    small = np.zeros(len(shapes.KIND_NAMES), np.bool_)
-    small[shapes.VEHICLE] = is_dot(inches_per_m)
-    small[shapes.OBJECT] = is_dot(inches_per_m, CONE_M[0])
-    dots: Bools = small[kind]
+    is_long = scene.is_vehicle[actor] | scene.is_ego[actor]
+    is_object = (scene.kind[actor] == scenes.OBJECT) & ~is_long
+    dots: Bools = (is_long & is_dot(inches_per_m)) \
+        | (is_object & is_dot(inches_per_m, scenes.SIZES[UNKNOWN, 0]))
     return dots
 
 
-def is_dot(inches_per_m: float, length_m: float = CAR_LENGTH_M) -> bool:
+def is_dot(inches_per_m: float, length_m: float = scenes.SIZES[CAR, 0]) -> bool:
     """Return whether footprints of a length are too small to be drawn."""
     return inches_per_m * 72.0 * length_m < _MIN_LENGTH_PT
 
@@ -271,25 +220,20 @@ def is_dot(inches_per_m: float, length_m: float = CAR_LENGTH_M) -> bool:
 def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: str,
                      order: int, is_dot: Bools) -> None:
     """Draw footprints, dashed if the size is assumed, or dots if they are too small."""
-    fills = fills_of(scene, rows, coloring)
-    outlines = scene.outlines(rows)
-    has_size = scene.has_size[scene.actor[rows]]
-    for chosen, dashes in ((has_size, 'solid'), (~has_size, DASHED)):
+    fills, outlines, actor = fills_of(scene, rows, coloring), scene.outlines(rows), \
+        scene.actor[rows]
+    for chosen, dashes in ((scene.has_size[actor], 'solid'), (~scene.has_size[actor], DASHED)):
         axes.add_collection(PolyCollection(
             list(outlines[chosen]), facecolors=fills[chosen], edgecolors=edge, linewidths=0.7,
             linestyles=dashes, zorder=order), autolim=False)
-    is_ego = scene.is_ego[scene.actor[rows]]
+    is_ego = scene.is_ego[actor]
     if is_dot.any():
         diameter = np.where(is_ego, EGO_DOT_PT, DOT_PT)
         x, y = scene.position_xy[rows[is_dot]].T
-        axes.scatter(x, y, s=diameter[is_dot] ** 2, c=fills[is_dot],
-                     edgecolors=edge, linewidths=0.5, zorder=order)
-    has_front = ~is_dot & (is_ego | scene.is_vehicle[scene.actor[rows]])
-    _draw_fronts(axes, outlines[has_front], order)
-
-
-def _draw_fronts(axes: Axes, outlines: Floats, order: int) -> None:
-    """Draw a light arrow head on each outline, in the direction of the actor's x axis."""
+        axes.scatter(x, y, s=diameter[is_dot] ** 2, c=fills[is_dot], edgecolors=edge,
+                     linewidths=0.5, zorder=order)
+    # A light arrow head in the direction of the actor's x axis.
+    outlines = outlines[~is_dot & (is_ego | scene.is_vehicle[actor])]
     center = outlines.mean(axis=1)
     forward = 0.5 * (outlines[:, 0] + outlines[:, 1]) - center
     left = 0.5 * (outlines[:, 0] + outlines[:, 3]) - center
@@ -303,56 +247,23 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
     """Draw circles for pedestrians, lights in their color, and speed limits with their number."""
     x, y = scene.position_xy[rows].T
     axes.scatter(
-        x, y, s=SYMBOL_PT[kind] ** 2, zorder=8,
-        c=fills_of(scene, rows, coloring),
-        edgecolors=style.SIGN_EDGE if kind in (shapes.SIGN, shapes.OTHER_SIGN) else DARK,
-        linewidths={shapes.PEDESTRIAN: 0.5, shapes.LIGHT: 1.6}.get(kind, 1.4))
-    if kind == shapes.SIGN:
+        x, y, s=SYMBOL_PT[kind] ** 2, zorder=8, c=fills_of(scene, rows, coloring),
+        edgecolors=style.SIGN_EDGE if kind in (scenes.SIGN, scenes.OTHER_SIGN) else DARK,
+        linewidths={scenes.PEDESTRIAN: 0.5, scenes.LIGHT: 1.6}.get(kind, 1.4))
+    if kind == scenes.SIGN:
         for i, display in enumerate(scene.display[rows].tolist()):
             axes.text(x[i], y[i], scene.displays[display] or '?', ha='center',
                       va='center_baseline', fontsize=6.0, color=DARK, clip_on=True,
                       zorder=8)
 
 
-def draw_scale_bar(axes: Axes, inches_per_m: float) -> None:
-    """Draw a scale bar of a round length, about an inch, below the map."""
-    # axes: axes of the map, x and y in m; their limits must be final.
-    left, right = axes.get_xlim()
-    length = round_length(min(_LONGEST / inches_per_m, _SHARE * (right - left)))
-    thick, gap = _THICK / inches_per_m, _GAP / inches_per_m
-    y = axes.get_ylim()[0] - scale_below() / inches_per_m
-    for k in range(_N_PARTS):
-        axes.add_patch(Rectangle(
-            (right - length * (1.0 - k / _N_PARTS), y), length / _N_PARTS, thick, linewidth=0.6,
-            edgecolor=DARK, facecolor=DARK if k % 2 == 0 else 'white',
-            clip_on=False, gid=SCALE_GID))
-    axes.text(right - length - gap, y + thick / 2, f'{length:g} m', ha='right',
-              va='center_baseline', fontsize='medium', gid=SCALE_GID)
-
-
-def scale_below() -> float:
-    """Return the distance of the scale bar below the map, inches: beside the title of the axis."""
-    return _SCALE_BELOW * float(rcParams['font.size']) / style.TEXT_PT
-
-
-def round_length(longest: float) -> float:
-    """
-    Return the largest of 1, 2, 5, 10, 20 … and their tenths that is not above ``longest``.
-
-    >>> round_length(37.0), round_length(0.3)
-    (20.0, 0.2)
-    """
-    power = 10.0 ** np.floor(np.log10(longest))
-    return float(power * max(step for step in (1.0, 2.0, 5.0) if step * power <= longest))
-
-
 def points_along(begin: Floats, end: Floats) -> Floats:
     """Return points (k, 2) of segments (S, 2), pixels, without near duplicates."""
     n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / _STEP_PX).astype(np.int64)
-    share = (np.arange(n_points.sum()) - np.repeat(np.cumsum(n_points) - n_points, n_points)
-             ) / np.repeat(n_points, n_points)
-    points = np.repeat(begin, n_points, axis=0) + share[:, None] * np.repeat(
-        end - begin, n_points, axis=0)
+    segment = np.repeat(np.arange(len(begin)), n_points)
+    share = (np.arange(len(segment)) - (np.cumsum(n_points) - n_points)[segment]
+             ) / n_points[segment]
+    points = begin[segment] + share[:, None] * (end - begin)[segment]
     cells: Floats = np.unique(np.round(points / _STEP_PX), axis=0) * _STEP_PX
     return cells
 
@@ -400,16 +311,18 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
     """Write the names of actors if there is room, the ego's first."""
     # samples: samples of the actors in view, int64.
     # kept: places of names by actor, which are taken again while they are free, and updated.
+    to_pixels, kept = axes.transData, {} if kept is None else kept
     hidden = np.zeros((0, 4))
     if excluded is not None:
         samples = samples[~excluded.contains(scene.position_xy[samples])]
-        hidden = axes.transData.transform(
+        hidden = to_pixels.transform(
             np.stack([excluded.x_range, excluded.y_range], axis=-1)).reshape(1, 4)
     actor = scene.actor[samples]
-    rank = np.array([_KINDS.index(kind) for kind in scene.kind[actor].tolist()], np.int64)
-    samples = samples[np.lexsort((actor, rank, ~scene.is_ego[actor]))]
+    samples = samples[np.lexsort((actor, _RANKS[scene.kind[actor]], ~scene.is_ego[actor]))]
     actors = _actor_boxes(axes, scene, samples, inches_per_m)
-    labels = Labels(axes, np.vstack([actors, _lane_change_boxes(axes, changes), hidden]),
+    marks = to_pixels.transform(np.reshape([change.position_xy for change in changes], (-1, 2)))
+    radius = LANE_CHANGE_PT * axes.figure.dpi / 72.0
+    labels = Labels(axes, np.vstack([actors, hidden, np.hstack([marks - radius, marks + radius])]),
                     _track_points(axes, scene))
     directions = np.array(_DIRECTIONS * len(_DISTANCES_PT), float)
     distances = np.repeat(_DISTANCES_PT, len(_DIRECTIONS))
@@ -424,50 +337,31 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
         # Long names near an edge are moved into the view.
         inset = 2.0 * labels.point + size[0] / 2
         centers[:, 0] = np.clip(centers[:, 0], labels.view[0] + inset, labels.view[2] - inset)
-        costs = distances.copy()
-        if kept is not None and i in kept:
-            costs[kept[i]] = -1e6
+        costs = np.where(np.arange(len(centers)) == kept.get(i), -1e6, distances)
         best = labels.place(text, np.hstack([centers - size / 2, centers + size / 2]), costs)
         if best is None:
             continue
-        if kept is not None:
-            kept[i] = best
+        kept[i] = best
         if has_leader[best]:
             near = np.clip(middle, centers[best] - size / 2, centers[best] + size / 2)
             axes.add_line(Line2D(
-                *axes.transData.inverted().transform([middle, near]).T, color=QUIET,
+                *to_pixels.inverted().transform([middle, near]).T, color=QUIET,
                 linewidth=0.5, zorder=5.5, gid=LEADER_GID))
 
 
 def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -> Floats:
     """Return the boxes around footprints and symbols: (n, 4) pixels."""
-    point = axes.figure.dpi / 72.0
-    actor = scene.actor[samples]
-    to_pixels = axes.transData
-    corners = to_pixels.transform(scene.outlines(samples).reshape(-1, 2)).reshape(-1, 4, 2)
-    middle = to_pixels.transform(scene.position_xy[samples].astype(np.float64))
-    radius = np.full(len(samples), 1.0)
-    for kind, diameter in SYMBOL_PT.items():
-        radius[scene.kind[actor] == kind] = diameter / 2 + 1.0
-    is_dot = are_dots(scene, samples, inches_per_m)
-    radius[is_dot] = EGO_DOT_PT / 2 + 0.5
-    reach = (radius * point)[:, None]
+    kind = scene.kind[scene.actor[samples]]
+    radius = np.array([SYMBOL_PT.get(each, 0.0) / 2 + 1.0 for each in kind.tolist()])
+    radius[are_dots(scene, samples, inches_per_m)] = EGO_DOT_PT / 2 + 0.5
+    reach = (radius * axes.figure.dpi / 72.0)[:, None]
+    middle = axes.transData.transform(scene.position_xy[samples].astype(np.float64))
+    corners = axes.transData.transform(scene.outlines(samples).reshape(-1, 2)).reshape(-1, 4, 2)
     # An actor with a symbol has the box of the symbol; its default footprint is not drawn.
-    has_footprint = ~np.isin(scene.kind[actor], list(SYMBOL_PT))[:, None]
-    low = np.where(has_footprint, np.minimum(corners.min(axis=1), middle - reach),
-                   middle - reach)
-    high = np.where(has_footprint, np.maximum(corners.max(axis=1), middle + reach),
-                    middle + reach)
-    return np.concatenate([low, high], axis=1)
-
-
-def _lane_change_boxes(axes: Axes, changes: Sequence[LaneChangeMark]) -> Floats:
-    """Return the boxes around the marks of lane changes: (n, 4) pixels."""
-    if not changes:
-        return np.zeros((0, 4))
-    middle = axes.transData.transform([change.position_xy for change in changes])
-    radius = LANE_CHANGE_PT * axes.figure.dpi / 72.0
-    return np.concatenate([middle - radius, middle + radius], axis=1)
+    is_symbol = np.isin(kind, list(SYMBOL_PT))
+    corners[is_symbol] = middle[is_symbol][:, None]
+    return np.hstack((np.minimum(corners.min(axis=1), middle - reach),
+                      np.maximum(corners.max(axis=1), middle + reach)))
 
 
 def _track_points(axes: Axes, scene: Scene) -> Floats:
@@ -477,6 +371,4 @@ def _track_points(axes: Axes, scene: Scene) -> Floats:
     view = np.array(axes.get_window_extent().extents)
     is_near = (np.minimum(begin, end) <= view[2:]).all(axis=1) \
         & (np.maximum(begin, end) >= view[:2]).all(axis=1)
-    begin, end = np.clip(begin[is_near], view[:2], view[2:]), np.clip(
-        end[is_near], view[:2], view[2:])
-    return points_along(begin, end)
+    return points_along(*(np.clip(each[is_near], view[:2], view[2:]) for each in (begin, end)))

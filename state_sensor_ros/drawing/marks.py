@@ -19,21 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES
-from state_sensor_ros.drawing import shapes
+from state_sensor_ros.drawing import scene as scenes
+from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.style import (
-    ACTORS,
-    BY_ACTOR,
-    EGO,
-    GREEN,
-    OBJECT,
-    PEDESTRIAN,
-    QUIET,
-    RED,
-    SIGN,
-    UNKNOWN,
-    YELLOW,
-)
+from state_sensor_ros.drawing.style import ACTORS, BY_ACTOR, UNKNOWN
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.texts import abbreviated
 
@@ -59,39 +48,48 @@ class Mark(Enum):
     CLOSE_UP = 'close-up'
 
 
-_BY_KIND = {shapes.VEHICLE: Mark.VEHICLE, shapes.PEDESTRIAN: Mark.PEDESTRIAN,
-            shapes.LIGHT: Mark.LIGHT, shapes.SIGN: Mark.SIGN, shapes.OTHER_SIGN: Mark.OTHER_SIGN,
-            shapes.OBJECT: Mark.OBJECT}
+_MARKS = tuple(Mark)
+_BY_KIND = np.array([_MARKS.index(mark) for mark in (
+    Mark.VEHICLE, Mark.PEDESTRIAN, Mark.LIGHT, Mark.SIGN, Mark.OTHER_SIGN, Mark.OBJECT)])
 # Marks by the color that a traffic light displays.
 LIGHT_MARKS = {'red': Mark.RED, 'yellow': Mark.YELLOW, 'green': Mark.GREEN}
-# Marks of footprints; the others are symbols.
-FOOTPRINTS = frozenset((Mark.EGO, Mark.VEHICLE, Mark.OBJECT))
+# Kinds that are drawn as footprints; the others are symbols.
+_FOOTPRINTS = (scenes.VEHICLE, scenes.OBJECT)
+# Scales of speed begin and end at multiples of this, m/s.
+_ROUND = 5.0
+# Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
+SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
+# A speed, for the legend.
+EXAMPLE = to_hex(SPEEDS(0.55))
+# Fills of marks.
+FILLS = {
+    Mark.EGO: style.EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: style.OBJECT,
+    Mark.PEDESTRIAN: style.PEDESTRIAN, Mark.RED: style.RED, Mark.YELLOW: style.YELLOW,
+    Mark.GREEN: style.GREEN, Mark.LIGHT: UNKNOWN, Mark.SIGN: style.SIGN,
+    Mark.OTHER_SIGN: style.SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
+_FILLS = to_rgba_array([FILLS.get(mark, 'white') for mark in _MARKS])
 
 
-def mark_of(scene: Scene, actor: int, display: int) -> Mark:
-    """Return the mark of an actor."""
-    # display: text or color that it displays, index in ``scene.displays``.
-    if scene.is_ego[actor]:
-        return Mark.EGO
-    if scene.kind[actor] == shapes.LIGHT:
-        return LIGHT_MARKS.get(scene.displays[display], Mark.LIGHT)
-    return _BY_KIND[int(scene.kind[actor])]
+def _marks_at(scene: Scene, samples: Rows) -> Rows:
+    """Return the mark of each sample, (n,) index in ``_MARKS``."""
+    actor = scene.actor[samples]
+    of_light = np.array([_MARKS.index(LIGHT_MARKS.get(text, Mark.LIGHT))
+                         for text in scene.displays])
+    kind = scene.kind[actor]
+    marks = np.where(kind == scenes.LIGHT, of_light[scene.display[samples]], _BY_KIND[kind])
+    return np.where(scene.is_ego[actor], _MARKS.index(Mark.EGO), marks)
 
 
-def marks_of(scene: Scene, samples: slice | Rows) -> set[Mark]:
-    pairs = np.unique(np.stack([scene.actor[samples], scene.display[samples]]), axis=1)
-    marks = set()
-    for actor, display in pairs.T.tolist():
-        mark = mark_of(scene, actor, display)
-        marks.add(mark)
-        if mark in FOOTPRINTS and not scene.has_size[actor]:
-            marks.add(Mark.ASSUMED)
-    return marks
+def marks_of(scene: Scene, samples: Rows) -> set[Mark]:
+    actor = np.unique(scene.actor[samples])
+    has_footprint = np.isin(scene.kind[actor], _FOOTPRINTS) | scene.is_ego[actor]
+    marks = {_MARKS[i] for i in np.unique(_marks_at(scene, samples)).tolist()}
+    return marks | ({Mark.ASSUMED} if (has_footprint & ~scene.has_size[actor]).any() else set())
 
 
 def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     """Return the marks of samples and of tracks that a legend explains."""
-    # coloring: one of ``colors.COLORINGS``; by actor, a key has entries for vehicles.
+    # coloring: one of ``style.COLORINGS``; by actor, a key has entries for vehicles.
     marks = marks_of(scene, samples)
     begin, end = scene.tracks.segments(scene.moves)
     is_ego = scene.is_ego[scene.tracks.actor[begin]]
@@ -105,26 +103,11 @@ def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     return marks
 
 
-# Scales of speed begin and end at multiples of this, m/s.
-_ROUND = 5.0
-# Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
-SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
-
-# A speed, for the legend.
-EXAMPLE = to_hex(SPEEDS(0.55))
-# Fills of marks.
-FILLS = {
-    Mark.EGO: EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: OBJECT, Mark.PEDESTRIAN: PEDESTRIAN,
-    Mark.RED: RED, Mark.YELLOW: YELLOW, Mark.GREEN: GREEN, Mark.LIGHT: UNKNOWN,
-    Mark.SIGN: SIGN, Mark.OTHER_SIGN: SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
-
-
 def speed_range(scene: Scene) -> tuple[float, float]:
     """Return a non-empty range of speeds that contains those of all moving actors."""
-    # scene: the recording; unknown speeds are ignored.
     # Returns lowest and highest speed, multiples of 5 m/s.
-    drawn = scene.tracks
-    known = drawn.speed[scene.moves[drawn.actor] & np.isfinite(drawn.speed)]
+    speed = scene.tracks.speed[scene.moves[scene.tracks.actor]]
+    known = speed[np.isfinite(speed)]
     slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     low = _ROUND * math.floor(slowest / _ROUND)
     return low, max(_ROUND * math.ceil(fastest / _ROUND), low + _ROUND)
@@ -142,7 +125,6 @@ def actor_colors(scene: Scene) -> Rows:
     has_color = scene.is_vehicle & ~scene.is_ego
     index: Rows = np.cumsum(has_color) - 1
     if np.count_nonzero(has_color) > len(ACTORS):
-        index = np.zeros(len(has_color), np.int64)
         index[has_color] = np.unique(scene.actor_class[has_color], return_inverse=True)[1]
     return np.where(has_color, index, -1)
 
@@ -166,15 +148,16 @@ def ego_text(scene: Scene) -> str:
     return f'ego {abbreviated(name)}' if name.lower() not in ('', 'ego') else 'ego'
 
 
-def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], coloring: str) -> Floats:
+def colors_of(scene: Scene, actor: npt.NDArray[np.integer], speed: npt.NDArray[np.float32],
+              coloring: str) -> Floats:
     """Return the colors of actors at speeds."""
     # speed: (n,) m/s, NaN unknown.
-    # coloring: one of ``colors.COLORINGS``.
+    # coloring: one of ``style.COLORINGS``.
     # Returns (n, 4) float64, red green blue alpha, 0..1.
     if coloring == BY_ACTOR:
-        of_actor = to_rgba_array([*ACTORS, OBJECT])[actor_colors(scene)]
-        of_actor[scene.kind == shapes.PEDESTRIAN] = to_rgba_array(PEDESTRIAN)
-        of_actor[scene.is_ego] = to_rgba_array(EGO)
+        of_actor = to_rgba_array([*ACTORS, style.OBJECT])[actor_colors(scene)]
+        of_actor[scene.kind == scenes.PEDESTRIAN] = to_rgba_array(style.PEDESTRIAN)
+        of_actor[scene.is_ego] = to_rgba_array(style.EGO)
         colors: Floats = of_actor[actor]
         return colors
     low, high = speed_range(scene)
@@ -183,22 +166,10 @@ def colors_of(scene: Scene, actor: Rows, speed: npt.NDArray[np.float32], colorin
     return colors
 
 
-def plain_colors(scene: Scene) -> Floats:
-    """Return gray for each actor, and the color of the ego for the ego, (A, 4)."""
-    colors: Floats = np.tile(to_rgba_array(QUIET), (len(scene.names), 1))
-    colors[scene.is_ego] = to_rgba_array(EGO)
-    return colors
-
-
-def fills_of(scene: Scene, samples: slice | Rows, coloring: str) -> Floats:
+def fills_of(scene: Scene, samples: Rows, coloring: str) -> Floats:
     """Return the fills of the marks of samples: vehicles by ``coloring``, others by their mark."""
-    # samples: n indices into the samples of ``scene``.
-    # coloring: one of ``colors.COLORINGS``.
     # Returns (n, 4) float64, red green blue alpha, 0..1.
-    fills = colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
-    pairs = zip(scene.actor[samples].tolist(), scene.display[samples].tolist(), strict=True)
-    for row, (actor, display) in enumerate(pairs):
-        mark = mark_of(scene, actor, display)
-        if mark is not Mark.VEHICLE:
-            fills[row] = to_rgba_array(FILLS[mark])[0]
-    return fills
+    marks = _marks_at(scene, samples)
+    colors = colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
+    is_vehicle = marks == _MARKS.index(Mark.VEHICLE)
+    return np.where(is_vehicle[:, None], colors, _FILLS[marks])

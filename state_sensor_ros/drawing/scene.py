@@ -7,23 +7,22 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-A recording as arrays to draw, built from its frames.
+A recording as arrays to draw, built from its frames: instants, tracks, footprints, lanes.
 
-While a long recording is read, instants are omitted evenly. Of tracks, the vertices are kept from
-which no position and no speed is far (Douglas and Peucker 1973, over time).
+Of a long recording, instants are omitted evenly. Of tracks, the vertices are kept from which no
+position and no speed is far (Douglas and Peucker 1973, over time).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import class_of, ego_row
-from state_sensor_ros.drawing import shapes
-from state_sensor_ros.drawing.shapes import Area, FARTHEST_M
+from state_sensor_ros.classes import class_of, ego_row, PERSON, UNKNOWN
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import (
     Bools,
@@ -37,37 +36,81 @@ from state_sensor_ros.frame import (
     Rows,
 )
 from state_sensor_ros.jumps import MAX_SPEED
+from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
+from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.texts import counted, seconds
 
+VEHICLE, PEDESTRIAN, LIGHT, SIGN, OTHER_SIGN, OBJECT = range(6)
+# In the order of the constants; the plural has an `s`.
+KIND_NAMES = ('vehicle', 'pedestrian', 'traffic light', 'speed limit sign', 'traffic sign',
+              'object')
+# Tags of kinds without a class, in lower case; of several tags, the first here counts.
+_BY_TAG = {'traffic_light': LIGHT, 'speed_limit_sign': SIGN, 'traffic_sign': OTHER_SIGN}
 LEFT, RIGHT, NO_LANE = 1, -1, -1
 Lane = tuple[int, int, int]
+# Positions (m), sizes (m) and speeds (m/s) beyond this are invalid and not drawn.
+FARTHEST_M = 1e7
+# Length, width and height, m, by class; an actor without a class and without a box is a cone.
+SIZES = default_sizes(DEFAULTS)
+SIZES[UNKNOWN] = 0.5, 0.5, 0.7
+# Signs of the half edges at front left, front right, rear right and rear left.
+_CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
 # More lines cannot be told apart; of more actors, those that come nearest to the ego have lines.
 MAX_LINES, _N_NEAREST = 12, 5
-# Number of times at which the band has an edge.
-_N_TIMES = 600
 # Tolerance for a duration copied from printed text, which is rounded, s.
 _TOLERANCE_S = 0.05
-# Above one of these limits, 15 MB, every second instant is omitted: a screen does not show more.
+# Instants and samples of actors that are drawn, 15 MB: a screen does not show more.
 MAX_INSTANTS, MAX_SAMPLES = 3000, 300_000
 # Time between the last frame before a restart of the simulator and the first one after it.
 _RESTART_S = 1e-3
-# Largest difference of x and of y (m), and of the speed (m/s), from a track. Samples that are
-# thinned out together, 40 MB.
-TOLERANCE, _N_PENDING = 0.1, 1_000_000
+# Largest difference of x and of y (m), and of the speed (m/s), from a track.
+TOLERANCE = 0.1
 # Less is rounding, m.
 _ROUNDING_M = 0.2
 # An object that was never faster than this, m/s, is static, such as a sign or a cone.
 _STANDING_MPS = 0.1
 # Static objects are shown if the extents become at most this many times as large.
 _MAX_GROWTH = 1.5
-# A sample of an actor, as in :class:`Scene`; and one of its track.
+# Margin around points: m at each side, and a fraction of their extent. Width of an empty map, m.
+_MARGIN_M, _MARGIN, _EMPTY_M = 8.0, 0.04, 50.0
+# A sample of an actor, as in :class:`Scene`.
 _SAMPLE = np.dtype([
-    ('actor', np.int64), ('position_xy', np.float32, 2), ('yaw', np.float32),
+    ('actor', np.int32), ('position_xy', np.float32, 2), ('yaw', np.float32),
     ('speed', np.float32), ('lane', np.int32), ('display', np.int32)])
-_POINT = np.dtype([('actor', np.int64), ('frame', np.int64), ('time_s', np.float64),
-                   ('xy', np.float64, 2), ('mps', np.float64)])
-_VERTEX = np.dtype([*_POINT.descr, ('is_joined', np.bool_), ('is_jump', np.bool_)])
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A rectangle of the ground: center and extents, m."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        return self.x - self.width / 2, self.x + self.width / 2
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        return self.y - self.height / 2, self.y + self.height / 2
+
+    def contains(self, position_xy: Floats | npt.NDArray[np.float32]) -> Bools:
+        """Return which points are inside; ``position_xy``: (n, 2) m."""
+        inside: Bools = np.logical_and.reduce(
+            np.abs(position_xy - (self.x, self.y)) <= (self.width / 2, self.height / 2), axis=1)
+        return inside
+
+
+def extent(position_xy: npt.NDArray[np.float32]) -> Area:
+    """Return the area of some points (n, 2), m, with a margin around them."""
+    if not len(position_xy):
+        return Area(0.0, 0.0, _EMPTY_M, _EMPTY_M / 2)
+    low, high = position_xy.min(axis=0).astype(float), position_xy.max(axis=0).astype(float)
+    (x, y), (width, height) = (low + high) / 2, (1 + _MARGIN) * (high - low) + 2 * _MARGIN_M
+    return Area(float(x), float(y), float(width), float(height))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +158,7 @@ class Scene:
     n_frames: int
     time_s: Floats  # (T,) since the first frame, ascending
     row_start: Rows  # (T + 1,) index of the first sample of each instant
-    actor: Rows  # (K,) index
+    actor: Ints  # (K,) index
     position_xy: npt.NDArray[np.float32]  # (K, 2) m
     yaw: npt.NDArray[np.float32]  # (K,) rad, global frame
     speed: npt.NDArray[np.float32]  # (K,) m/s, NaN unknown
@@ -125,7 +168,7 @@ class Scene:
     displays: tuple[str, ...]  # colors of lights and numbers of signs, the first one blank
     names: tuple[str, ...]  # (A,)
     is_ego: Bools
-    kind: Kinds  # (A,) one of shapes.py
+    kind: Kinds  # (A,) one of the constants of this module
     actor_class: Kinds  # (A,) index in CLASSES
     has_size: Bools  # (A,) whether the size is not an assumed one
     footprint_xy: Floats  # (A, 4, 2) m, in its own axes
@@ -142,7 +185,7 @@ class Scene:
     @property
     def is_vehicle(self) -> Bools:
         """Return which actors are vehicles, (A,)."""
-        is_vehicle: Bools = self.kind == shapes.VEHICLE
+        is_vehicle: Bools = self.kind == VEHICLE
         return is_vehicle
 
     @property
@@ -162,23 +205,23 @@ class Scene:
         It contains static objects that are near, and all actors if none moves.
         """
         shown = ~self.tracks.are_beyond_reach()
-        everything = shapes.extent(self.tracks.position_xy[shown])
         moving = self.moves[self.tracks.actor] & shown
-        area = shapes.extent(self.tracks.position_xy[moving])
+        everything, area = (extent(self.tracks.position_xy[rows]) for rows in (shown, moving))
         is_near = everything.width <= _MAX_GROWTH * area.width \
             and everything.height <= _MAX_GROWTH * area.height
         return everything if is_near or not moving.any() else area
 
     def facts(self) -> list[str]:
         """Return generation, duration and numbers of frames and actors as texts."""
-        counts = np.bincount(self.kind, minlength=len(shapes.KIND_NAMES)).tolist()
+        counts = np.bincount(self.kind, minlength=len(KIND_NAMES)).tolist()
         facts = [self.generation, counted(self.n_frames, 'frame'), seconds(self.duration_s)]
         facts += [counted(number, noun)
-                  for number, noun in zip(counts, shapes.KIND_NAMES, strict=True) if number]
-        if n_jumps := int(self.tracks.is_jump.sum()):
-            facts.append(f'{counted(n_jumps, "jump")} beyond {MAX_SPEED:g} m/s')
-        if n_beyond := int(self.tracks.are_beyond_reach().sum()):
-            facts.append(f'{counted(n_beyond, "position")} beyond {MAX_SPEED:g} m/s outside')
+                  for number, noun in zip(counts, KIND_NAMES, strict=True) if number]
+        facts += [f'{counted(number, noun)} beyond {MAX_SPEED:g} m/s{place}'
+                  for rows, noun, place in (
+                      (self.tracks.is_jump, 'jump', ''),
+                      (self.tracks.are_beyond_reach(), 'position', ' outside'))
+                  if (number := int(rows.sum()))]
         return [fact for fact in facts if fact]
 
     def check_time(self, time_s: float | None, option: str, recording: str) -> None:
@@ -209,13 +252,12 @@ class Scene:
         """Return the instant of each sample, (K,)."""
         return np.repeat(np.arange(len(self.time_s)), np.diff(self.row_start))
 
-    def samples_at(self, instant: int) -> slice:
+    def samples_at(self, instant: int) -> Rows:
         """Return the samples of ``instant``; none for -1."""
-        if instant < 0:
-            return slice(0, 0)
-        return slice(int(self.row_start[instant]), int(self.row_start[instant + 1]))
+        first, end = self.row_start[[instant, instant + 1]] if instant >= 0 else (0, 0)
+        return np.arange(first, end)
 
-    def outlines(self, samples: slice | Rows) -> Floats:
+    def outlines(self, samples: Rows) -> Floats:
         """Return the footprints at samples: (n, 4, 2) float64, m, global frame."""
         turned: Floats = np.einsum(
             'nij,nkj->nki', plane_rotations(self.yaw[samples].astype(np.float64)),
@@ -225,15 +267,12 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class SpeedBand:
-    """The lines and the band of the speeds of A actors."""
+    """Which of A actors have lines of their speeds, and the band of the others."""
 
     has_line: Bools  # (A,)
     n_others: int  # number of moving actors in the band, 0 for no band
-    time_s: Floats  # (T,) since the first frame
-    # slowest, median, fastest: (T,) m/s, NaN while none of the others has a known speed.
-    slowest: Floats
-    median: Floats
-    fastest: Floats
+    # (3, T) slowest, median, fastest, m/s, NaN while none of the others has a known speed.
+    edges: Floats
 
     @property
     def text(self) -> str:
@@ -243,103 +282,31 @@ class SpeedBand:
 
 def speed_band(scene: Scene) -> SpeedBand:
     """Choose the lines; compute the band."""
-    time_s: Floats = np.linspace(0.0, scene.duration_s, _N_TIMES, dtype=np.float64)
+    instant, n_instants = scene.instants(), len(scene.time_s)
     has_line: Bools = scene.moves.copy()
     if np.count_nonzero(scene.moves) > MAX_LINES:
-        distance = np.where(scene.moves & ~scene.is_ego, _least_distances(scene), np.inf)
-        nearest = np.argsort(distance, kind='stable')[:_N_NEAREST]
+        is_ego = scene.is_ego[scene.actor]
+        ego_xy = np.full((n_instants, 2), np.nan)
+        ego_xy[instant[is_ego]] = scene.position_xy[is_ego]
+        least = np.full(len(scene.names), np.inf)
+        np.fmin.at(least, scene.actor, np.hypot(*(scene.position_xy - ego_xy[instant]).T))
+        least[~scene.moves | scene.is_ego] = np.inf
+        nearest = np.argsort(least, kind='stable')[:_N_NEAREST]
         has_line &= scene.is_ego
-        has_line[nearest[np.isfinite(distance[nearest])]] = True
-    others = np.flatnonzero(scene.moves & ~has_line)
-    speeds = np.full((len(others), len(time_s)), np.nan)
-    drawn = scene.tracks
-    for row, actor in zip(speeds, others, strict=True):
-        vertices = slice(*np.searchsorted(drawn.actor, [actor, actor + 1]))
-        row[:] = _speeds_at(time_s, drawn.time_s[vertices], drawn.speed[vertices],
-                            drawn.is_joined[vertices])
-    edges = np.full((3, len(time_s)), np.nan)
-    has_any = np.isfinite(speeds).any(axis=0)
-    if has_any.any():
-        known = speeds[:, has_any]
-        edges[:, has_any] = (np.nanmin(known, axis=0), np.nanmedian(known, axis=0),
-                             np.nanmax(known, axis=0))
-    return SpeedBand(has_line, len(others), time_s, *edges)
-
-
-def _speeds_at(time_s: Floats, times: Floats, speeds: npt.NDArray[np.float32],
-               is_joined: Bools) -> Floats:
-    """Return the speeds at times (T,) on the segments of a track, NaN between two of them."""
-    after = np.searchsorted(times, time_s)
-    inside = np.minimum(after, len(times) - 1)
-    is_known = (after < len(times)) & (is_joined[inside] | (times[inside] == time_s))
-    return np.where(is_known, np.interp(time_s, times, speeds), np.nan)
-
-
-def _least_distances(scene: Scene) -> Floats:
-    """Return the least distance of each actor from an ego at the same instant, (A,) m."""
-    least: Floats = np.full(len(scene.names), np.inf)
-    instant, is_ego = scene.instants(), scene.is_ego[scene.actor]
-    ego_xy = np.full((len(scene.time_s), 2), np.nan)
-    ego_xy[instant[is_ego]] = scene.position_xy[is_ego]
-    distance = np.hypot(*(scene.position_xy - ego_xy[instant]).T)
-    is_known = np.isfinite(distance)
-    np.minimum.at(least, scene.actor[is_known], distance[is_known])
-    return least
-
-
-class TrackBuilder:
-    """Builds tracks from the samples of a recording, in their order."""
-
-    def __init__(self) -> None:
-        self._pending: list[npt.NDArray[np.void]] = []
-        self._n_pending = 0
-        self._vertices = [np.empty(0, _VERTEX)]
-
-    def add(self, frame: int, time_s: float, actor: Rows, xy: Floats, mps: Floats) -> None:
-        """Add a frame; ``frame``: its number, more than one above the last one after a restart."""
-        # actor: (n,) index of each.
-        # xy: (n, 2) m.
-        # mps: (n,) m/s, NaN unknown.
-        points = np.empty(len(actor), _POINT)
-        points['actor'], points['frame'], points['time_s'] = actor, frame, time_s
-        points['xy'], points['mps'] = xy, mps
-        self._pending.append(points)
-        self._n_pending += len(points)
-        if self._n_pending > _N_PENDING:
-            self._thin_out()
-            # The tracks go on from here.
-            self._pending, self._n_pending = [points], len(points)
-
-    def finish(self) -> Tracks:
-        self._thin_out()
-        all_ = np.concatenate(self._vertices)
-        all_ = all_[np.argsort(all_['actor'], kind='stable')]
-        return Tracks(all_['actor'].copy(), all_['time_s'].copy(), all_['xy'].astype(np.float32),
-                      all_['mps'].astype(np.float32), all_['is_joined'].copy(),
-                      all_['is_jump'].copy())
-
-    def _thin_out(self) -> None:
-        """Append the vertices of what is pending."""
-        points = np.concatenate([np.empty(0, _POINT), *self._pending])
-        points = points[np.lexsort((points['frame'], points['actor']))]
-        steps = {name: np.diff(points[name], axis=0)
-                 for name in ('actor', 'frame', 'time_s', 'xy')}
-        is_next = (steps['actor'] == 0) & (steps['frame'] == 1)
-        is_jump = is_next & (np.hypot(*steps['xy'].T) > MAX_SPEED * steps['time_s'] + _ROUNDING_M)
-        # With the speed, of which an unknown one is far from all others.
-        values = np.column_stack((points['xy'], np.nan_to_num(points['mps'], nan=-1e3)))
-        ends = np.flatnonzero(np.concatenate(([True], ~(is_next & ~is_jump), [True])))
-        for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            if first == len(points):
-                break
-            rows = first + thinned(points['time_s'][first:last], values[first:last])
-            vertices = np.empty(len(rows), _VERTEX)
-            for name in _POINT.names or ():
-                vertices[name] = points[name][rows]
-            vertices['is_joined'] = rows > first
-            vertices['is_jump'] = [first > 0 and bool(is_jump[first - 1])] + [False] * (
-                len(rows) - 1)
-            self._vertices.append(vertices)
+        has_line[nearest[np.isfinite(least[nearest])]] = True
+    is_other = scene.moves & ~has_line
+    chosen = is_other[scene.actor] & np.isfinite(scene.speed)
+    at, speeds = instant[chosen], scene.speed[chosen]
+    speeds = speeds[np.lexsort((speeds, at))]
+    count = np.bincount(at, minlength=n_instants)
+    first = np.cumsum(count) - count
+    edges = np.full((3, n_instants), np.nan)
+    has_any = count > 0
+    low, middle_low, middle_high, high = (
+        speeds[(first + offset)[has_any]]
+        for offset in (0, (count - 1) // 2, count // 2, count - 1))
+    edges[:, has_any] = low, (middle_low + middle_high) / 2, high
+    return SpeedBand(has_line, int(is_other.sum()), edges)
 
 
 def thinned(time_s: Floats, values: Floats) -> Rows:
@@ -361,6 +328,26 @@ def thinned(time_s: Floats, values: Floats) -> Rows:
                 is_vertex[middle] = True
                 parts += [(first, middle), (middle, last)]
     return np.flatnonzero(is_vertex)
+
+
+def _tracks_of(samples: npt.NDArray[np.void], instant: Rows, time_s: Floats, run: Rows) -> Tracks:
+    """Return the tracks; ``instant``: of each sample; ``time_s``, ``run``: of each instant."""
+    order = np.lexsort((instant, samples['actor']))
+    samples, instant, time_s = samples[order], instant[order], time_s[instant[order]]
+    # With the speed, of which an unknown one is far from all others.
+    values = np.column_stack((samples['position_xy'], np.nan_to_num(samples['speed'], nan=-1e3))
+                             ).astype(np.float64)
+    is_next = (np.diff(samples['actor']) == 0) & (np.diff(instant + run[instant]) == 1)
+    moved = np.hypot(*np.diff(values[:, :2], axis=0).T)
+    is_jump = is_next & (moved > MAX_SPEED * np.diff(time_s) + _ROUNDING_M)
+    starts = np.flatnonzero(np.append(True, ~is_next | is_jump)[:len(samples)])
+    vertices = np.concatenate([np.zeros(0, np.int64), *(
+        first + thinned(time_s[first:end], values[first:end])
+        for first, end in zip(starts, np.append(starts[1:], len(samples)), strict=False))])
+    chosen = samples[vertices]
+    return Tracks(chosen['actor'].astype(np.int64), time_s[vertices], chosen['position_xy'].copy(),
+                  chosen['speed'].copy(), ~np.isin(vertices, starts),
+                  np.append(False, is_jump)[vertices])
 
 
 @dataclass(slots=True)
@@ -386,21 +373,19 @@ class SceneBuilder:
     def __init__(self, ego_tag: str, map_lines: tuple[MapLine, ...] = ()) -> None:
         self._ego_tag = ego_tag
         self._map_lines, self._is_map_given = map_lines, bool(map_lines)
-        self._instants: list[tuple[float, npt.NDArray[np.void]]] = []
-        self._newest: tuple[float, npt.NDArray[np.void]] | None = None
-        self._stride = 1
-        self._n_advanced = self._n_frames = self._n_samples = 0
-        self._generation = ''
+        self._times: list[float] = []  # of the instants, since the first frame
+        self._runs: list[int] = []  # of the simulator, of the instants
+        self._samples: list[npt.NDArray[np.void]] = [np.empty(0, _SAMPLE)]
+        self._n_frames, self._generation = 0, ''
         self._start_s = math.nan  # game_time at time_s 0 of this run of the simulator
-        self._n_runs = 0
+        self._run = 0
         self._last: tuple[float, int | None] = (math.nan, None)  # game_time and identity
-        self._columns: dict[str, int] = {}
-        self._actors: list[_Actor] = []
+        self._actors: dict[str, _Actor] = {}
+        self._rows: dict[str, int] = {}
         self._lanes: dict[Lane, int] = {}
         self._displays = {'': 0}
         self._flagged: list[LaneChangeMark] = []
         self._crossed: list[LaneChangeMark] = []
-        self._tracks = TrackBuilder()
 
     # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
@@ -415,116 +400,108 @@ class SceneBuilder:
         if math.isnan(frame.game_time):
             return
         time_s = self._time_of(frame)
-        if self._newest is not None and time_s == self._newest[0]:
+        if self._times and time_s == self._times[-1]:
             return
         is_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < FARTHEST_M).all(axis=1)
-        rows, actor = np.flatnonzero(is_drawn), self._actors_of(frame)
-        self._take_footprints(frame, actor)
-        lane = np.full(frame.n_actors, NO_LANE, np.int32)
+        actors, speed = self._actors_of(frame), _speed_of(frame)
         yaw = rpy_from_quaternion(frame.orientation_xyzw)[:, 2]
-        self._take_lanes(frame, actor, yaw, time_s, lane, is_drawn)
-        samples, speed = np.empty(len(rows), _SAMPLE), _speed_of(frame)[rows]
-        samples['actor'], samples['position_xy'] = actor[rows], frame.position_xyz[rows, :2]
-        samples['yaw'], samples['speed'], samples['lane'] = yaw[rows], speed, lane[rows]
-        samples['display'] = self._displays_of(frame)[rows]
-        for i in actor[rows][speed > _STANDING_MPS].tolist():
-            self._actors[i].has_moved = True
-        self._newest = time_s, samples
-        self._tracks.add(self._n_advanced + self._n_runs, time_s, actor[rows],
-                         frame.position_xyz[rows, :2], speed)
-        if self._n_advanced % self._stride == 0:
-            self._instants.append(self._newest)
-            self._n_samples += len(samples)
-            if len(self._instants) > MAX_INSTANTS or self._n_samples > MAX_SAMPLES:
-                del self._instants[1::2]
-                self._stride *= 2
-                self._n_samples = sum(len(each) for _, each in self._instants)
-        self._n_advanced += 1
+        self._take_footprints(frame, actors, yaw)
+        samples = np.empty(frame.n_actors, _SAMPLE)
+        samples['actor'] = [self._rows[name] for name in frame.names]
+        samples['position_xy'], samples['speed'] = frame.position_xyz[:, :2], speed
+        samples['yaw'] = yaw
+        samples['display'] = 0 if frame.extension is None else [
+            self._displays.setdefault(text, len(self._displays))
+            for text in frame.extension.displays()]
+        self._take_lanes(frame, actors, samples, time_s, is_drawn)
+        for row in np.flatnonzero(is_drawn & (speed > _STANDING_MPS)).tolist():
+            actors[row].has_moved = True
+        self._times.append(time_s)
+        self._runs.append(self._run)
+        self._samples.append(samples[is_drawn])
 
     def finish(self) -> Scene:
         """Return the scene of all added frames."""
-        instants = self._instants
-        if self._newest is not None and instants[-1] is not self._newest:
-            instants = [*instants, self._newest]
-        sizes = [len(samples) for _, samples in instants]
-        samples = np.concatenate([np.empty(0, _SAMPLE), *(each for _, each in instants)])
-        kind = np.array([actor.kind for actor in self._actors], np.uint8)
+        time_s, samples = np.array(self._times), np.concatenate(self._samples)
+        sizes = np.array([len(each) for each in self._samples[1:]], np.int64)
+        instant = np.repeat(np.arange(len(time_s)), sizes)
+        tracks = _tracks_of(samples, instant, time_s, np.array(self._runs, np.int64))
+        step = max(math.ceil(len(time_s) / MAX_INSTANTS), math.ceil(len(samples) / MAX_SAMPLES), 1)
+        is_kept = np.arange(len(time_s)) % step == 0
+        is_kept[-1:] = True
+        samples, actors = samples[is_kept[instant]], list(self._actors.values())
+        kind = np.array([actor.kind for actor in actors], np.uint8)
         return Scene(
-            generation=self._generation, n_frames=self._n_frames,
-            time_s=np.array([time_s for time_s, _ in instants]),
-            row_start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            generation=self._generation, n_frames=self._n_frames, time_s=time_s[is_kept],
+            row_start=np.append(0, np.cumsum(sizes[is_kept])),
             **{name: samples[name].copy() for name in _SAMPLE.names or ()},
-            lanes=tuple(self._lanes), displays=tuple(self._displays), names=tuple(self._columns),
-            is_ego=np.array([actor.is_ego for actor in self._actors], np.bool_), kind=kind,
-            actor_class=np.array([actor.actor_class for actor in self._actors], np.uint8),
-            has_size=np.array([actor.has_size for actor in self._actors], np.bool_),
-            footprint_xy=np.array(
-                [actor.footprint_xy for actor in self._actors]).reshape(-1, 4, 2),
+            lanes=tuple(self._lanes), displays=tuple(self._displays), names=tuple(self._actors),
+            is_ego=np.array([actor.is_ego for actor in actors], np.bool_), kind=kind,
+            actor_class=np.array([actor.actor_class for actor in actors], np.uint8),
+            has_size=np.array([actor.has_size for actor in actors], np.bool_),
+            footprint_xy=np.array([actor.footprint_xy for actor in actors]).reshape(-1, 4, 2),
             # Changes of the lane's id count only if the simulator flags no lane change.
-            lane_changes=tuple(self._flagged or self._crossed), tracks=self._tracks.finish(),
-            moves=np.array([actor.has_moved for actor in self._actors], np.bool_)
-            | (kind == shapes.VEHICLE), map_lines=self._map_lines)
+            lane_changes=tuple(self._flagged or self._crossed), tracks=tracks,
+            moves=np.array([actor.has_moved for actor in actors], np.bool_) | (kind == VEHICLE),
+            map_lines=self._map_lines)
 
     def _time_of(self, frame: Frame) -> float:
         """Return the time since the first frame, continued over restarts of the simulator."""
         if math.isnan(self._start_s):
             self._start_s = frame.game_time
-        elif self._newest is not None and frame.begins_run(*self._last):
-            self._start_s = frame.game_time - self._newest[0] - _RESTART_S
-            self._n_runs += 1
+        elif self._times and frame.begins_run(*self._last):
+            self._start_s = frame.game_time - self._times[-1] - _RESTART_S
+            self._run += 1
         self._last = frame.game_time, frame.identity
         return frame.game_time - self._start_s
 
-    def _actors_of(self, frame: Frame) -> Rows:
+    def _actors_of(self, frame: Frame) -> list[_Actor]:
         ego = ego_row(frame.tags, self._ego_tag)
         for i, name in enumerate(frame.names):
-            if name not in self._columns:
+            if name not in self._actors:
                 actor_class = class_of(int(frame.kinds[i]), frame.tags[i])
-                self._columns[name] = len(self._columns)
-                self._actors.append(_Actor(
-                    i == ego, actor_class, shapes.kind_of(actor_class, frame.tags[i]),
-                    shapes.default_footprint(actor_class)))
-        return np.array([self._columns[name] for name in frame.names], np.int64)
+                self._rows[name] = len(self._actors)
+                self._actors[name] = _Actor(
+                    i == ego, actor_class, kind_of(actor_class, frame.tags[i]),
+                    0.5 * _CORNERS * SIZES[actor_class, :2])
+        return [self._actors[name] for name in frame.names]
 
-    def _displays_of(self, frame: Frame) -> Ints:
-        """Return the text or color that each actor displays, (N,) indices in ``displays``."""
-        if frame.extension is None:
-            return np.zeros(frame.n_actors, np.int32)
-        return np.array([self._displays.setdefault(text, len(self._displays))
-                         for text in frame.extension.displays()], np.int32)
-
-    def _take_footprints(self, frame: Frame, actor: Rows) -> None:
-        # Bodies are rigid: the first box of an actor is used for the whole scene.
-        if frame.boxes is None or all(self._actors[i].has_box for i in actor[frame.boxes.actor]):
+    def _take_footprints(self, frame: Frame, actors: Sequence[_Actor], yaw: Floats) -> None:
+        """Take the first box of each actor: bodies are rigid."""
+        boxed = () if frame.boxes is None else np.unique(frame.boxes.actor).tolist()
+        if all(actors[row].has_box for row in boxed):
             return
-        rows, footprints = shapes.box_footprints(frame)
-        are_known = ~frame.is_derived(DERIVED_SIZE)[rows]
-        for i, footprint, is_known in zip(
-                actor[rows].tolist(), footprints, are_known.tolist(), strict=True):
-            boxed = self._actors[i]
-            if not boxed.has_box:
-                boxed.footprint_xy, boxed.has_box, boxed.has_size = footprint, True, is_known
+        centers = centers_of(frame, SIZES, np.array([a.actor_class for a in actors], np.uint8))
+        moved = np.einsum('nij,nj->ni', plane_rotations(-yaw),
+                          centers.poses[:, :2] - frame.position_xyz[:, :2])
+        footprints = 0.5 * _CORNERS * centers.sizes[:, None, :2] + moved[:, None]
+        is_found = centers.have_boxes & (np.abs(footprints) < FARTHEST_M).all(axis=(1, 2))
+        is_derived = frame.is_derived(DERIVED_SIZE)
+        for row, actor in enumerate(actors):
+            if is_found[row] and not actor.has_box:
+                actor.footprint_xy, actor.has_box = footprints[row], True
+                actor.has_size = not is_derived[row]
 
-    def _take_lanes(self, frame: Frame, actor: Rows, yaw: Floats, time_s: float,
-                    lane: Ints, is_drawn: Bools) -> None:
-        lanes = frame.lanes
-        for row, i, (road, section, id_), (left, right), s in zip(
-                lanes.actor.tolist(), actor[lanes.actor].tolist(), lanes.ids.tolist(),
-                lanes.is_changing.tolist(), lanes.s.tolist(), strict=True):
-            ids = (road, section, id_)
-            lane[row] = self._lanes.setdefault(ids, len(self._lanes))
+    def _take_lanes(self, frame: Frame, actors: Sequence[_Actor], samples: npt.NDArray[np.void],
+                    time_s: float, is_drawn: Bools) -> None:
+        samples['lane'], lanes = NO_LANE, frame.lanes
+        for row, ids, (left, right), s in zip(
+                lanes.actor.tolist(), map(tuple, lanes.ids.tolist()), lanes.is_changing.tolist(),
+                lanes.s.tolist(), strict=True):
+            samples['lane'][row] = self._lanes.setdefault(ids, len(self._lanes))
             if not is_drawn[row]:
                 continue
-            driver, side = self._actors[i], LEFT if left else RIGHT if right else 0
-            x, y, _ = frame.position_xyz[row].tolist()
-            if side and side != driver.side:
-                self._flagged.append(LaneChangeMark(time_s, i, (x, y), float(yaw[row]), side))
-            last, last_s = driver.lane or (ids, s)
+            actor, side = actors[row], LEFT if left else RIGHT if right else 0
+            last, last_s = actor.lane or (ids, s)
             direction = direction_of_change(last, ids, s - last_s)
-            if direction is not None:
-                self._crossed.append(LaneChangeMark(
-                    time_s, i, (x, y), float(yaw[row]), LEFT if direction == 'left' else RIGHT))
-            driver.side, driver.lane = side, (ids, s)
+            x, y, _ = frame.position_xyz[row].tolist()
+            for marks, to, is_new in (
+                    (self._flagged, side, side and side != actor.side),
+                    (self._crossed, LEFT if direction == 'left' else RIGHT, direction)):
+                if is_new:
+                    marks.append(LaneChangeMark(time_s, int(samples['actor'][row]), (x, y),
+                                                float(samples['yaw'][row]), to))
+            actor.side, actor.lane = side, (ids, s)
 
 
 def _speed_of(frame: Frame) -> Floats:
@@ -533,3 +510,66 @@ def _speed_of(frame: Frame) -> Floats:
         frame.forward_speed if frame.forward_speed is not None else np.einsum(
             'ni,ni->n', frame.velocity_xyz, global_from_body(frame.orientation_xyzw)[:, :, 0]))
     return np.where(speed < FARTHEST_M, speed, np.nan)
+
+
+def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
+    if actor_class == UNKNOWN:
+        lower = {tag.lower() for tag in tags}
+        return next((kind for tag, kind in _BY_TAG.items() if tag in lower), OBJECT)
+    return PEDESTRIAN if actor_class == PERSON else VEHICLE
+
+
+# Gap between two lanes, which separates them in the picture; width of a mere line, m.
+_GAP_M, _LINE_M = 0.3, 0.2
+# Largest distance of the edge from the middle of a band at a sharp bend, in half widths.
+_MOST_MITRE = 3.0
+# Kinds of lanes that are drawn as roads; others, such as sidewalks and verges, are paler.
+_ROADS = frozenset(('driving', 'junction', 'entry', 'exit', 'onRamp', 'offRamp',
+                    'connectingRamp', 'bidirectional', 'slipLane', 'taxi', 'bus', 'HOV', 'stop'))
+_LINES = frozenset(('border', 'mark', 'stop line'))
+# Margin that a film that follows the ego shows around the tracks, m.
+_AROUND_M = 50.0
+
+
+def bands_of(lines: Sequence[MapLine], area: Area | None = None) -> tuple[
+        list[Floats], list[Floats], list[Floats]]:
+    """Return the bands around lines, in the order in which they are drawn."""
+    # Returns outlines, (n, 2) m, of other lanes, of roads and of mere lines, those near ``area``.
+    bands: tuple[list[Floats], list[Floats], list[Floats]] = [], [], []
+    for line in lines:
+        left, right = edges_of(line.points_xyz[:, :2], max(line.width - _GAP_M, _LINE_M)
+                               if line.width else _LINE_M)
+        # Clockwise from the begin on the left.
+        outline = np.concatenate((left, right[::-1]))
+        if not len(outline):
+            continue
+        low, high = outline.min(axis=0) - _AROUND_M, outline.max(axis=0) + _AROUND_M
+        if area is None or (
+                low[0] <= area.x_range[1] and high[0] >= area.x_range[0]
+                and low[1] <= area.y_range[1] and high[1] >= area.y_range[0]):
+            is_line = not line.width or line.kind in _LINES
+            bands[2 if is_line else line.kind in _ROADS].append(outline)
+    return bands
+
+
+def edges_of(points: Floats, width: float) -> tuple[Floats, Floats]:
+    """Return the left and the right edge of a band around a line."""
+    # points: (n, 2) or (n, 3) m; points that are not finite or repeat the one before are omitted.
+    # width: width of the band, m.
+    # Returns (k, 2) or (k, 3) m each; empty for a line of no length.
+    points = points[np.isfinite(points).all(axis=1)]
+    steps = np.diff(points[:, :2], axis=0)
+    lengths = np.hypot(steps[:, 0], steps[:, 1])
+    moved = lengths > 0
+    if not moved.any():
+        return points[:0], points[:0]
+    points = np.concatenate((points[:1], points[1:][moved]))
+    steps = steps[moved] / lengths[moved][:, None]
+    normals = np.stack((-steps[:, 1], steps[:, 0]), 1)
+    before, after = np.concatenate((normals[:1], normals)), np.concatenate((normals, normals[-1:]))
+    # The edges of two parts meet on the line that halves the angle between them.
+    both = before + after
+    half = np.maximum(np.hypot(both[:, 0], both[:, 1]) / 2, 1 / _MOST_MITRE)
+    offsets = np.zeros_like(points)
+    offsets[:, :2] = width / 2 * both / 2 / half[:, None] ** 2
+    return points + offsets, points - offsets

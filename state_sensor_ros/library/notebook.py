@@ -147,7 +147,7 @@ def safety_html(safety: Safety, worst: Sequence[tuple[str, ...]],
                 events: Sequence[tuple[str, ...]]) -> str:
     """Return measures of safety as HTML; ``worst`` and ``events`` are rows of texts."""
     def draw() -> Figure:
-        from state_sensor_ros.drawing.figures import measures_figure
+        from state_sensor_ros.drawing.picture import measures_figure
         return measures_figure(safety.game_time, {
             'TTC (s)': safety.time_to_collision, 'distance (m)': safety.closest_distance})
 

@@ -151,7 +151,7 @@ class Track:
         :raises MissingLibraryError: if matplotlib is not installed.
         """
         with importing('plot'):
-            from state_sensor_ros.drawing.figures import track_figure
+            from state_sensor_ros.drawing.picture import track_figure
         return track_figure(self.name, self.game_time, self.position_xyz[:, :2], self.speed)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -36,7 +36,8 @@ import rerun as rr
 import rerun.blueprint as rrb
 
 from state_sensor_ros.classes import class_of, ego_row
-from state_sensor_ros.drawing import shapes, style
+from state_sensor_ros.drawing import scene as scenes
+from state_sensor_ros.drawing import style
 from state_sensor_ros.frame import (
     Bools,
     DERIVED_SIZE,
@@ -51,13 +52,12 @@ from state_sensor_ros.frame import (
 from state_sensor_ros.jumps import MAX_SPEED, Pair
 from state_sensor_ros.objects.criticality import Situation
 from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
-from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators import SensorImage
 
 GAME_TIME, FRAME = 'game_time', 'frame'
 EGO, TRAILS, EGO_TRAIL = 'world/ego', 'world/trails', 'world/ego_trail'
 NOTES, POINTS, ASSUMED = 'notes', 'world/points', 'world/assumed_boxes'
-KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in shapes.KIND_NAMES)
+KINDS = tuple(f'world/{name.replace(" ", "_")}s' for name in scenes.KIND_NAMES)
 WARNING, INFO = 'WARN', 'INFO'
 # Names of the plotted numbers with their units, by the view that they share.
 PLOTS = {
@@ -69,8 +69,6 @@ PLOTS = {
     'Time headway, time to collision (s)': {'time_headway': 'time headway, s',
                                             'time_to_collision': 'time to collision, s'}}
 _PLOT_NAMES = {name: title for plots in PLOTS.values() for name, title in plots.items()}
-# Length, width and height, m, by class; the last row is the size of a cone.
-_SIZES = np.array((*DEFAULTS.default_sizes, 0.5, 0.5, 0.7)).reshape(-1, 3)
 # Distance of bands below the ground, so that they do not cover the actors; a step that is shorter
 # is not drawn.
 _BELOW_M, _SHORTEST_M = 0.03, 0.005
@@ -97,8 +95,8 @@ _STATE_COLORS = [_LIGHT_COLORS[color] for color in ('green', 'yellow', 'red')]
 def _looks(kinds: bytes, tags: tuple[tuple[str, ...], ...]) -> tuple[Kinds, Floats]:
     """Return the kind (N,) and the usual size (N, 3) of each actor."""
     classes = [class_of(kind, of_actor) for kind, of_actor in zip(kinds, tags, strict=True)]
-    return np.array([shapes.kind_of(*each) for each in zip(classes, tags, strict=True)],
-                    np.uint8), _SIZES[np.array(classes, np.int64)]
+    return np.array([scenes.kind_of(*each) for each in zip(classes, tags, strict=True)],
+                    np.uint8), scenes.SIZES[np.array(classes, np.int64)]
 
 
 class Columns:
@@ -219,7 +217,7 @@ class FrameLog:
             self._map_lines = frame.map_lines
             self._send_map()
         are_drawn = frame.has_pose() & (
-            np.abs(frame.position_xyz) < shapes.FARTHEST_M).all(axis=1)
+            np.abs(frame.position_xyz) < scenes.FARTHEST_M).all(axis=1)
         ego = ego_row(frame.tags, self._ego_tag)
         ego = ego if ego is not None and are_drawn[ego] else None
         self._add_bodies(frame, are_drawn, ego)
@@ -255,7 +253,7 @@ class FrameLog:
         has_box = np.zeros(n, np.bool_)
         if frame.boxes is not None:
             rows = frame.largest_boxes()
-            rows = rows[(np.abs(frame.boxes.rows[rows, :3]) < shapes.FARTHEST_M).all(axis=1)]
+            rows = rows[(np.abs(frame.boxes.rows[rows, :3]) < scenes.FARTHEST_M).all(axis=1)]
             owners = frame.boxes.actor[rows]
             boxes[owners] = poses[n + rows, :10]
             # Some sources have boxes of assumed sizes.
@@ -263,8 +261,8 @@ class FrameLog:
         is_other = np.arange(n) != (-1 if ego is None else ego)
         for kind, entity in enumerate(KINDS):
             self._add_boxes(frame, entity, boxes, has_box & is_other & (kinds == kind))
-        is_point = (kinds == shapes.LIGHT) | (kinds == shapes.SIGN) | (
-            (kinds == shapes.OTHER_SIGN) & ~has_box)
+        is_point = (kinds == scenes.LIGHT) | (kinds == scenes.SIGN) | (
+            (kinds == scenes.OTHER_SIGN) & ~has_box)
         is_assumed = are_drawn & ~is_point & ~has_box & is_other
         self._add_boxes(frame, ASSUMED, boxes, is_assumed, colors=_COLORS[kinds[is_assumed]])
         self._add_points(frame, np.flatnonzero(are_drawn & is_point), kinds)
@@ -378,7 +376,7 @@ def _mesh(bands: Sequence[MapLine]) -> tuple[Floats, Rows]:
     vertices: list[Floats] = []
     triangles: list[Rows] = []
     for band in bands:
-        left, right = shapes.edges_of(band.points_xyz, band.width)
+        left, right = scenes.edges_of(band.points_xyz, band.width)
         first = sum(map(len, vertices)) + 2 * np.arange(len(left) - 1)[:, None]
         vertices.append(np.stack((left, right), axis=1).reshape(-1, 3) - (0.0, 0.0, _BELOW_M))
         triangles.append(np.concatenate((first + (0, 1, 2), first + (1, 3, 2))))

@@ -24,8 +24,7 @@ from paths import CARLA, DATA
 import pytest
 
 from state_sensor_ros.drawing.animation import class_colors, write_animation
-from state_sensor_ros.drawing.marks import EGO, OBJECT, UNKNOWN
-from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED
+from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.simulators.monodrive.frames import Decoder
@@ -149,14 +148,6 @@ def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
     assert 0.0 < farthest <= 0.2
 
 
-def test_animation_key_names_the_classes_of_many_actors():
-    many = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(9))))
-    assert 'class car (9)' in page_of(many, coloring=BY_ACTOR).key
-    assert 'car_' not in page_of(many, coloring=BY_ACTOR).key
-    few = scene_of(frame(0.0, *(Agent(f'car_{i}', 9.0 * i) for i in range(8))))
-    assert page_of(few, coloring=BY_ACTOR).key.count('car_') == 8
-
-
 def test_animation_carries_the_scene():
     scene = scene_of(*ride(4))
     page = page_of(scene)
@@ -200,16 +191,10 @@ def test_animation_points_to_the_new_lane(flag, yaw, end, angle):
         for i in range(4))), [0.0])
     arrows = state['changes']
     assert (arrows['x'][0], arrows['y'][0]) == (20.0, 0.0)
-    assert (arrows['x'][1], arrows['y'][1]) == pytest.approx(end)
+    assert (arrows['x'][1], arrows['y'][1]) == pytest.approx(end, abs=1e-6)
     # Clockwise from straight up.
     assert arrows['marker']['angle'][1] % 360.0 == pytest.approx(angle)
     assert arrows['text'][:2] == [f'2 s: changes to the {flag}'] * 2
-
-
-def test_animation_begins_within_the_recording():
-    scene = scene_of(*ride(11))
-    assert [page_of(scene, at_s=at).data['start_s'] for at in (None, 0.4, 99.0)] == [
-        0.0, 0.4, pytest.approx(1.0)]
 
 
 def played(scene, actions, **options):
@@ -387,18 +372,6 @@ def test_animation_names_the_line_of_speed_under_the_pointer():
 
 
 @needs_node
-def test_animation_draws_assumed_sizes_differently():
-    known = box(0, (1.0, 0.0, 0.5), (0, 0, 0, 1), (4.0, 2.0, 1.0))
-    page, [state] = played(scene_of(frame(0.0, Agent('a'), Agent('b', 50.0), boxes=known)), [0.0])
-    outlines, assumed = (page.data['map']['data'][page.data['parts'][part]]['line']['dash']
-                         for part in ('outlines', 'assumed'))
-    assert outlines == 'solid' != assumed
-    assert max(x for x in state['outlines'] if x is not None) < 10.0
-    assert min(x for x in state['assumed'] if x is not None) > 40.0
-    assert ['size assumed' in text for text in state['text']] == [False, True]
-
-
-@needs_node
 def test_animation_shows_lights_and_signs():
     scene = scene_of_file(CARLA)
     page, [state] = played(scene, [0.0], names=False)
@@ -410,17 +383,6 @@ def test_animation_shows_lights_and_signs():
     assert state['labels'] == [display for display in shown if display.isdigit()]
     assert any(text.endswith('<br>30 km/h') for text in state['text'])
     assert 'light' in page.key
-    assert 'object' not in page.key
-
-
-@needs_node
-def test_animation_shows_signs_without_a_known_number():
-    signs = [Agent('limit', 5.0, kind=KIND_OBJECT, tags=('traffic_sign', 'speed_limit_sign')),
-             Agent('stop', 10.0, kind=KIND_OBJECT, tags=('traffic_sign',))]
-    page, [state] = played(scene_of(frame(0.0, *signs)), [0.0], names=False)
-    assert state['labels'] == ['?']
-    assert state['text'] == ['<b>limit</b><br>limit unknown', '<b>stop</b><br>traffic sign']
-    assert 'traffic sign' in page.key
     assert 'object' not in page.key
 
 

@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Films: what their pictures show, when, and that players read them."""
 
-from dataclasses import replace
 import io
 
 from budgets import one_of
@@ -18,10 +17,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from state_sensor_ros import drawing
 from state_sensor_ros.drawing.film import film, write_gif, write_mp4
-from state_sensor_ros.drawing.map import SCALE_GID
-from state_sensor_ros.drawing.picture import draw_page
 from state_sensor_ros.drawing.style import EGO, OBJECT, PageSize, PictureStyle
 
 STYLE = PictureStyle('test', names=False, size=SMALL)
@@ -31,7 +27,7 @@ def ego_pixels(picture, tolerance=4):
     """Return the middle of the ego on the map: column and row."""
     target = np.round(255 * np.array(to_rgb(EGO)))
     rows, columns = np.nonzero((np.abs(picture.astype(int) - target) <= tolerance).all(axis=2))
-    on_map = (rows > 80) & (rows < 240)
+    on_map = (rows > 40) & (rows < 160)
     return columns[on_map].mean(), rows[on_map].mean()
 
 
@@ -54,25 +50,6 @@ def test_film_follows_the_ego_in_a_large_scene():
     places = [ego_pixels(picture) for picture in film(scene, STYLE, 1).pictures]
     assert len(places) == 6
     np.testing.assert_allclose(places, [places[0]] * 6, atol=1.0)
-
-
-@pytest.mark.parametrize('width', [2.8, 4.0])
-def test_film_time_is_beside_the_title_and_the_scale(width, monkeypatch):
-    pages = []
-    monkeypatch.setattr(drawing.film, 'draw_page', lambda *args, **options: pages.append(
-        draw_page(*args, **options)) or pages[0])
-    # So small that the map does not follow the ego, and has one scale.
-    scene, times = scene_of(*(frame(0.1 * i, Agent('a', x=float(i))) for i in range(16))), []
-    for _ in film(scene, replace(STYLE, size=PageSize(width, 4.0, 100.0)), 10).pictures:
-        axes = pages[0].axes
-        [clock] = [text for text in axes.texts if text.get_text().endswith(' s')]
-        times.append(clock.get_text())
-        others = [axes.xaxis.label, *(artist for artist in (*axes.texts, *axes.patches)
-                                      if artist.get_gid() == SCALE_GID)]
-        assert len(others) == 6
-        place = clock.get_window_extent()
-        assert not any(place.overlaps(other.get_window_extent()) for other in others)
-    assert times[-1] == '1.5 s'
 
 
 @pytest.mark.thorough

@@ -31,15 +31,12 @@ from state_sensor_ros.drawing.map import (
     LEADER_GID,
     Map,
     NAME_GID,
-    round_length,
-    SCALE_GID,
     settings_of,
 )
-from state_sensor_ros.drawing.marks import EGO, fills_of
+from state_sensor_ros.drawing.marks import fills_of
 from state_sensor_ros.drawing.picture import draw_page, LINE_NAME_GID, write_picture
-from state_sensor_ros.drawing.scene import speed_band
-from state_sensor_ros.drawing.shapes import Area
-from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, PageSize, PictureStyle
+from state_sensor_ros.drawing.scene import Area, speed_band
+from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, EGO, PageSize, PictureStyle
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import KIND_OBJECT
 
@@ -84,6 +81,12 @@ def page_texts(figure):
         title for axes in figure.axes if (title := axes.get_title('left')))])
 
 
+def maps_of(figure):
+    maps = [axes for axes in figure.axes if axes.get_xlabel() == 'x (m)']
+    assert maps
+    return maps
+
+
 def names_on(axes):
     return {text for text, _ in extents(axes, NAME_GID)}
 
@@ -117,12 +120,6 @@ def test_picture_shows_the_box_where_it_is_in_meters():
     assert high - low + 4 == pytest.approx(pixels_per_m * (8.0, 4.0), rel=0.05)
 
 
-def test_picture_turns_the_box_with_the_actor():
-    low, high = ego_box(standing(0.0, 0.0, np.pi / 2))
-    width, height = high - low + 1
-    assert height / width == pytest.approx(2.0, rel=0.1)
-
-
 def test_picture_at_another_time_shows_the_boxes_then():
     scene = scene_of(*(frame(float(i), Agent('', 10.0 * i, speed=10.0, tags=('ego',)))
                        for i in range(6)))
@@ -148,13 +145,6 @@ def pair(extent, apart):
     return scene_of(*(frame(
         float(i), Agent('hero', extent * i / 9, speed=extent / 9, tags=('ego',)),
         Agent('other', extent * i / 9, apart, speed=extent / 9)) for i in range(10)))
-
-
-def test_picture_without_a_place_for_the_close_up_has_no_entry_of_it():
-    scene = pair(2000.0, 5.0)
-    assert 'close-up' in legend_texts(page_of(scene))
-    low = page_of(scene, size=PageSize(4.2, 2.8, 100.0))
-    assert 'close-up' not in legend_texts(low)
 
 
 @pytest.mark.parametrize(('extent', 'apart', 'has_close_up'), first_of(n_always=2, cases=[
@@ -190,13 +180,11 @@ def named_page(name, coloring):
 @pytest.mark.parametrize(('name', 'coloring'), first_of(n_always=2, cases=[
     ('sample', BY_SPEED), ('crowd', BY_ACTOR),
     *((name, BY_SPEED) for name in SCENES if name != 'sample')]))
-def test_picture_names_and_scale_cover_nothing(name, coloring):
+def test_picture_names_cover_nothing(name, coloring):
     scene, figure = named_page(name, coloring)
     samples = scene.samples_at(scene.instant_at(None))
     outlines = scene.outlines(samples)
-    maps = [axes for axes in figure.axes if extents(axes, SCALE_GID)]
-    assert maps
-    for axes in maps:
+    for axes in maps_of(figure):
         names = [box for _, box in extents(axes, NAME_GID)]
         assert not any(a.overlaps(b) for a, b in combinations(names, 2))
         view = axes.get_window_extent()
@@ -207,11 +195,9 @@ def test_picture_names_and_scale_cover_nothing(name, coloring):
             assert view.y0 <= box_.y0 <= box_.y1 <= view.y1
             for points in (centers, *corners.transpose(1, 0, 2)):
                 assert not any(box_.contains(*point) for point in points)
-        labels = [axes.xaxis.label, *axes.get_xticklabels()]
-        for _, bar in extents(axes, SCALE_GID):
-            assert not any(bar.overlaps(other.get_window_extent()) for other in figure.axes)
-            assert not any(bar.overlaps(label.get_window_extent()) for label in labels)
-            assert not any(bar.overlaps(legend.get_window_extent()) for legend in figure.legends)
+    for axes in figure.axes:
+        boxes = [box for _, box in extents(axes, LINE_NAME_GID)]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 @pytest.mark.parametrize('name', one_of(['carla', 'ride', 'left_turn_cross_walk.v0.json']))
@@ -252,15 +238,22 @@ def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
         assert box_.x1 <= width
         assert box_.y1 <= height
     titles = [(axes.get_xlabel(), axes.get_ylabel()) for axes in figure.axes]
-    assert titles.count(('x (m)', 'y (m)')) == len(
-        [axes for axes in figure.axes if extents(axes, SCALE_GID)])
+    assert titles.count(('x (m)', 'y (m)')) == len(maps_of(figure))
     assert ('time since the first frame (s)', 'speed (m/s)') in titles
-    assert ('', 'speed (km/h)') in titles
     assert all(any(title) for title in titles)
     heads = [text.get_window_extent() for text in figure.texts]
     heads += [legend.get_window_extent() for legend in figure.legends]
     heads += [axes.get_window_extent() for axes in figure.axes[:2]]
     assert not any(a.overlaps(b) for a, b in combinations(heads, 2))
+
+
+def test_picture_says_how_many_actors_are_on_the_map():
+    signs = [Agent(f'sign{i}', 5000.0, float(i), kind=KIND_OBJECT) for i in range(35)]
+    scene = scene_of(*(frame(float(i), Agent('hero', 10.0 * i, speed=10.0, tags=('ego',)), *signs)
+                       for i in range(20)))
+    texts = page_texts(page_of(scene))
+    assert '1 vehicle  ·  35 objects  ·  boxes at 19 s  ·  1 of 36 actors on the map' in texts
+    assert 'on the map' not in page_texts(named_page('ride', BY_SPEED)[1])
 
 
 def test_picture_has_a_legend_of_what_is_drawn():
@@ -283,7 +276,7 @@ def test_picture_by_actor_has_a_key_of_the_colors():
         f'{i}', 9.0 * i, tags=('vehicle', ('bus', 'truck', 'car')[i % 3])) for i in range(10))))
     assert legend_texts(page_of(mixed, BY_ACTOR)) == [
         'ego', 'size assumed', 'class bus (4)', 'class truck (3)', 'class car (3)']
-    fills = fills_of(mixed, slice(1, None), BY_ACTOR)
+    fills = fills_of(mixed, np.arange(1, 11), BY_ACTOR)
     assert len(np.unique(fills, axis=0)) == 3
     assert (fills[:3] == fills[3:6]).all()
 
@@ -298,13 +291,8 @@ def test_picture_names_the_lines_of_the_strip():
     low, high = (strip.transData.transform((0.0, speed))[1] for speed in (2.0, 10.0))
     assert abs(names['hero'].y1 - high) < abs(names['hero'].y1 - low)
     assert abs(names['other'].y0 - low) < abs(names['other'].y0 - high)
-    assert len(strip.get_xticks()) > 7
-    for ticks in (strip.get_xticks(), strip.get_yticks()):
-        step = f'{ticks[1] - ticks[0]:.0e}'
-        assert step[0] in '125'
-    assert len(strip.get_yticks()) >= 5
     # The curves fill the strip, also if the color scale goes beyond them.
-    *_, strip, _, scale = page_of(scene_of(*ride(speed=12.5))).axes
+    *_, strip, scale = page_of(scene_of(*ride(speed=12.5))).axes
     assert 12.5 < strip.get_ylim()[1] < 13.5 < scale.get_ylim()[1]
     assert scale.get_ylim()[0] < strip.get_ylim()[0] < 2.0
 
@@ -315,7 +303,7 @@ def test_picture_has_no_line_of_the_strip_on_its_frame(speeds, lowest):
     scene = scene_of(*(frame(float(i), *(
         Agent(f'{k}', speed * i, 5.0 * k, speed=speed) for k, speed in enumerate(speeds)))
         for i in range(3)))
-    *_, strip, _, _ = page_of(scene).axes
+    *_, strip, _ = page_of(scene).axes
     low, high = strip.get_ylim()
     assert low == pytest.approx(lowest)
     assert high >= speeds[1] + 0.5
@@ -367,12 +355,10 @@ def test_picture_of_many_actors_has_the_lines_of_the_ego_and_its_nearest():
     without_ego = replace(band, has_line=np.zeros_like(band.has_line))
     assert without_ego.text == '8 actors: slowest, median, fastest'
     assert {scene.names[i] for i in np.flatnonzero(band.has_line)} == lines
-    for begin, end, speeds in ((0.1, 1.9, (15.0, 18.5, 22.0)), (2.1, 4.0, (15.0, 18.0, 21.0))):
-        then = (band.time_s > begin) & (band.time_s < end)
-        found = np.stack([band.slowest[then], band.median[then], band.fastest[then]])
-        assert found == pytest.approx(np.repeat(np.array(speeds)[:, None], then.sum(), axis=1))
-    nobody = speed_band(scene_of())
-    assert (nobody.n_others, np.isfinite(nobody.fastest).any()) == (0, False)
+    for edge, speeds in zip(band.edges, ([15.0] * 5, [18.5] * 3 + [18.0] * 2,
+                                         [22.0] * 3 + [21.0] * 2), strict=True):
+        assert edge.tolist() == speeds
+    assert speed_band(scene_of()).n_others == 0
 
 
 @pytest.mark.parametrize('width', one_of([3.5, 7.16]))
@@ -395,53 +381,13 @@ def test_picture_for_a_paper_has_no_header_and_titles_of_all_axes(width):
     assert page[1] - 0.15 < drawn.y1 <= page[1] + 0.01
 
 
-def test_picture_without_a_title_has_no_gap_for_it():
-    tall, low = named_page('ride', BY_SPEED)[1], page_of(scene_of(*ride()), title='')
-    assert tall.get_size_inches()[1] - low.get_size_inches()[1] == pytest.approx(0.31)
-    assert not any(text.get_text() == 'test' for text in low.texts)
-
-
-@pytest.mark.parametrize('name', one_of(
-    ['crowd', *(name for name in SCENES if name != 'crowd')]))
-def test_picture_names_of_lines_do_not_overlap(name):
-    _, figure = named_page(name, BY_ACTOR)
-    for axes in figure.axes:
-        boxes = [box for _, box in extents(axes, LINE_NAME_GID)]
-        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
-
-
-@pytest.mark.thorough
-def test_picture_names_the_line_of_the_ego_among_close_ones():
-    def close_ones(n_cars):
-        return scene_of(*(frame(float(i), *(
-            Agent(f'a_name_as_wide_as_the_page_{k}', (10.0 + 0.2 * k) * i, 5.0 * k,
-                  speed=10.0 + 0.2 * k, tags=('ego',) if k == 5 else ())
-            for k in range(n_cars))) for i in range(5)))
-
-    size = PageSize(3.5, is_paper=True)
-    for n_cars, coloring, has_key in ((11, BY_SPEED, False), (11, BY_ACTOR, False),
-                                      (9, BY_SPEED, False), (9, BY_ACTOR, True)):
-        scene = close_ones(n_cars)
-        figure = page_of(scene, coloring, size=size)
-        named = [text for axes in figure.axes for text, _ in extents(axes, LINE_NAME_GID)]
-        assert 'a_name_as_wide_as_the_page_5' in named
-        assert len(named) < 4
-        # Up to five others are noted, unless a key of colors has their names.
-        unnamed = [name for name in scene.names if name not in named]
-        more = f' and {len(unnamed) - 5} more' if len(unnamed) > 5 else ''
-        assert write_picture(scene, io.BytesIO(), PictureStyle('', coloring, size=size)) == (
-            [] if has_key else [
-                f'curves without room for a name: {", ".join(unnamed[:5])}{more}'])
-
-
 def test_picture_marks_of_lane_changes_cover_no_vehicle():
     random = np.random.default_rng(1)
     scene = scene_of(*(frame(float(i), *(Agent(
         f'{k}', 9.0 * k + i, 4.0 * (k % 3), lane=(1, 0, -1),
         change='left' if random.random() < 0.3 else '') for k in range(100))) for i in range(9)))
     assert len(scene.lane_changes) > 100
-    samples = scene.samples_at(8)
-    rows = np.arange(samples.start, samples.stop)
+    rows = scene.samples_at(8)
     for view in (Map(scene.area(), 0.01), Map(Area(400.0, 0.0, 80.0, 60.0), 0.1)):
         marks = free_lane_changes(scene, rows, view)
         assert len(marks) < len(scene.lane_changes) / 2
@@ -468,12 +414,12 @@ def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
         assert box_.y0 >= -1
         assert box_.x1 <= width * figure.dpi + 1
         assert box_.y1 <= height * figure.dpi + 1
-    maps = [axes.get_window_extent() for axes in figure.axes if extents(axes, SCALE_GID)]
+    maps = [axes.get_window_extent() for axes in maps_of(figure)]
     assert max(box.x1 for box in maps) - min(box.x0 for box in maps) >= 2 / 3 * width * figure.dpi
 
 
 @pytest.mark.parametrize(('size', 'least'), [
-    (PageSize(4.0, 1.0), 2.0), (PageSize(3.0, 1.0, is_paper=True), 2.0)])
+    (PageSize(4.0, 1.0), 1.7), (PageSize(3.0, 1.0, is_paper=True), 1.7)])
 def test_picture_that_is_too_low_is_refused_with_the_least_height(size, least):
     with pytest.raises(ConfigError, match=f'size: found {size.width:g}x1; expected a taller page: '
                        f'at least {least:g} inches'):
@@ -494,8 +440,6 @@ def test_picture_of_a_given_height_is_filled_by_its_maps():
     figure = page_of(pair(2000.0, 5.0), title='', size=PageSize(3.5, 6.0, is_paper=True))
     assert 'close-up' in legend_texts(figure)
     assert figure.get_tightbbox().y0 < 0.15
-    whole, *_, strip, _ = figure.axes
-    assert strip.get_window_extent().y1 < whole.get_window_extent().y0
 
 
 @pytest.mark.parametrize(('format_', 'coloring'), first_of([
@@ -543,37 +487,6 @@ def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
     assert {'30', '60'} <= numbers
 
 
-def test_picture_shows_signs_without_a_known_number():
-    """A bag of CARLA 0.9 has no numbers; other signs were drawn as objects."""
-    signs = [Agent('limit', 5.0, kind=KIND_OBJECT, tags=('traffic_sign', 'speed_limit_sign')),
-             Agent('stop', 10.0, kind=KIND_OBJECT, tags=('traffic_sign',)),
-             Agent('cone', 15.0, kind=KIND_OBJECT)]
-    figure = page_of(scene_of(frame(0.0, *signs)))
-    assert [text.get_text() for text in figure.axes[0].texts].count('?') == 1
-    assert legend_texts(figure)[:3] == ['speed limit (km/h)', 'traffic sign', 'object']
-    assert '1 speed limit sign  ·  1 traffic sign  ·  1 object' in page_texts(figure)
-
-
-def test_picture_names_what_is_counted_but_not_on_the_map():
-    far = [Agent(f'sign{i}', 5000.0, float(i), kind=KIND_OBJECT) for i in range(35)]
-    near = [Agent(f'cone{i}', 10.0 * i, -3.0, kind=KIND_OBJECT) for i in range(13)]
-    scene = scene_of(*(frame(float(i), Agent('hero', 10.0 * i, speed=10.0, tags=('ego',)),
-                             *([Agent('gone')] if i == 0 else []), *near, *far)
-                       for i in range(20)))
-    texts = page_texts(page_of(scene))
-    assert '2 vehicles  ·  48 objects' in texts
-    assert '35 of 48 objects outside the map' in texts
-    assert '1 of 2 vehicles not in the frame at 19 s' in texts
-    assert 'outside' not in page_texts(named_page('ride', BY_SPEED)[1])
-
-
-def test_picture_has_the_same_digits_everywhere():
-    texts = page_texts(page_of(scene_of(*ride(2, period_s=7.95))))
-    assert '7.95 s' in texts
-    assert 'boxes at 7.95 s' in texts
-    assert '2 frames' in texts
-
-
 NAMES = ['车辆一号', 'سيارة', 'Автомобиль', '🚗', 'รถ', 'a\n\x1b[31mb', '$x^{', '\ue000']
 
 
@@ -601,9 +514,3 @@ def test_picture_of_invalid_scenes_is_drawn(scene, coloring):
 def test_picture_of_an_empty_scene_has_a_text():
     empty, one_actor = drawn(scene_of()), drawn(scene_of(frame(1.0, Agent('a'))))
     assert len(spots(empty, '#7b8794')) > len(spots(one_actor, '#7b8794')) / 2 > 0
-
-
-@pytest.mark.parametrize(('longest', 'length'), [
-    (37.0, 20.0), (50.0, 50.0), (99.0, 50.0), (1.0, 1.0), (0.34, 0.2), (1234.0, 1000.0)])
-def test_picture_scale_bars_have_round_lengths(longest, length):
-    assert round_length(longest) == pytest.approx(length)

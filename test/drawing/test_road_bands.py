@@ -20,8 +20,7 @@ import pytest
 from state_sensor_ros.drawing.animation import write_animation
 from state_sensor_ros.drawing.film import write_gif
 from state_sensor_ros.drawing.picture import write_picture
-from state_sensor_ros.drawing.scene import SceneBuilder
-from state_sensor_ros.drawing.shapes import Area, bands_of
+from state_sensor_ros.drawing.scene import Area, bands_of, SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle, ROADS
 from state_sensor_ros.frame import MapLine
 

@@ -134,5 +134,4 @@ def test_scene_of_a_long_recording_is_thinned_evenly(monkeypatch, name, limit):
 def test_scene_of_nothing_is_empty():
     for scene in (scene_of(), scene_of(frame(3.0))):
         assert scene.duration_s == 0.0
-        assert scene.samples_at(scene.instant_at(None)) == slice(0, 0)
-        assert scene.outlines(slice(0, 0)).shape == (0, 4, 2)
+        assert scene.outlines(scene.samples_at(scene.instant_at(None))).shape == (0, 4, 2)
