@@ -19,7 +19,7 @@ import yaml
 
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, parse_settings
 from state_sensor_ros.simulators import checked_settings, schema_of
-from state_sensor_ros.topics.topic_list import output_encoders, TOPICS
+from state_sensor_ros.topics.encoder import output_encoders, TOPICS
 
 CONFIG = ROOT / 'config'
 PARAMETERS = CONFIG / 'state_sensor.yaml'

@@ -19,7 +19,7 @@ from paths import ROOT
 from state_sensor_ros.commands.cli import command_parser, COMMANDS
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.simulators import checked_settings
-from state_sensor_ros.topics.topic_list import TOPICS
+from state_sensor_ros.topics.encoder import TOPICS
 
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in (
     ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', ROOT / 'bench' / 'README.md',

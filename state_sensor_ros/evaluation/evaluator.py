@@ -27,7 +27,7 @@ from state_sensor_ros.evaluation.truth import EgoTrack, GroundTruth
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.texts import counted
-from state_sensor_ros.topics.base_link import BASE_LINK
+from state_sensor_ros.topics.transforms import BASE_LINK
 
 AT_STAMP: Final = 'stamp'
 # Time of receipt, ns, and message.

@@ -38,7 +38,7 @@ from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, tra
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import global_from_unit, normalized, slerp, wrapped
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink
+from state_sensor_ros.topics.transforms import BASE_LINK, BaseLink
 
 # Greatest distance of an instant with truth from a stamp of the truth: 0.1 s, and 10 us because
 # times of recordings are float32.

@@ -38,9 +38,8 @@ from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.source import latest, SourceState, SteerableSource
 from state_sensor_ros.texts import one_line
-from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.encoder import Encoder, verify
 from state_sensor_ros.topics.transforms import encode_static_frames
-from state_sensor_ros.topics.verification import verify
 
 NODE_NAME = 'state_sensor'
 _DIAGNOSTICS_PERIOD_S = 1.0

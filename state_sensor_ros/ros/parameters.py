@@ -28,8 +28,8 @@ from state_sensor_ros.plug_ins import PlugInWarning
 from state_sensor_ros.ros.sink import given_parameters
 from state_sensor_ros.settings import CORE, DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators import checked_settings, schema_of, with_config_file
+from state_sensor_ros.topics.encoder import perception_used
 from state_sensor_ros.topics.topic import Qos
-from state_sensor_ros.topics.topic_list import perception_used
 
 _ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
 _MAX_DEPTH = 10000

@@ -15,22 +15,15 @@ from itertools import compress
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import (
-    Each,
-    ENCAPSULATION,
-    Given,
-    MessageInstance,
-    Slot,
-    Table,
-)
+from state_sensor_ros.cdr.templates import Each, ENCAPSULATION, Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.naming import Actor, wheel_frame
 from state_sensor_ros.rotations import body_from_unit, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding, tables
-from state_sensor_ros.topics.base_link import is_on_wheels
-from state_sensor_ros.topics.tables import Fields, header, LANE_TABLES, POSE, STAMP
+from state_sensor_ros.topics.tables import Fields, header, LANE_TABLES, POSE
 from state_sensor_ros.topics.topic import LATCHED, NO_ACTORS, Topic
+from state_sensor_ros.topics.transforms import is_on_wheels
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Of actors with a message: linear xyz, angular xyz, in the axes of ``twist_frame``.
@@ -308,8 +301,8 @@ class ActorArrayEncoder(encoding.TopicEncoder):
         self._version = actor_list.version
         [block] = self._array.blocks(self._elements.of(
             actor_list.actors, actor_list.kinds, actor_list.tags), {}, self.topics)
-        [(table, _, put, targets)] = block.patches
-        assert table is STAMP
+        # The stamp is its only table.
+        [(_, _, put, targets)] = block.patches
         put(targets, tables.stamp_numbers(now.stamp_ns))
         data = block.data.tobytes()
         if data[_AFTER_STAMP:] == self._sent:

@@ -33,9 +33,9 @@ from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding, tables
 from state_sensor_ros.topics.actors import ODOMETRY
-from state_sensor_ros.topics.base_link import BASE_LINK, BaseLink, move_by
 from state_sensor_ros.topics.tables import diagonal, Fields, header, slots, STAMP_FIELD, twist
 from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.transforms import BASE_LINK, BaseLink, move_by
 
 # Of base_link: position and orientation; velocities and their changes in its own axes, with their
 # variances; speeds forward and left, heading rate (float32); angle of the tires (float32).

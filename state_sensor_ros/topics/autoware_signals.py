@@ -11,15 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, NamedTuple
 
+import msgspec
 import numpy as np
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance
-from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.frame import (
     Floats,
     Frame,
@@ -33,7 +32,7 @@ from state_sensor_ros.settings import Autoware, Settings
 from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted, one_line, shortened
 from state_sensor_ros.topics import encoding
-from state_sensor_ros.topics.stacks.lanelet2 import LaneletMap, read_lanelet_map
+from state_sensor_ros.topics.lanelet2 import read_lanelet_map
 from state_sensor_ros.topics.tables import STAMP_FIELD
 from state_sensor_ros.topics.topic import Qos, Topic
 
@@ -44,12 +43,10 @@ SIGNALS_TOPIC = Topic(
 # Constants of autoware_perception_msgs/TrafficLightElement.
 _COLORS = {LIGHT_RED: 1, LIGHT_YELLOW: 2, LIGHT_GREEN: 3}
 _SOLID_ON = 2
-_ELEMENT = {'color': Given('color'), 'shape': Given('shape'), 'status': Given('status'),
-            'confidence': Given('confidence')}
 _UNKNOWN = {'color': 0, 'shape': 0, 'status': 0, 'confidence': 0.0}
 _STATES = {'green': LIGHT_GREEN, 'yellow': LIGHT_YELLOW, 'red': LIGHT_RED}
-
-
+# Of a group in the messages.
+_Id = Annotated[int, msgspec.Meta(ge=-2**63, le=2**63 - 1)]
 # Characters of a list of names in the log.
 _MAX_NAMES = 200
 # Characters of a table: more than the lights of a city.
@@ -73,13 +70,12 @@ def lights_of(frame: Frame) -> list[ShownLight]:
     # frame: its ``traffic_lights`` are used, else its actors that display a color.
     lights = frame.traffic_lights
     if lights is not None:
-        shapes = [LIGHT_CIRCLE] * len(lights.names) if lights.shapes is None \
-            else lights.shapes.tolist()
-        signals = lights.open_drive_ids or ('',) * len(lights.names)
-        at_line = [lights.are_at_stop_lines] * len(lights.names)
+        n_lights = len(lights.names)
         return [ShownLight(*row) for row in zip(
-            lights.names, lights.ids.tolist(), lights.states.tolist(), shapes,
-            lights.poses[:, :3], at_line, signals, strict=True)]
+            lights.names, lights.ids.tolist(), lights.states.tolist(),
+            [LIGHT_CIRCLE] * n_lights if lights.shapes is None else lights.shapes.tolist(),
+            lights.poses[:, :3], [lights.are_at_stop_lines] * n_lights,
+            lights.open_drive_ids or ('',) * n_lights, strict=True)]
     if frame.extension is None:
         return []
     ids = [-1] * len(frame) if frame.ids is None else frame.ids.tolist()
@@ -88,59 +84,69 @@ def lights_of(frame: Frame) -> list[ShownLight]:
             for row, text in enumerate(frame.extension.displays()) if text in _STATES]
 
 
-class TabledGroups:
-    """
-    Groups by name, OpenDRIVE id or id of a light, from a YAML file with ids for each.
+class _Groups(NamedTuple):
+    """Where the groups of a light come from."""
 
-    ``missing`` what a light without groups lacks, for the log.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path, self.missing = path, f'no entry in {path}'
-        self._groups = _read_table(path)
-
-    def of(self, light: ShownLight) -> tuple[int, ...]:
-        """Return the groups of its name, else of its signal in OpenDRIVE, else of its id."""
-        keys = (light.name, light.open_drive_id, str(light.id))
-        return next((self._groups[key] for key in keys if self._groups.get(key)), ())
-
-    def unmatched(self, lights: Iterable[ShownLight]) -> list[str]:
-        """Return the entries that are of none of the lights."""
-        keys = {key for light in lights for key in (
-            light.name, light.open_drive_id, str(light.id))}
-        return [key for key in self._groups if key not in keys]
+    of: Callable[[ShownLight], Sequence[int]]
+    missing: str  # what a light without groups lacks, for the log
 
 
-class MappedGroups:
-    """Groups of the nearest light head, or of the nearest stop line for a light that is at one."""
+def _tabled(path: str) -> _Groups:
+    """Return groups by name, OpenDRIVE id or id of a light, from a YAML file with ids for each."""
+    expected = 'a mapping of names or ids of lights to an id of a group, or a list of ids'
+    with importing('autoware.traffic_light_ids'):
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import YAMLError
+    try:
+        table = msgspec.convert(
+            YAML(typ='safe').load(read_limited(path, _MAX_TABLE, expected).decode()),
+            dict[str | int, _Id | list[_Id]])
+    except (UnicodeDecodeError, YAMLError, msgspec.ValidationError) as error:
+        raise ConfigError(path, one_line(str(error)), expected) from error
+    groups = {str(name): ids if isinstance(ids, list) else [ids] for name, ids in table.items()}
 
-    def __init__(self, path: str, limit_m: float) -> None:
-        lanelets = read_lanelet_map(path)
-        if not lanelets.heads:
-            raise ConfigError(path, 'no regulatory elements of traffic lights',
-                              'a Lanelet2 map with traffic lights')
-        self.missing = f'no light head within {limit_m:g} m in {path}'
-        self._limit_m = limit_m
-        # Lines (P, 2) and the groups to which each belongs: heads, and stop lines.
-        self._heads = [(head.position_xyz[None, :2], head.groups) for head in lanelets.heads]
-        sharing = _sharing_groups(lanelets)
-        self._stop_lines = [(line[:, :2], sharing[group])
-                            for group, line in lanelets.stop_lines.items()]
-        self._pedestrian_groups = lanelets.pedestrian_groups
+    def of(light: ShownLight) -> Sequence[int]:
+        keys = light.name, light.open_drive_id, str(light.id)
+        return next((groups[key] for key in keys if groups.get(key)), ())
 
-    def of(self, light: ShownLight) -> tuple[int, ...]:
-        """Return every group that refers to the head, or to a head of the stop line's group."""
+    return _Groups(of, f'no entry in {path}')
+
+
+def _mapped(path: str, limit_m: float) -> _Groups:
+    """Return groups by the nearest light head, or stop line for a light that is at one."""
+    lanelets = read_lanelet_map(path)
+    if not lanelets.heads:
+        raise ConfigError(path, 'no regulatory elements of traffic lights',
+                          'a Lanelet2 map with traffic lights')
+    # Lines (P, 2), and the groups of each; with a group of a stop line those that share a head.
+    heads = [(position[None, :2], groups) for position, groups in lanelets.heads]
+    stop_lines = [(line[:, :2], sorted({group}.union(*(
+        groups for _, groups in lanelets.heads if group in groups))))
+        for group, line in lanelets.stop_lines.items()]
+
+    def of(light: ShownLight) -> Sequence[int]:
         is_for_pedestrians = light.shape == LIGHT_PEDESTRIAN
-        best: tuple[float, tuple[int, ...]] = self._limit_m, ()
+        best: tuple[float, Sequence[int]] = limit_m, ()
         # Crossings have no stop line.
-        is_at_stop_line = light.is_at_stop_line and not is_for_pedestrians
-        for line, groups in self._stop_lines if is_at_stop_line else self._heads:
-            fitting = tuple(group for group in groups if (
-                group in self._pedestrian_groups) == is_for_pedestrians)
+        for line, groups in stop_lines if light.is_at_stop_line and not is_for_pedestrians \
+                else heads:
+            fitting = [group for group in groups
+                       if (group in lanelets.pedestrian_groups) == is_for_pedestrians]
             # False for NaN, of a light without a place.
             if fitting and (distance := _distance(light.position_xyz[:2], line)) <= best[0]:
                 best = distance, fitting
         return best[1]
+
+    return _Groups(of, f'no light head within {limit_m:g} m in {path}')
+
+
+def _distance(place: Floats, line: Floats) -> float:
+    """Return the distance of a point (2,) from a line (P, 2), m."""
+    begins, spans = line[:-1] if len(line) > 1 else line, np.diff(line, axis=0)
+    spans = spans if len(spans) else np.zeros((1, 2))
+    along = np.clip(((place - begins) * spans).sum(1) / np.maximum((spans**2).sum(1), 1e-12),
+                    0.0, 1.0)
+    return float(np.linalg.norm(begins + spans * along[:, None] - place, axis=1).min())
 
 
 class TrafficSignalsEncoder(encoding.TopicEncoder):
@@ -160,19 +166,19 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
 
     def set_up(self, settings: Settings) -> None:
         own = settings.of(Autoware)
-        self._unchecked = [TabledGroups(path) for path in (own.traffic_light_ids,) if path]
-        self._sources: list[TabledGroups | MappedGroups] = [*self._unchecked]
+        self._sources = [_tabled(own.traffic_light_ids)] if own.traffic_light_ids else []
         if own.lanelet2_map:
-            self._sources.append(MappedGroups(own.lanelet2_map, own.traffic_light_distance))
+            self._sources.append(_mapped(own.lanelet2_map, own.traffic_light_distance))
         self._message = self.message(SIGNALS_TOPIC.type_name, {
             'stamp': STAMP_FIELD,
             'traffic_light_groups': Each('groups', {
-                'traffic_light_group_id': Given('id'), 'elements': Each('elements', _ELEMENT)})})
+                'traffic_light_group_id': Given('id'),
+                'elements': Each('elements', {name: Given(name) for name in _UNKNOWN})})})
         self.restart()
 
     def restart(self) -> None:
         """Match the lights of the next run anew."""
-        self._groups: dict[str, tuple[int, ...]] = {}
+        self._groups: dict[str, Sequence[int]] = {}
 
     def key(self, now: encoding.FrameToSend) -> object:
         """Return the lights and their states."""
@@ -181,12 +187,6 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
     def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
         """Lay out the message; there is none before the first light."""
         lights = lights_of(now.frame)
-        while lights and self._unchecked:
-            table = self._unchecked.pop()
-            if names := table.unmatched(lights):
-                self._report('light ids', f'{table.path}: no traffic light of the first frame '
-                             'with lights has the name or id '
-                             f'{shortened(", ".join(names), _MAX_NAMES)}')
         self._match(light for light in lights if light.name not in self._groups)
         if not self._groups:
             return []
@@ -219,41 +219,3 @@ def _elements(shown: Mapping[int, set[int]]) -> list[Mapping[str, int | float]]:
              'shape': LIGHT_CIRCLE if shape == LIGHT_PEDESTRIAN else shape}
             if len(states) == 1 else _UNKNOWN
             for shape, states in sorted(shown.items())] or [_UNKNOWN]
-
-
-def _sharing_groups(lanelets: LaneletMap) -> dict[int, tuple[int, ...]]:
-    """Return, for each group, it and those that refer to one of its heads, too."""
-    sharing: dict[int, set[int]] = {group: {group} for group in lanelets.stop_lines}
-    for head in lanelets.heads:
-        for group in head.groups:
-            sharing.setdefault(group, set()).update(head.groups)
-    return {group: tuple(sorted(groups)) for group, groups in sharing.items()}
-
-
-def _distance(place: Floats, line: Floats) -> float:
-    """Return the distance of a point (2,) from a line (P, 2), m."""
-    if len(line) == 1:
-        return float(np.linalg.norm(line[0] - place))
-    begins, spans = line[:-1], np.diff(line, axis=0)
-    lengths = np.maximum((spans**2).sum(1), 1e-12)
-    along = np.clip(((place - begins) * spans).sum(1) / lengths, 0.0, 1.0)
-    return float(np.linalg.norm(begins + spans * along[:, None] - place, axis=1).min())
-
-
-def _read_table(path: str) -> dict[str, tuple[int, ...]]:
-    """Return the ids of groups by the name or the id of a light."""
-    expected = 'a mapping of names or ids of lights to an id of a group, or a list of ids'
-    try:
-        table = YAML(typ='safe').load(read_limited(path, _MAX_TABLE, expected).decode())
-    except (UnicodeDecodeError, YAMLError) as error:
-        raise ConfigError(path, one_line(str(error)), expected) from error
-    if not isinstance(table, dict):
-        raise ConfigError(path, f'a {type(table).__name__}', expected)
-    found = {}
-    for name, value in table.items():
-        ids = value if isinstance(value, list) else [value]
-        for number in ids:
-            if type(number) is not int or not -2**63 <= number < 2**63:
-                raise ConfigError(path, f'{number!r} for the light {name}', expected)
-        found[str(name)] = tuple(ids)
-    return found

@@ -7,36 +7,84 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Encode a frame to the serialized messages of all topics.
+Encode a frame to the serialized messages of all topics, which are listed here.
 
 The layout of a topic's messages is all their bytes except the numbers. It is kept until its key
 changes; a frame with the same key only patches numbers into it.
+
+At start, the definitions that the encoder reads from files are compared with those that the
+middleware was built with, and a sample is deserialized: a changed definition, or a middleware with
+another serialization, is an error at start, not a wrong number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from importlib import import_module
+import itertools
+import re
+from typing import Any, cast
 
 import numpy as np
 
 from state_sensor_ros import rotations
-from state_sensor_ros.cdr.definitions import Definitions
+from state_sensor_ros.cdr.definitions import Definitions, DUMMY, Field, SEQUENCE
+from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
+from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Floats, Frame, FutureFrame
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import ignore, Report
-from state_sensor_ros.topics import encoding
-from state_sensor_ros.topics.actors import own_topic
-from state_sensor_ros.topics.base_link import BaseLink, move_by
+from state_sensor_ros.topics import actors, encoding, map_topics, markers, state_frame, transforms
+from state_sensor_ros.topics.encoding import TopicEncoder
 from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numbers
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
-from state_sensor_ros.topics.topic_list import topic_encoders
+from state_sensor_ros.topics.transforms import BaseLink, move_by
 
+# In the order in which messages are sent: a transform precedes the data that refers to it.
+TOPICS: tuple[type[TopicEncoder], ...] = (
+    transforms.ClockEncoder,
+    transforms.TransformEncoder,
+    actors.OdometryEncoder,
+    actors.ControlStateEncoder,
+    actors.ControlStatesEncoder,
+    actors.JointStateEncoder,
+    markers.MarkerEncoder,
+    state_frame.StateFrameEncoder,
+    map_topics.RoadsEncoder,
+    map_topics.LightsEncoder,
+    map_topics.MapEncoder,
+    map_topics.OpenDriveEncoder,
+    actors.ActorArrayEncoder,
+)
+# By value of the parameter ``outputs``: modules, imported when they are used, and classes.
+_OUTPUTS = {
+    'autoware': (
+        ('objects', 'GroundTruthEncoder'), ('objects', 'TrackingEncoder'),
+        ('objects', 'DetectionEncoder'), ('objects', 'PredictionEncoder'),
+        ('autoware_ego', 'AutowareEgoEncoder'), ('autoware_ego', 'AutowareStatusEncoder'),
+        ('autoware_signals', 'TrafficSignalsEncoder'),
+    ),
+    'derived_objects': (('objects', 'DerivedObjectsEncoder'),),
+    'vision': (('objects', 'LabelInfoEncoder'), ('objects', 'DetectionsEncoder')),
+}
 _NOTHING = nullcontext()
 _NO_ROWS: Floats = np.zeros((0, 13))
+
+
+def output_encoders(output: str) -> list[type[TopicEncoder]]:
+    """Return the topics of an output; ``output``: value of the parameter ``outputs``."""
+    return [cast(type[TopicEncoder], getattr(import_module(f'{__package__}.{module}'), name))
+            for module, name in _OUTPUTS[output]]
+
+
+def perception_used(settings: Settings) -> frozenset[str]:
+    """Return the names of the parameters ``perception.*`` that the outputs use."""
+    return frozenset(name for output in settings.outputs for encoder in output_encoders(output)
+                     if encoder.topics_of(settings) for name in encoder.uses_perception)
 
 
 class _Layout:
@@ -44,7 +92,7 @@ class _Layout:
 
     __slots__ = ('blocks', 'encoder', 'key', 'key_of', 'messages', 'numbers')
 
-    def __init__(self, encoder: encoding.TopicEncoder) -> None:
+    def __init__(self, encoder: TopicEncoder) -> None:
         self.encoder = encoder
         # Looked up once: it takes as long as a call.
         self.key_of, self.numbers, self.messages = encoder.key, encoder.numbers, encoder.messages
@@ -52,7 +100,7 @@ class _Layout:
         self.blocks: Sequence[encoding.MessageBlock] = ()
 
 
-def _names_of(encoder: encoding.TopicEncoder) -> frozenset[str]:
+def _names_of(encoder: TopicEncoder) -> frozenset[str]:
     """Return the names of the topics of an encoder, and the last part of those of actors."""
     return frozenset(filter(None, (encoder.kind, *[topic.name for topic in encoder.topics])))
 
@@ -63,22 +111,24 @@ class Encoder:
                  further: Sequence[encoding.NewTopicEncoder] = (), *,
                  last_command: Callable[[], encoding.LastCommand | None] = encoding.no_command,
                  ) -> None:
-        self._last_command = last_command
+        self._last_command, self._settings = last_command, settings
         self._base_link = BaseLink(settings, report) if settings.ego_frame else None
         self._objects = ObjectMaker(settings)
         self._perceiver = Perceiver(settings, self._objects, report)
-        self._encoders: list[encoding.TopicEncoder] = []
-        for new in topic_encoders(settings, further):
+        self._encoders: list[TopicEncoder] = []
+        news: list[encoding.NewTopicEncoder] = [
+            *TOPICS, *further,
+            *itertools.chain.from_iterable(map(output_encoders, settings.outputs))]
+        for new in news:
             self._add(new(settings, definitions, report))
         self._unopened = [encoder for encoder in self._encoders if encoder.opens_with]
         self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with
                             for topic in encoder.topics)
-        self._settings = settings
         # The last list whose topics were all encoded, also those of new actors only.
         self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._set_subscriptions(NOTHING)
 
-    def _add(self, added: encoding.TopicEncoder) -> None:
+    def _add(self, added: TopicEncoder) -> None:
         names = _names_of(added)
         replaced = [encoder for encoder in self._encoders if names & _names_of(encoder)]
         place = self._encoders.index(replaced[0]) if replaced else len(self._encoders)
@@ -111,7 +161,8 @@ class Encoder:
         # actor: owner of the topics; its ``topic_name`` is a part of their names.
         # Returns the topics, none for an actor without ``has_topics``.
         return tuple([
-            own_topic(actor, encoder.kind, encoder.type_name) for encoder in self._encoders
+            actors.own_topic(actor, encoder.kind, encoder.type_name)
+            for encoder in self._encoders
             if actor.has_topics and encoder.kind and encoder.is_on_for_actors(self._settings)
             and encoder.is_of_actor(has_lanes=has_lanes, has_wheels=has_wheels)])
 
@@ -212,3 +263,59 @@ class Encoder:
                          if encoder.is_wanted(self._settings, subscriptions)
                          and encoder not in self._unopened]
         self._uses_rows = any(layout.encoder.uses_rows for layout in self._layouts)
+
+
+# Types as message classes of ROS name them, such as ``sequence<geometry_msgs/Point, 4>``.
+_TYPE = re.compile(r'(?P<sequence>sequence<)?(?P<name>[\w/]+)(<\d+>)?(, \d+)?>?'
+                   r'(\[(?P<length>\d+)\])?')
+_NAMES = {'double': 'float64', 'float': 'float32', 'boolean': 'bool', 'octet': 'byte',
+          'char': 'uint8'}
+_SAMPLE = 'nav_msgs/msg/Odometry'
+
+
+def verify(type_names: Iterable[str], definitions: Definitions, class_of: Callable[[str], Any],
+           deserialize: Callable[[bytes, Any], Any]) -> None:
+    """Compare definitions with message classes; have a sample message deserialized."""
+    # class_of: returns the class of a type, which has ``get_fields_and_field_types``.
+    waiting, compared = list(type_names), set[str]()
+    while waiting:
+        type_name = waiting.pop()
+        if type_name in compared:
+            continue
+        compared.add(type_name)
+        fields = class_of(type_name).get_fields_and_field_types() or {DUMMY: 'uint8'}
+        for own, other in itertools.zip_longest(map(_described, definitions[type_name]), [
+                f'{_type_of(text)} {name}' for name, text in fields.items()]):
+            if own != other:
+                raise EncodeError(type_name, other or 'no more fields', own or 'no more fields')
+        waiting += [field.type_name for field in definitions[type_name] if '/' in field.type_name]
+    # Texts, whose lengths move the numbers after them, and numbers at both ends.
+    expected = 'a', 'bcdef', 1.5, 2.5
+    data = Template(definitions, _SAMPLE, {
+        'header': {'frame_id': expected[0]}, 'child_frame_id': expected[1],
+        'pose': {'pose': {'position': {'x': expected[2]}}},
+        'twist': {'covariance': [*[0.0] * 35, expected[3]]}}, is_message=True)
+    try:
+        message = deserialize(data.lay_out({}, MESSAGE_PHASE).data, class_of(_SAMPLE))
+    except RuntimeError as error:
+        raise EncodeError(_SAMPLE, str(error), 'a message of its definition') from error
+    found = (message.header.frame_id, message.child_frame_id, message.pose.pose.position.x,
+             message.twist.covariance[35])
+    if found != expected:
+        raise EncodeError(_SAMPLE, repr(found), repr(expected))
+
+
+def _described(field: Field) -> str:
+    length = '' if field.length is None else '[]' if field.length == SEQUENCE \
+        else f'[{field.length}]'
+    return f'{_NAMES.get(field.type_name, field.type_name)}{length} {field.name}'
+
+
+def _type_of(text: str) -> str:
+    """Return the type of a field of a message class as definitions name it."""
+    match = _TYPE.fullmatch(text)
+    if match is None:
+        return text
+    name = _NAMES.get(match['name'], match['name'].replace('/', '/msg/'))
+    return name + ('[]' if match['sequence'] else f'[{match["length"]}]' if match['length']
+                   else '')

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import MessageInstance, Table, Template
+from state_sensor_ros.cdr.templates import MESSAGE_PHASE, MessageInstance, Table, Template, Values
 from state_sensor_ros.frame import Bools, Floats, Frame, FutureFrame, Rows
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker
@@ -280,6 +280,10 @@ class TopicEncoder:
         :param now: the first frame with a new key.
         """
         return ()
+
+    def given(self, template: Template, values: Values) -> Messages:
+        """Return the message of the first topic, of which all values are given."""
+        return [(self.topics[0], template.lay_out(values, MESSAGE_PHASE).data)]
 
     def closing(self, stamp_ns: int) -> Messages:
         """

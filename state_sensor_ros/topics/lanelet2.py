@@ -18,7 +18,6 @@ place a node, as Autoware's tools write them, or else its latitude and longitude
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -43,16 +42,7 @@ _KINDS = {'road': 'driving', 'highway': 'driving', 'play_street': 'driving',
 _FOR_PEDESTRIANS = ('sidewalk', 'crossing')
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LightHead:
-    """The head of a traffic light: its center (3,), m, and the ids of the groups it belongs to."""
-
-    position_xyz: Floats
-    groups: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LaneletMap:
+class LaneletMap(NamedTuple):
     """
     The parts of a map that are used.
 
@@ -60,7 +50,8 @@ class LaneletMap:
     """
 
     lines: tuple[MapLine, ...]
-    heads: tuple[LightHead, ...]
+    # Center (3,), m, of the heads of traffic lights, and the ids of the groups of each.
+    heads: Sequence[tuple[Floats, Sequence[int]]]
     # Stop line (P, 3) of each group that has one, m.
     stop_lines: Mapping[int, Floats]
     # Groups to which lanelets for pedestrians refer.
@@ -100,10 +91,9 @@ def _parse(root: Element) -> LaneletMap:
     places = _places(root)
     ways = {way.get('id', ''): np.array([
         places[node] for item in way.iterfind('nd') if (node := item.get('ref', '')) in places])
-        for way in root.iterfind('way') if not _is_deleted(way)}
+        for way in root.iterfind('way')}
     ways = {name: points for name, points in ways.items() if len(points)}
-    relations = [_relation(element, ways) for element in root.iterfind('relation')
-                 if not _is_deleted(element)]
+    relations = [_relation(element, ways) for element in root.iterfind('relation')]
     lanelets = [relation for relation in relations if relation.tags.get('type') == 'lanelet']
     lights = [relation for relation in relations
               if relation.tags.get('type') == 'regulatory_element'
@@ -114,16 +104,11 @@ def _parse(root: Element) -> LaneletMap:
             heads.setdefault(way, []).append(light.id)
     return LaneletMap(
         tuple(_middles(lanelets, ways)),
-        tuple(LightHead(ways[way].mean(0), tuple(groups)) for way, groups in heads.items()),
+        [(ways[way].mean(0), groups) for way, groups in heads.items()],
         {light.id: ways[way] for light in lights for way in light.of('ref_line')},
         frozenset(int(name) for lanelet in lanelets
                   if _KINDS.get(lanelet.tags.get('subtype', '')) in _FOR_PEDESTRIANS
                   for name in lanelet.of('regulatory_element')))
-
-
-def _is_deleted(element: Element) -> bool:
-    """Return whether an editor such as JOSM has marked an element as deleted."""
-    return element.get('action') == 'delete'
 
 
 def _tags(element: Element) -> dict[str, str]:
@@ -141,8 +126,6 @@ def _places(root: Element) -> dict[str, Floats]:
     local: dict[str, Floats] = {}
     geographic: dict[str, tuple[float, float, float]] = {}
     for node in root.iterfind('node'):
-        if _is_deleted(node):
-            continue
         name, tags = node.get('id', ''), _tags(node)
         height = float(tags.get('ele', 0.0))
         if 'local_x' in tags and 'local_y' in tags:

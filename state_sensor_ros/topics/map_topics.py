@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from state_sensor_ros.cdr.templates import (
     Each,
     Given,
     GivenRows,
-    MESSAGE_PHASE,
     MessageInstance,
     Slot,
     Table,
@@ -131,29 +130,34 @@ class RoadsEncoder(encoding.TopicEncoder):
     def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the array if there are further roads."""
         newest = now.frame.lanes.road_names
-        if newest is self._newest:
-            return []
-        self._newest = newest
-        if newest.items() <= self._names.items():
+        is_same, self._newest = newest is self._newest, newest
+        if is_same or newest.items() <= self._names.items():
             return []
         self._names.update(newest)
         roads = [{'road_id': number, 'name': name} for number, name in self._names.items()]
-        data = self._message.lay_out({'roads': roads, **given_stamp(now.stamp_ns)}, MESSAGE_PHASE)
-        return [(self.topics[0], data.data)]
+        return self.given(self._message, {'roads': roads, **given_stamp(now.stamp_ns)})
 
 
-class MapEncoder(encoding.TopicEncoder):
+class _OfMap(encoding.TopicEncoder):
+    """A topic of the map, that of the frames or a given one."""
+
+    opens_with: Callable[[Frame], object] | None
+
+    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
+                 given: Any = None) -> None:  # noqa: ANN401
+        super().__init__(settings, definitions, report)
+        self._given = given
+        if given:
+            self.opens_with = None
+
+
+class MapEncoder(_OfMap):
     """One MarkerArray for each map; its stamp is zero, as a map is valid at any time."""
 
     topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
-    opens_with: Callable[[Frame], object] | None = attrgetter('map_lines')
+    opens_with = attrgetter('map_lines')
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
-                 lines: tuple[MapLine, ...] = ()) -> None:
-        super().__init__(settings, definitions, report)
-        self._lines = lines
-        if lines:
-            self.opens_with = None
+    def set_up(self, settings: Settings) -> None:
         self._message = self.message(self.topics[0].type_name, {'markers': Each('markers', {
             'header': {'frame_id': settings.global_frame}, 'ns': Given('ns'), 'id': Given('id'),
             'type': Given('type'), 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
@@ -171,14 +175,14 @@ class MapEncoder(encoding.TopicEncoder):
 
     def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the map if it is not the one that was sent last; surfaces for displays only."""
-        lines, with_surfaces = self._lines or now.frame.map_lines, now.settings.debug_drawing
+        lines, with_surfaces = self._given or now.frame.map_lines, now.settings.debug_drawing
         if not lines or (lines is self._sent and with_surfaces == self._with_surfaces):
             return []
         self._sent, self._with_surfaces = lines, with_surfaces
         groups: dict[str, dict[float, list[Floats]]] = {}
         for line in lines:
-            same = groups.setdefault(line.kind, {})
-            same.setdefault(round(line.width, _WIDTH_DIGITS), []).append(line.points_xyz)
+            groups.setdefault(line.kind, {}).setdefault(
+                round(line.width, _WIDTH_DIGITS), []).append(line.points_xyz)
         markers = [_marker(kind, kind, number, _segments(points), _WIDTH_M, width)
                    for kind, same in groups.items()
                    for number, (width, points) in enumerate(same.items())]
@@ -188,25 +192,20 @@ class MapEncoder(encoding.TopicEncoder):
             if triangles:
                 color = 'driving' if kind == 'junction' else kind
                 markers.append(_marker(f'{kind}_surface', color, 0, np.concatenate(triangles)))
-        shown = frozenset((str(marker['ns']), cast(int, marker['id'])) for marker in markers)
+        shown = frozenset((marker['ns'], marker['id']) for marker in markers)
         gone, self._shown = self._shown - shown, shown
         markers += [{**_marker(namespace, '', number, np.zeros((0, 3))), 'action': _DELETE}
                     for namespace, number in sorted(gone)]
-        return [(self.topics[0], self._message.lay_out({'markers': markers}, MESSAGE_PHASE).data)]
+        return self.given(self._message, {'markers': markers})
 
 
-class OpenDriveEncoder(encoding.TopicEncoder):
+class OpenDriveEncoder(_OfMap):
     """One String for each OpenDRIVE document."""
 
     topics = (Topic('~/map/opendrive', 'std_msgs/msg/String', LATCHED),)
-    opens_with: Callable[[Frame], object] | None = attrgetter('open_drive')
+    opens_with = attrgetter('open_drive')
 
-    def __init__(self, settings: Settings, definitions: Definitions, report: Report,
-                 text: str = '') -> None:
-        super().__init__(settings, definitions, report)
-        self._text = text
-        if text:
-            self.opens_with = None
+    def set_up(self, settings: Settings) -> None:
         self._message = self.message(self.topics[0].type_name, {'data': Given('text')})
         self.restart()
 
@@ -216,22 +215,22 @@ class OpenDriveEncoder(encoding.TopicEncoder):
 
     def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
         """Return the document if it is not the one that was sent last."""
-        text = self._text or now.frame.open_drive
+        text = self._given or now.frame.open_drive
         if text is self._sent or not text:
             return []
         self._sent = text
-        return [(self.topics[0], self._message.lay_out({'text': text}, MESSAGE_PHASE).data)]
+        return self.given(self._message, {'text': text})
 
 
 def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[encoding.NewTopicEncoder]:
     """Return the topics of a given map."""
     # open_drive: its OpenDRIVE document, '' if it is of another format.
-    encoders: list[encoding.NewTopicEncoder] = [partial(MapEncoder, lines=lines)]
-    return [*encoders, partial(OpenDriveEncoder, text=open_drive)] if open_drive else encoders
+    return [partial(MapEncoder, given=lines),
+            *[partial(OpenDriveEncoder, given=text) for text in (open_drive,) if text]]
 
 
 def _marker(namespace: str, color_of: str, number: int, points_xyz: Floats,
-            line_width: float = 0.0, width: float = 0.0) -> dict[str, object]:
+            line_width: float = 0.0, width: float = 0.0) -> dict[str, Any]:
     """Return lines if ``line_width`` is not 0, otherwise triangles."""
     color = np.array(_COLORS.get(color_of, _GRAY)) * (1.0 if line_width else _DARKER)
     scale = (line_width, width, 0.0) if line_width else (1.0, 1.0, 1.0)

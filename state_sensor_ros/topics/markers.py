@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
 from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Rows
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
@@ -60,16 +60,6 @@ class NewMarker(NamedTuple):
     number: int = 0
 
 
-class Marker(MessageInstance):
-    """A marker; its id is that of no other marker."""
-
-    __slots__ = ('id', 'namespace')
-
-    def __init__(self, new: NewMarker, id_: int) -> None:
-        super().__init__(new.template, {'id': id_, 'text': new.text})
-        self.namespace, self.id = new.namespace, id_
-
-
 class MarkerEncoder(encoding.TopicEncoder):
     """One MarkerArray with a cube for each box and a text for each actor."""
 
@@ -78,10 +68,10 @@ class MarkerEncoder(encoding.TopicEncoder):
 
     def set_up(self, settings: Settings) -> None:
         frame_id = settings.global_frame
-        self._cubes = [self.element(MARKER, {
+        self._cubes = {namespace: self.element(MARKER, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
             'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
-            'color': _color(namespace)}) for namespace in _NAMESPACES]
+            'color': _color(namespace)}) for namespace in _NAMESPACES}
         self._label = self.element(MARKER, {
             'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
             'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
@@ -97,7 +87,9 @@ class MarkerEncoder(encoding.TopicEncoder):
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **deletes_all}]})
         ids = count()
-        self._markers = encoding.PerActor(lambda _, new: Marker(new, next(ids) % _N_IDS))
+        # Their ids are those of no other marker.
+        self._markers = encoding.PerActor(lambda _, new: MessageInstance(new.template, {
+            'ns': new.namespace, 'id': next(ids) % _N_IDS, 'text': new.text}))
         # How many arrays had deletions.
         self._n_deleting = 0
         self.restart()
@@ -105,7 +97,7 @@ class MarkerEncoder(encoding.TopicEncoder):
     def restart(self) -> None:
         """Delete all markers of displays with the next array."""
         self._is_first, self._are_boxes_reported = True, False
-        self._shown: list[Marker] = []
+        self._shown: list[MessageInstance] = []
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``debug_drawing`` and ``include_obb`` are true."""
@@ -132,7 +124,13 @@ class MarkerEncoder(encoding.TopicEncoder):
             return []
         drawable = now.frame.bodies().drawable_boxes()
         if not self._are_boxes_reported and not drawable.all():
-            self._report_boxes(now, boxes)
+            self._are_boxes_reported = True
+            rows = np.flatnonzero(~drawable)
+            name, numbers = now.frame.names[boxes.actor[rows[0]]], boxes.rows[rows[0]].tolist()
+            self._report('boxes', f'boxes that cannot be drawn: {len(rows)}, the first of '
+                         f'{name!r}: found {", ".join(f"{number:g}" for number in numbers)}; '
+                         'expected x y z, a unit quaternion, three lengths and three scales '
+                         'above 0 (reported once)')
         are_drawn = now.usable[boxes.actor] & drawable
         flags = iter(are_drawn.tolist())
         # The cube of a box without a pose or a size is dropped; the label stays.
@@ -145,7 +143,7 @@ class MarkerEncoder(encoding.TopicEncoder):
         markers = list(compress(self._markers.of(actors, news), are_shown))
         kept = set(markers)
         first: list[MessageInstance] = [self._first] if self._is_first else []
-        gone = [MessageInstance(self._deletion, {'ns': marker.namespace, 'id': marker.id})
+        gone = [MessageInstance(self._deletion, marker.values)
                 for marker in self._shown if marker not in kept]
         self._n_deleting += bool(first or gone)
         self._shown, self._is_first = markers, False
@@ -154,9 +152,9 @@ class MarkerEncoder(encoding.TopicEncoder):
             instances.append(MessageInstance(self._lights, light_values(lights)))
         if not instances:
             return []
-        rows = encoding.rows_where(now.usable, LABEL) \
-            | encoding.rows_where(are_drawn, CUBE) | self.further_rows(now)
-        return self._array.blocks(instances, rows, self.topics)
+        return self._array.blocks(instances, {
+            **encoding.rows_where(now.usable, LABEL), **encoding.rows_where(are_drawn, CUBE),
+            **self.further_rows(now)}, self.topics)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the cubes, and the labels if there are any."""
@@ -169,8 +167,7 @@ class MarkerEncoder(encoding.TopicEncoder):
 
     def closing(self, stamp_ns: int) -> encoding.Messages:
         """Return the array that deletes all markers; :meth:`restart` must follow."""
-        return [(MARKERS_TOPIC, self._only_delete_all.lay_out(
-            given_stamp(stamp_ns), MESSAGE_PHASE).data)]
+        return self.given(self._only_delete_all, given_stamp(stamp_ns))
 
     def appearance(self, now: encoding.FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
         """
@@ -178,16 +175,15 @@ class MarkerEncoder(encoding.TopicEncoder):
 
         :param now: the frame.
         :param boxes: its boxes.
-        :returns: index of the namespace; a byte for each box; whether there is a label.
+        :returns: namespace; a byte for each box; whether there is a label.
         """
         actor_list = now.actor_list
-        n_actors = len(actor_list.actors)
-        namespaces = np.where(np.frombuffer(actor_list.kinds, np.uint8) == KIND_VEHICLE,
-                              _NAMESPACES.index('vehicles'), _NAMESPACES.index('objects'))
+        namespaces = ['vehicles' if kind == KIND_VEHICLE else 'objects'
+                      for kind in actor_list.kinds]
         if actor_list.i_ego >= 0:
-            namespaces[actor_list.i_ego] = _NAMESPACES.index('ego')
-        return (namespaces.tolist(),
-                encoding.split(bytes(len(boxes.actor)), boxes.actor, n_actors),
+            namespaces[actor_list.i_ego] = 'ego'
+        n_actors = len(namespaces)
+        return (namespaces, encoding.split(bytes(len(boxes.actor)), boxes.actor, n_actors),
                 [now.settings.labels] * n_actors)
 
     def new_markers(self, actor: Actor, appearance: Sequence[Any]) -> list[NewMarker]:
@@ -197,25 +193,13 @@ class MarkerEncoder(encoding.TopicEncoder):
         :param actor: owner of the markers.
         :param appearance: its entries of :meth:`appearance`.
         """
-        i_namespace, boxes, with_label, *_ = appearance
-        namespace, template = _NAMESPACES[i_namespace], self._cubes[i_namespace]
-        return [*[NewMarker(namespace, template, '', i) for i in range(len(boxes))],
+        namespace, boxes, with_label, *_ = appearance
+        return [*[NewMarker(namespace, self._cubes[namespace], '', i) for i in range(len(boxes))],
                 *[NewMarker(_LABELS, self._label, actor.name)] * with_label]
 
     def further_rows(self, now: encoding.FrameToSend) -> dict[Table, Rows]:
         """Return the rows of the tables of further markers, as for :class:`MessageBlock`."""
         return {}
-
-    def _report_boxes(self, now: encoding.FrameToSend, boxes: Boxes) -> None:
-        """Report once in a run that boxes are not drawn."""
-        self._are_boxes_reported = True
-        are_dropped = np.flatnonzero(~now.frame.bodies().drawable_boxes())
-        row = int(are_dropped[0])
-        name = now.frame.names[int(boxes.actor[row])]
-        numbers = ', '.join(f'{number:g}' for number in boxes.rows[row].tolist())
-        self._report('boxes', f'boxes that cannot be drawn: {len(are_dropped)}, the first of '
-                     f'{name!r}: found {numbers}; expected x y z, a unit quaternion, three '
-                     'lengths and three scales above 0 (reported once)')
 
     def _label_numbers(self, now: encoding.FrameToSend, cubes: Floats) -> Floats:
         """Return (N, 3) positions of labels: above the highest box of their actor."""

@@ -16,15 +16,7 @@ from uuid import UUID
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import (
-    Each,
-    Given,
-    MESSAGE_PHASE,
-    MessageInstance,
-    Slot,
-    Table,
-    Values,
-)
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table, Values
 from state_sensor_ros.classes import CAR, CLASSES, UNKNOWN
 from state_sensor_ros.frame import NS_PER_S, Rows
 from state_sensor_ros.naming import Actor
@@ -88,22 +80,21 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
     def _make_templates(self, settings: Settings) -> None:
         """Make the templates of an object; its covariances, those of the noise, are constants."""
         noise = self._perception = settings.perception
-        self._pose_variances = settings.pose_covariance_diagonal
-        self._twist_variances = settings.twist_covariance_diagonal
-        if noise.position_std and not self.is_true:
-            self._pose_variances = (noise.position_std ** 2,) * 2 + self._pose_variances[2:]
-        if noise.yaw_std and not self.is_true:
-            self._pose_variances = (*self._pose_variances[:5], noise.yaw_std ** 2)
-        if noise.velocity_std and not self.is_true:
-            self._twist_variances = (noise.velocity_std ** 2,) * 2 + self._twist_variances[2:]
+        pose, twist = (list(diagonal) for diagonal in (
+            settings.pose_covariance_diagonal, settings.twist_covariance_diagonal))
+        for variances, columns, std in ((pose, slice(0, 2), noise.position_std),
+                                        (pose, slice(5, 6), noise.yaw_std),
+                                        (twist, slice(0, 2), noise.velocity_std)):
+            if std and not self.is_true:
+                variances[columns] = [std ** 2] * len(variances[columns])
+        self._pose_variances, self._twist_variances = tuple(pose), tuple(twist)
         # By whether a number of an object's motion is unknown.
-        self._elements = [self._elements_of(self.object_fields(settings, is_partial))
-                          for is_partial in (False, True)]
-
-    def _elements_of(self, fields: Fields) -> encoding.PerActor[MessageInstance]:
-        template = self.element(self._element_type, fields)
-        return encoding.PerActor(
-            lambda *of_object: MessageInstance(template, self.values(*of_object)))
+        self._elements = [
+            encoding.PerActor(lambda *of_object, template=template: MessageInstance(
+                template, self.values(*of_object)))
+            for is_partial in (False, True)
+            for template in [self.element(
+                self._element_type, self.object_fields(settings, is_partial))]]
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
         raise NotImplementedError
@@ -184,20 +175,18 @@ class AutowareObjectEncoder(ObjectTopicEncoder):
         return cls.topics if cls.member in settings.autoware_objects else ()
 
     def object_fields(self, settings: Settings, is_partial: bool) -> Fields:
-        def with_covariance(name: str, table: Table, known: tuple[float, ...],
-                            unknown: Table) -> Fields:
-            return {name: twist(table, 0),
-                    'covariance': diagonal(slots(unknown) if is_partial else known)}
-
+        twist_variances, accel_variances = (
+            diagonal(slots(unknown) if is_partial else known) for unknown, known in (
+                (TWIST_VARIANCE, self._twist_variances),
+                (ACCELERATION_VARIANCE, settings.twist_covariance_diagonal)))
         return {
             'object_id': {'uuid': [Given(f'id_{i}') for i in range(_UUID_BYTES)]},
             'existence_probability': 1.0,
             'classification': [{'label': Given('label'), 'probability': 1.0}],
             'kinematics': self.kinematics(
                 {'pose': pose(CENTER), 'covariance': diagonal(self._pose_variances)},
-                with_covariance('twist', OWN_TWIST, self._twist_variances, TWIST_VARIANCE),
-                with_covariance('accel', OWN_ACCELERATION, settings.twist_covariance_diagonal,
-                                ACCELERATION_VARIANCE)),
+                {'twist': twist(OWN_TWIST, 0), 'covariance': twist_variances},
+                {'accel': twist(OWN_ACCELERATION, 0), 'covariance': accel_variances}),
             'shape': {'type': _BOUNDING_BOX, 'dimensions': xyz(SIZE, 0)}}
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
@@ -376,5 +365,4 @@ class LabelInfoEncoder(encoding.TopicEncoder):
         if self._is_sent:
             return []
         self._is_sent = True
-        return [(self.topics[0], self._template.lay_out(
-            tables.given_stamp(now.stamp_ns), MESSAGE_PHASE).data)]
+        return self.given(self._template, tables.given_stamp(now.stamp_ns))

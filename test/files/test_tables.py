@@ -27,7 +27,7 @@ from rosbags.rosbag2 import Reader
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.files.tables.table import NAMES
-from state_sensor_ros.topics.stacks.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
+from state_sensor_ros.topics.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
 
 INTERFACE = (  # noqa: SIM905
     'stamp_ns frame game_time actor_id name kind class tags is_ego x y z qx qy qz qw roll pitch '

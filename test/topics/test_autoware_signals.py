@@ -24,10 +24,10 @@ from state_sensor_ros.frame import (
 )
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.settings import parse_settings
+from state_sensor_ros.topics.autoware_signals import SIGNALS_TOPIC
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.encoding import LastCommand
-from state_sensor_ros.topics.stacks.autoware_signals import SIGNALS_TOPIC
-from state_sensor_ros.topics.stacks.lanelet2 import read_lanelet_map, read_lanelets
+from state_sensor_ros.topics.lanelet2 import read_lanelet_map, read_lanelets
 from state_sensor_ros.topics.topic import EVERYTHING
 
 # Two lanes to the east, each 3 m wide, with a head on a pole at (20, 8); it belongs to the groups
@@ -107,7 +107,7 @@ def test_middles_of_lanelets_run_with_their_left_bound_on_the_left(lanelet_map):
     assert first.points_xyz.tolist() == [[0, 1.5, 2.5], [10, 1.5, 2.5]]
     assert second.points_xyz.tolist() == [[0, 4.5, 2.5], [10, 4.5, 2.5]]
     assert (first.kind, first.width, crossing.kind) == ('driving', 3.0, 'crossing')
-    assert [head.groups for head in read_lanelet_map(lanelet_map).heads] == [(100, 101), (102,)]
+    assert [groups for _, groups in read_lanelet_map(lanelet_map).heads] == [[100, 101], [102]]
 
 
 def test_state_goes_to_every_group_of_the_nearest_head(lanelet_map):
@@ -156,20 +156,6 @@ def test_table_names_groups_by_name_and_id_before_the_map(lanelet_map, tmp_path)
     assert rig.elements(shown) == {7: [(RED, 1, 2)], 8: [(GREEN, 1, 2)], 9: [(GREEN, 1, 2)],
                                    100: [(AMBER, 1, 2)], 101: [(AMBER, 1, 2)]}
     assert not rig.reports
-
-
-def test_names_of_a_table_without_a_light_are_reported_once(tmp_path):
-    table = tmp_path / 'ids.yaml'
-    table.write_text('pole: 7\npoel: 8\n12: 9\n')
-    rig = Rig(traffic_light_ids=str(table))
-    rig.elements(None)
-    assert not rig.reports
-    for state in (LIGHT_RED, LIGHT_GREEN):
-        rig.elements(lights(('pole', state, 0, 0)))
-    rig.encoder.restart()
-    rig.elements(lights(('pole', LIGHT_RED, 0, 0)))
-    assert rig.reports == [
-        f'{table}: no traffic light of the first frame with lights has the name or id poel, 12']
 
 
 def test_latitudes_and_longitudes_are_placed_in_the_square_of_mgrs(tmp_path):

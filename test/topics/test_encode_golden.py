@@ -17,9 +17,8 @@ from paths import ROOT
 import pytest
 
 from state_sensor_ros.naming import Registry
-from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.encoder import Encoder, TOPICS
 from state_sensor_ros.topics.topic import EVERYTHING
-from state_sensor_ros.topics.topic_list import TOPICS
 
 GOLDEN = ROOT / 'test' / 'golden'
 FILES = sorted(path.stem for path in GOLDEN.glob('*.hex'))

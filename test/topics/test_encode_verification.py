@@ -20,9 +20,8 @@ from state_sensor_ros.cdr.definitions import Definitions, Field, load_definition
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import AUTOWARE_OBJECTS, OUTPUTS, Settings
-from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.encoder import Encoder, verify
 from state_sensor_ros.topics.topic import EVERYTHING
-from state_sensor_ros.topics.verification import verify
 
 NAMES = {'float64': 'double', 'float32': 'float', 'bool': 'boolean', 'byte': 'octet',
          'char': 'uint8'}

@@ -17,9 +17,8 @@ from paths import ROOT
 from state_sensor_ros.control.command_inputs import INPUTS
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import CORE, OUTPUTS
-from state_sensor_ros.topics.encoder import Encoder
+from state_sensor_ros.topics.encoder import Encoder, output_encoders
 from state_sensor_ros.topics.topic import EVERYTHING, Topic
-from state_sensor_ros.topics.topic_list import output_encoders
 
 MODULE = """
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table

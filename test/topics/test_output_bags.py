@@ -24,7 +24,7 @@ from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
 
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.topics.stacks.objects import NAMESPACE
+from state_sensor_ros.topics.objects import NAMESPACE
 
 PERCEPTION = '/perception/object_recognition'
 TRACKED = (f'{PERCEPTION}/ground_truth/objects', f'{PERCEPTION}/tracking/objects')

@@ -201,7 +201,7 @@ def test_map_has_the_surfaces_of_lanes_for_displays():
 
 def test_map_of_a_file_takes_the_place_of_that_of_the_frames():
     given = lines('border')
-    rig = Rig((lambda *args: MapEncoder(*args, lines=given),))
+    rig = Rig((lambda *args: MapEncoder(*args, given=given),))
     # It exists from the start.
     rig.sink.open([topic for topic in rig.encoder.topics if topic.name in NEW])
     [(_, array)] = rig.send(map_lines=lines('driving'))

@@ -25,7 +25,7 @@ class OsiSimulator(Simulator):
     name = 'osi'
     parameters = OsiParameters
     map_files = MappingProxyType({
-        '.osm': 'state_sensor_ros.topics.stacks.lanelet2:read_lanelets',
+        '.osm': 'state_sensor_ros.topics.lanelet2:read_lanelets',
         '.xodr': 'state_sensor_ros.simulators.open_drive:read_lanes'})
 
     def address(self, settings: Settings) -> str:

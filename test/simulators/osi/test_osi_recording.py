@@ -60,7 +60,7 @@ def test_osi_frames_are_those_of_the_messages(trace):
 
 def test_osi_base_link_is_the_rear_axle(trace):
     from state_sensor_ros.settings import DEFAULTS
-    from state_sensor_ros.topics.base_link import BaseLink
+    from state_sensor_ros.topics.transforms import BaseLink
     with sensor.open_recording(trace) as recording:
         frame = recording[0]
     offset = BaseLink(DEFAULTS, lambda *_: pytest.fail('not found')).offset(frame, frame.ego_row)
