@@ -23,19 +23,16 @@ import numpy as np
 
 from state_sensor_ros import rotations
 from state_sensor_ros.cdr.definitions import Definitions
-<<<<<<< HEAD
-from state_sensor_ros.cdr.templates import (
-    Given,
-    MESSAGE_PHASE,
-    MessageInstance,
-    Table,
-    Template,
-)
-from state_sensor_ros.frame import Bools, Floats, usable_poses, Wheels
-=======
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
-from state_sensor_ros.frame import Bools, Floats, Frame, REAR_LEFT, REAR_RIGHT, Wheels
->>>>>>> 1a26cb2d (topics: one list of encoders and one check at start, in encoder.py)
+from state_sensor_ros.frame import (
+    Bools,
+    Floats,
+    Frame,
+    REAR_LEFT,
+    REAR_RIGHT,
+    usable_poses,
+    Wheels,
+)
 from state_sensor_ros.naming import wheel_frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding

@@ -19,13 +19,8 @@ import pytest
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.naming import Registry
-<<<<<<< HEAD
 from state_sensor_ros.ros.sink import message_class
-from state_sensor_ros.topics.encoder import Encoder
-=======
-from state_sensor_ros.ros.topic_sink import message_class
 from state_sensor_ros.topics.encoder import Encoder, verify
->>>>>>> 1a26cb2d (topics: one list of encoders and one check at start, in encoder.py)
 from state_sensor_ros.topics.topic import EVERYTHING
 
 
