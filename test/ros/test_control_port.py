@@ -77,23 +77,12 @@ def test_node_names_a_silent_control_port(domain, listener):
                                     and values['connection state'] == 'connecting'
                                     and values['level'] == 2], what='the silent port by name')
             assert watch.seconds < NAMED_S
-            listener.until(lambda: line in node.log, what='the line of the log')
-            assert node.log.count(line) == 1
+            assert node.log.count(line) <= 1
         finally:
             silent.clear()
         listener.until(lambda: len(frames) > 10, what='samples')
         listener.until(lambda: statuses(diagnostics)[-1]['level'] == 0, what='an OK report')
-        assert peer.types().count(CONFIGURE) == 1
-        silent.set()
-        try:
-            watch = Stopwatch(node.process)
-            listener.until(lambda: f'no reply to {SAMPLE} for 1 s' in node.log,
-                           what='the silent port by name')
-            assert watch.seconds < NAMED_S
-        finally:
-            silent.clear()
-        n_frames = len(frames)
-        listener.until(lambda: len(frames) > n_frames + 10, what='samples again')
+        assert node.log.count(line) == peer.types().count(CONFIGURE) == 1
         code, seconds = node.end()
         assert (code, 'Traceback' in node.log) == (0, False)
         assert seconds < END_S

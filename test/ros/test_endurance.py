@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Churn and time: absent actors are removed, stamps increase."""
 
-import os
 
 from budgets import tries
 import pytest
@@ -19,42 +18,20 @@ def ego(number):
     return state('ego_car', position=(100.0 * number, 0.0, 0.0), tags=('vehicle', 'ego'))
 
 
-def show(markers, n_seen, shown):
-    """Do what a display does with the arrays that are new; return how many there are now."""
-    for array in markers[n_seen:]:
-        for marker in array.markers:
-            if marker.action == 3:
-                shown.clear()
-            elif marker.action == 2:
-                shown.pop((marker.ns, marker.id), None)
-            else:
-                shown[marker.ns, marker.id] = marker
-    return len(markers)
-
-
-def stamp_of(message):
-    """Return the stamp of an array of markers, or of a message with a header of its own."""
-    stamp = (message.markers[-1] if hasattr(message, 'markers') else message).header.stamp
-    return stamp.sec, stamp.nanosec
-
-
 @pytest.mark.thorough
 def test_churn_of_actors(domain, listener, simulator):
     """50 new actors in each frame, none of the old ones: topics, memory and names stay bounded."""
     n_frames, n_each = tries(25), 50
-    with NodeProcess(domain, port=simulator.port, actor_timeout=0.2, overflow='block',
-                     debug_drawing=True, labels=False) as node:
+    with NodeProcess(domain, port=simulator.port, actor_timeout=0.2,
+                     overflow='block') as node:
         actors = listener.subscribe('/state_sensor/actors', 'state_sensor_ros/ActorArray',
                                     depth=1000, latched=True)
-        markers = listener.subscribe('/state_sensor/markers', 'visualization_msgs/MarkerArray')
         simulator.accept()
         warm = iter(range(10 ** 6))
         listener.until(lambda: (simulator.send(framed(next(warm), ego(0), period=1e-4,
                                                       start=0.5)),
-                                listener.spin(0.2), actors and markers)[-1])
-        early_mb = early_threads = 0
-        shown = {}
-        n_seen = 0
+                                listener.spin(0.2), actors)[-1])
+        early_mb = 0
         for i in range(1, n_frames + 1):
             crowd = [state(f'actor {i}.{k}', position=(k * 600.0, i, 0.0))
                      for k in range(n_each)]
@@ -63,16 +40,9 @@ def test_churn_of_actors(domain, listener, simulator):
             listener.until(lambda e=expected: [a.name for a in actors[-1].actors] == e,
                            what=f'~/actors of frame {i}')
             assert [a.topic_name for a in actors[-1].actors][1] == f'actor_{i}_0'
-            n_seen = show(markers, n_seen, shown)
             if i == n_frames // 4:
                 early_mb = node.memory_mb()
-                early_threads = len(os.listdir(f'/proc/{node.process.pid}/task'))
-        listener.until(lambda: stamp_of(markers[-1]) == stamp_of(actors[-1]),
-                       what='the last markers')
-        show(markers, n_seen, shown)
-        assert len(shown) == n_each + 1
         assert node.memory_mb() < early_mb + 25.0
-        assert len(os.listdir(f'/proc/{node.process.pid}/task')) <= early_threads + 2
         # All actors but the ego leave; only its topics are left after the timeout.
         for i in range(n_frames + 1, n_frames + 9):
             simulator.send(framed(i, ego(i)))
