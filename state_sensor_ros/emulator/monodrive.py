@@ -13,37 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 import json
-import math
 import socket
 import struct
 import threading
 
-from state_sensor_ros.emulator.monodrive_commands import (
-    CommandResult,
-    CommandTable,
-    Envelope,
-    parse_envelope,
-    RejectedError,
-    SimulationState,
-)
-from state_sensor_ros.emulator.monodrive_frames import (
-    EmulatedFrame,
-    FrameClock,
-    FrameSource,
-    LARGEST_FLOAT32,
-    SensorFilter,
-    TimedFrame,
-    TrajectorySource,
-)
-from state_sensor_ros.emulator.threaded_server import (
-    accept_connection,
-    close_connection,
-    listen,
-    Pacer,
-    receive,
-    ServerOptions,
-    ThreadedServer,
-)
+from state_sensor_ros.emulator import monodrive_commands as commands
+from state_sensor_ros.emulator import monodrive_frames as frames
+from state_sensor_ros.emulator import threaded_server
 from state_sensor_ros.errors import FramingError
 
 SENSOR_HEADERS = {16: struct.Struct('>IIfI'), 12: struct.Struct('>IIf')}
@@ -57,9 +33,9 @@ class SensorPort:
     """One State sensor and its readers; ``port``: 0 picks a free one."""
 
     def __init__(self, bind: str, port: int) -> None:
-        self.listener = listen(bind, port)
+        self.listener = threaded_server.listen(bind, port)
         self.port: int = self.listener.getsockname()[1]
-        self.sensor_filter: SensorFilter | None = None
+        self.sensor_filter: frames.SensorFilter | None = None
         self.is_streaming = True
         self.sample_count = 0
         self._readers: list[socket.socket] = []
@@ -69,12 +45,13 @@ class SensorPort:
     def accept_readers(self) -> int:
         """Accept all connections that wait, so that they receive the next frame."""
         with self._lock:
-            while not self._is_closed and (reader := accept_connection(self.listener)):
+            while not self._is_closed and (
+                    reader := threaded_server.accept_connection(self.listener)):
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._readers.append(reader)
             return len(self._readers)
 
-    def send_frame(self, frame: TimedFrame, header_size: int) -> None:
+    def send_frame(self, frame: frames.TimedFrame, header_size: int) -> None:
         """Send one packet to each reader; the slowest reader blocks the simulator."""
         if not self.is_streaming:
             return
@@ -87,8 +64,8 @@ class SensorPort:
         game_time = clock.game_time or 0.0
         # A number that a header cannot have is sent as 0 or modulo 2**32.
         numbers = (header_size + len(text), (clock.time or 0) & 0xFFFFFFFF,
-                   game_time if math.isfinite(game_time) and abs(game_time) <= LARGEST_FLOAT32
-                   else 0.0, self.sample_count & 0xFFFFFFFF)
+                   game_time if abs(game_time) <= frames.LARGEST_FLOAT32 else 0.0,
+                   self.sample_count & 0xFFFFFFFF)
         packet = SENSOR_HEADERS[header_size].pack(*numbers[:header_size // 4]) + text
         for reader in tuple(self._readers):
             try:
@@ -100,14 +77,14 @@ class SensorPort:
         with self._lock:
             if reader in self._readers:
                 self._readers.remove(reader)
-                close_connection(reader)
+                threaded_server.close_connection(reader)
 
     def disconnect(self) -> None:
         """Close the connections of all readers and keep listening."""
         with self._lock:
             readers, self._readers = self._readers, []
         for reader in readers:
-            close_connection(reader)
+            threaded_server.close_connection(reader)
 
     def close(self) -> None:
         """Stop listening and close the connections of all readers."""
@@ -118,13 +95,13 @@ class SensorPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MonodriveOptions(ServerOptions):
+class MonodriveOptions(threaded_server.ServerOptions):
     control_port: int | None = None  # None for none, 0 picks a free one
     header_size: int = 16  # 16, or 12 for the older generation
     on_sample: bool = False  # send frames by sample and step commands instead of at the rate
 
 
-class MonodriveServer(ThreadedServer):
+class MonodriveServer(threaded_server.ThreadedServer):
     """
     A server of the monoDrive protocol.
 
@@ -135,23 +112,23 @@ class MonodriveServer(ThreadedServer):
         clients place all frames.
     """
 
-    def __init__(self, source: FrameSource | Sequence[dict[str, object]] | None = None,
+    def __init__(self, source: frames.FrameSource | Sequence[dict[str, object]] | None = None,
                  options: MonodriveOptions | None = None) -> None:
         if isinstance(source, Sequence):
-            source = TrajectorySource([EmulatedFrame(members) for members in source])
+            source = frames.TrajectorySource([frames.EmulatedFrame(members) for members in source])
         self._options = options = options or MonodriveOptions()
-        self._state = SimulationState(source, not options.on_sample)
+        self._state = commands.SimulationState(source, not options.on_sample)
         first = SensorPort(options.bind, options.port)
         self.port, self._sensors = first.port, {first.port: first}
         self._control: socket.socket | None = None
         if options.control_port is not None:
             try:
-                self._control = listen(options.bind, options.control_port)
+                self._control = threaded_server.listen(options.bind, options.control_port)
             except OSError:
                 first.close()
                 raise
         self.control_port: int = self._control.getsockname()[1] if self._control else 0
-        self._commands = CommandTable(self._state, self)
+        self._commands = commands.CommandTable(self._state, self)
         self._send_lock = threading.Lock()
         super().__init__()
 
@@ -165,7 +142,7 @@ class MonodriveServer(ThreadedServer):
         """Return the ports of all State sensors."""
         return set(self._sensors)
 
-    def configure(self, port: int, sensor_filter: SensorFilter, is_streaming: bool) -> None:
+    def configure(self, port: int, sensor_filter: frames.SensorFilter, is_streaming: bool) -> None:
         """Add a sensor, or change the one on this port; its readers stay connected."""
         if port not in self._sensors:
             # A new dict: other threads iterate over the old one.
@@ -207,12 +184,12 @@ class MonodriveServer(ThreadedServer):
     def _serve(self, session: socket.socket) -> None:
         """Reply to the requests of one control connection, in order."""
         while (body := read_request(session)) is not None:
-            request = Envelope('')
+            request = commands.Envelope('')
             try:
-                request = parse_envelope(body)
+                request = commands.parse_envelope(body)
                 result = self._commands.execute(request.type, request.message)
-            except RejectedError as error:
-                result = CommandResult(str(error), success=False)
+            except commands.RejectedError as error:
+                result = commands.CommandResult(str(error), success=False)
             reply = json.dumps({
                 'message': result.message, 'reference': request.reference, 'type': request.type,
                 'success': result.success}, separators=(',', ':')).encode()
@@ -224,7 +201,7 @@ class MonodriveServer(ThreadedServer):
             if result.frame is not None:
                 self._send(result.frame, result.ports, is_sample=True)
 
-    def _send(self, frame: TimedFrame, ports: tuple[int, ...] | None = None, *,
+    def _send(self, frame: frames.TimedFrame, ports: tuple[int, ...] | None = None, *,
               is_sample: bool = False) -> None:
         with self._send_lock:
             if self._finished.is_set() or self._closing.is_set():
@@ -248,8 +225,8 @@ class MonodriveServer(ThreadedServer):
             self._state.is_free_running and self.accept_readers() > 0)
 
     def _play(self) -> None:
-        pacer = Pacer(self._options.rate, self._closing)
-        before = FrameClock()
+        pacer = threaded_server.Pacer(self._options.rate, self._closing)
+        before = frames.FrameClock()
         while not (self._closing.is_set() or self._finished.is_set()):
             with self._changed:
                 self._changed.wait_for(self._may_play)
@@ -270,7 +247,7 @@ class MonodriveServer(ThreadedServer):
 
 def read_request(connection: socket.socket) -> bytes | None:
     """Read the JSON text of one request, None if the peer has closed between two of them."""
-    head = receive(connection, CONTROL_HEADER.size, 'control header', may_end=True)
+    head = threaded_server.receive(connection, CONTROL_HEADER.size, 'control header', may_end=True)
     if not head:
         return None
     magic, length = CONTROL_HEADER.unpack(head)
@@ -278,4 +255,4 @@ def read_request(connection: socket.socket) -> bytes | None:
     if magic != CONTROL_MAGIC or not 0 <= size <= MAX_REQUEST_BYTES:
         raise FramingError('control header', f'magic {magic:#010x}, length {length}',
                            f'{CONTROL_MAGIC:#010x}, 8 to {MAX_REQUEST_BYTES + 8}')
-    return receive(connection, size, 'control body')
+    return threaded_server.receive(connection, size, 'control body')

@@ -26,18 +26,8 @@ import msgspec
 from msgspec import Meta, Struct
 import numpy as np
 
+from state_sensor_ros.emulator import monodrive_frames as frames
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.monodrive_frames import (
-    DEFAULT_PERIOD_S,
-    EmulatedFrame,
-    FrameClock,
-    FrameSource,
-    has_ego,
-    lower_tags,
-    SensorFilter,
-    TimedFrame,
-    TrajectorySource,
-)
 from state_sensor_ros.errors import TransportError
 
 COMPLETE = 'complete'
@@ -69,13 +59,13 @@ class SimulationState:
 
     # source: the source of frames, None if clients place all frames.
 
-    def __init__(self, source: FrameSource | None, is_free_running: bool) -> None:
+    def __init__(self, source: frames.FrameSource | None, is_free_running: bool) -> None:
         self._lock = threading.RLock()
         self._own_source = source
         self._source = source
         self._first_driver = ClockDriver.TIMER if is_free_running else ClockDriver.SAMPLE
         self._driver = self._first_driver
-        self._current: TimedFrame | None = None
+        self._current: frames.TimedFrame | None = None
         self.ego = Ego.PRESENT
         self.is_stopped = False
 
@@ -97,14 +87,14 @@ class SimulationState:
             if self._source is not None:
                 self._source.rewind()
 
-    def load(self, frames: list[EmulatedFrame]) -> None:
+    def load(self, trajectory: list[frames.EmulatedFrame]) -> None:
         """Replace the source by a trajectory, through which the client steps."""
         with self._lock:
-            self._source = TrajectorySource(frames)
+            self._source = frames.TrajectorySource(trajectory)
             self._current = None
             self._driver = ClockDriver.CLIENT
 
-    def advance(self) -> TimedFrame | None:
+    def advance(self) -> frames.TimedFrame | None:
         """Go to the next frame at the configured rate."""
         # Returns the frame, None at the end or if a client advances the time now.
         with self._lock:
@@ -114,7 +104,7 @@ class SimulationState:
             self._current = frame or self._current
             return frame
 
-    def step(self, amount: int) -> TimedFrame | None:
+    def step(self, amount: int) -> frames.TimedFrame | None:
         """Step by a command of the client; ``amount``: frames, negative ones go back."""
         with self._lock:
             self._driver = ClockDriver.CLIENT
@@ -127,7 +117,7 @@ class SimulationState:
                 self._driver = ClockDriver.SAMPLE
             self._step_source(1)
 
-    def sample(self) -> TimedFrame | None:
+    def sample(self) -> frames.TimedFrame | None:
         """Return the frame of a sample command, the next one if samples advance the time."""
         with self._lock:
             if self._source is not None and (
@@ -135,7 +125,7 @@ class SimulationState:
                 return self._step_source(1)
             return self._show(self._current)
 
-    def newest(self, sampled: TimedFrame) -> TimedFrame:
+    def newest(self, sampled: frames.TimedFrame) -> frames.TimedFrame:
         """Return the frame to send for a sample: the timer may have gone on since then."""
         with self._lock:
             is_timed = self._driver is ClockDriver.TIMER
@@ -148,26 +138,26 @@ class SimulationState:
             if self._source is not None:
                 self._source.drive(pedals)
 
-    def place(self, members: dict[str, object]) -> TimedFrame:
+    def place(self, members: dict[str, object]) -> frames.TimedFrame:
         """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
         with self._lock:
             self._driver = ClockDriver.CLIENT
-            frame = EmulatedFrame(members)
-            before = FrameClock(0.0, 0, 0) if self._current is None else self._current.clock
-            earliest_s = (before.game_time or 0.0) + DEFAULT_PERIOD_S
+            frame = frames.EmulatedFrame(members)
+            before = frames.FrameClock(0.0, 0, 0) if self._current is None else self._current.clock
+            earliest_s = (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S
             given = frame.clock
-            clock = FrameClock(float(np.float32(max(given.game_time or 0.0, earliest_s))),
-                               given.time if given.time is not None else before.time, 0)
-            self._current = TimedFrame(frame, clock, is_verbatim=False)
+            clock = frames.FrameClock(float(np.float32(max(given.game_time or 0.0, earliest_s))),
+                                      given.time if given.time is not None else before.time, 0)
+            self._current = frames.TimedFrame(frame, clock, is_verbatim=False)
             return self._current
 
-    def _step_source(self, amount: int) -> TimedFrame | None:
+    def _step_source(self, amount: int) -> frames.TimedFrame | None:
         return None if self._source is None else self._show(self._source.step(amount))
 
-    def _show(self, frame: TimedFrame | None) -> TimedFrame | None:
+    def _show(self, frame: frames.TimedFrame | None) -> frames.TimedFrame | None:
         """Make a frame the current one; the sensor counts its samples."""
         if frame is not None:
-            self._current = frame = TimedFrame(frame.frame, frame.clock, is_verbatim=False)
+            self._current = frame = frames.TimedFrame(frame.frame, frame.clock, is_verbatim=False)
         return frame
 
 
@@ -176,7 +166,7 @@ class CommandResult:
     message: object = COMPLETE  # member `message` of the reply
     success: bool = True  # whether the command was executed
     # Frame that the sensors send after the reply, None for no frame.
-    frame: TimedFrame | None = None
+    frame: frames.TimedFrame | None = None
     ports: tuple[int, ...] | None = None  # ports of the sensors that send the frame, None for all
 
 
@@ -187,7 +177,7 @@ class Sensors(Protocol):
     def sensor_ports(self) -> set[int]:
         """Return the ports of all sensors."""
 
-    def configure(self, port: int, sensor_filter: SensorFilter, is_streaming: bool) -> None:
+    def configure(self, port: int, sensor_filter: frames.SensorFilter, is_streaming: bool) -> None:
         """Add a sensor, or change the one on this port."""
 
     def reset_counts(self) -> None:
@@ -247,10 +237,10 @@ class CommandTable:
         return CommandResult('Successfully configured scenario.')
 
     def _configure_trajectory(self, message: object) -> CommandResult:
-        frames = typed(message, list[dict[str, Any]])
-        if not frames or not has_ego(frames[0]):
+        trajectory = typed(message, list[dict[str, Any]])
+        if not trajectory or not frames.has_ego(trajectory[0]):
             raise RejectedError('trajectory[0]: found no ego; expected an actor tagged ego')
-        self._state.load([EmulatedFrame(members) for members in frames])
+        self._state.load([frames.EmulatedFrame(members) for members in trajectory])
         return CommandResult()
 
     def _configure_sensors(self, message: object) -> CommandResult:
@@ -293,9 +283,9 @@ class CommandTable:
                                 'REPLAY_ConfigureTrajectoryCommand_ID before')
         return CommandResult(frame=frame)
 
-    def _placed(self, message: object) -> TimedFrame:
+    def _placed(self, message: object) -> frames.TimedFrame:
         members = parse_state_frame(message)
-        if not has_ego(members):
+        if not frames.has_ego(members):
             raise RejectedError('frame: found no ego; expected an actor tagged ego')
         return self._state.place(members)
 
@@ -334,7 +324,7 @@ def _done(_: object) -> CommandResult:
 
 
 def _is_ego(vehicle: object) -> bool:
-    return isinstance(vehicle, dict) and 'ego' in lower_tags(vehicle.get('tags'))
+    return isinstance(vehicle, dict) and 'ego' in frames.lower_tags(vehicle.get('tags'))
 
 
 class RejectedError(Exception):
@@ -417,10 +407,10 @@ def parse_envelope(body: bytes) -> Envelope:
     return typed(parse_json(body, 'request'), Envelope)
 
 
-def parse_sensor(message: object) -> tuple[int, SensorFilter, bool]:
+def parse_sensor(message: object) -> tuple[int, frames.SensorFilter, bool]:
     config = typed(message, SensorConfig)
-    sensor_filter = SensorFilter(lower_tags(config.desired_tags),
-                                 lower_tags(config.undesired_tags), config.include_obb)
+    desired, undesired = map(frames.lower_tags, (config.desired_tags, config.undesired_tags))
+    sensor_filter = frames.SensorFilter(desired, undesired, config.include_obb)
     return int(config.listen_port), sensor_filter, config.enable_streaming
 
 

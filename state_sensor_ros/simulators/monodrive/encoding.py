@@ -21,17 +21,10 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+from state_sensor_ros import rep103
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import parts_of
 from state_sensor_ros.frame import Floats, Frame, KIND_OBJECT, KIND_VEHICLE, NO_SOURCE_ID, Wheels
-from state_sensor_ros.rep103 import (
-    DEFAULT_UNITS,
-    from_rep103_boxes,
-    from_rep103_inputs,
-    from_rep103_kinematics,
-    from_rep103_road_s,
-    Units,
-)
 from state_sensor_ros.simulators.monodrive.frames import kind_of
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS, Number, V1, V2, WRITTEN
 from state_sensor_ros.simulators.monodrive.wheels import wheel_entries
@@ -52,7 +45,8 @@ def written_as(generation: str) -> str:
     return V1 if generation in GENERATIONS and generation != V2 else V2
 
 
-def encode(frame: Frame, generation: str = '', units: Units = DEFAULT_UNITS) -> bytes:
+def encode(frame: Frame, generation: str = '',
+           units: rep103.Units = rep103.DEFAULT_UNITS) -> bytes:
     """
     Return the payload that the simulator would send for a frame.
 
@@ -99,11 +93,11 @@ def _is_unknown(numbers: Sequence[Number]) -> bool:
     return all(number is None for number in numbers)
 
 
-def _nested(frame: Frame, units: Units) -> Record:
+def _nested(frame: Frame, units: rep103.Units) -> Record:
     """Return the member ``frame`` of v2."""
     boxes, wheels, lanes = _boxes(frame, units), _nested_wheels(frame), _lanes(frame, units)
     groups: dict[str, list[Record]] = {'objects': [], 'vehicles': []}
-    for i, row in enumerate(_numbers(from_rep103_kinematics(frame.kinematics))):
+    for i, row in enumerate(_numbers(rep103.from_rep103_kinematics(frame.kinematics))):
         state: Record = {
             'color': frame.colors[i] if frame.colors else '', 'name': frame.names[i],
             'odometry': {
@@ -124,20 +118,20 @@ def _nested(frame: Frame, units: Units) -> Record:
     return {**groups}
 
 
-def _boxes(frame: Frame, units: Units) -> list[list[tuple[str, Numbers]]]:
+def _boxes(frame: Frame, units: rep103.Units) -> list[list[tuple[str, Numbers]]]:
     """Return name, and center, orientation, extents, scale, of the boxes of each actor."""
     owned: list[list[tuple[str, Numbers]]] = [[] for _ in frame.names]
     if frame.boxes is not None:
         for i, name, row in zip(frame.boxes.actor.tolist(), frame.boxes.names,
-                                _numbers(from_rep103_boxes(frame.boxes.rows, units)),
+                                _numbers(rep103.from_rep103_boxes(frame.boxes.rows, units)),
                                 strict=True):
             owned[i].append((name, row))
     return owned
 
 
-def _lanes(frame: Frame, units: Units) -> dict[int, Record]:
+def _lanes(frame: Frame, units: rep103.Units) -> dict[int, Record]:
     lanes = frame.lanes
-    road_s = _numbers(from_rep103_road_s(lanes.s, units)[:, None])
+    road_s = _numbers(rep103.from_rep103_road_s(lanes.s, units)[:, None])
     return {i: {'lane_change_left': left, 'lane_change_right': right, 'lane_id': lane_id,
                 'road_id': road_id, 's': s, 'section_id': section_id}
             for i, (left, right), (road_id, section_id, lane_id), (s,) in zip(
@@ -166,12 +160,12 @@ def _nested_wheels(frame: Frame) -> list[list[Record]]:
     return owned
 
 
-def _flat(frame: Frame, units: Units) -> list[Record]:
+def _flat(frame: Frame, units: rep103.Units) -> list[Record]:
     """Return the member ``frame`` of v1."""
     boxes, wheels = _boxes(frame, units), _flat_wheels(frame)
-    inputs = [] if frame.inputs is None else _numbers(from_rep103_inputs(frame.inputs))
+    inputs = [] if frame.inputs is None else _numbers(rep103.from_rep103_inputs(frame.inputs))
     actors: list[Record] = []
-    for i, row in enumerate(_numbers(from_rep103_kinematics(frame.kinematics))):
+    for i, row in enumerate(_numbers(rep103.from_rep103_kinematics(frame.kinematics))):
         actor: Record = {'name': frame.names[i], 'orientation': row[3:7], 'position': row[0:3],
                          'tags': frame.tags[i], **wheels[i]}
         velocities = {'angular_velocity': row[10:13], 'velocity': row[7:10]}

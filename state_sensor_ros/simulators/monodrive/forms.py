@@ -33,17 +33,7 @@ from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.rep103 import mirrored_orientation, to_rep103_rotator
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.json_text import wrong
-from state_sensor_ros.simulators.monodrive.schema import (
-    Actors,
-    Flat,
-    Payload,
-    Schema,
-    V0,
-    V1,
-    V2,
-    Vehicle,
-    Wheel,
-)
+from state_sensor_ros.simulators.monodrive import schema
 from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, IGNORED
 
 STRING_KEY = 'state_data_as_string'
@@ -58,7 +48,7 @@ class Parts:
 
     # Values of HEAD_KEYS, None for those without.
     head: tuple[Any, ...]
-    generation: str = V2
+    generation: str = schema.V2
     objects: list[Any] = field(default_factory=list)
     vehicles: list[Any] = field(default_factory=list)
     flat: list[Any] = field(default_factory=list)
@@ -102,8 +92,8 @@ def _frames(value: Any, where: str, is_finite: bool  # noqa: ANN401
 class FormReader:
     """Decodes the frames of one payload actor by actor, and adds a fault for each that is bad."""
 
-    def __init__(self, schema: Schema, faults: Faults) -> None:
-        self._types = {'state': schema.state, 'vehicle': schema.vehicle, 'flat': schema.flat}
+    def __init__(self, types: schema.Schema, faults: Faults) -> None:
+        self._types = {'state': types.state, 'vehicle': types.vehicle, 'flat': types.flat}
         self._faults = faults
         self._is_finite, self._n_bad = True, 0
 
@@ -123,7 +113,7 @@ class FormReader:
         if 'frame' in frame:
             self._add_all(parts, frame['frame'], f'{start}frame')
             return parts
-        parts.generation = V0
+        parts.generation = schema.V0
         actors = {name: value for name, value in frame.items() if isinstance(value, dict)}
         if not any('position' in actor for actor in actors.values()):
             raise DecodeError(where or 'payload', 'an object', 'a frame: a member "frame", or '
@@ -161,7 +151,7 @@ class FormReader:
         keys = first.keys() if isinstance(first, dict) else set()
         kind = 'vehicle' if 'state' in keys else 'state' if 'odometry' in keys else 'flat'
         if kind == 'flat':
-            parts.generation = V1
+            parts.generation = schema.V1
             if isinstance(value, dict) and 'position' not in value:
                 raise DecodeError(where, 'an object', '"objects" or "vehicles" in it (v2), or an '
                                   'actor with a "position" (v1)')
@@ -197,7 +187,7 @@ class FormReader:
         if not isinstance(value, dict):
             raise wrong(where, value, 'an object')
         wheels: dict[str, Any] = {}
-        if kind == 'vehicle' and self._types[kind] is Vehicle:
+        if kind == 'vehicle' and self._types[kind] is schema.Vehicle:
             value = dict(value)
             owned = self._wheels(value.pop('wheels', None), f'{where}.wheels')
             wheels = {'wheels': msgspec.Raw(msgspec.json.encode(owned))}
@@ -217,16 +207,16 @@ class FormReader:
             _check_ids(getattr(actor, 'wheels', ()), f'{where}.wheels')
         return actor
 
-    def all_wheels(self, text: bytes) -> list[tuple[Wheel, ...]]:
+    def all_wheels(self, text: bytes) -> list[tuple[schema.Wheel, ...]]:
         """Return the wheels of each vehicle of v2 in an array, none where one of them is bad."""
         return [self._wheels(value, f'frame.vehicles[{i}].wheels')
                 for i, value in enumerate(json_text.parse(text))]
 
-    def _wheels(self, value: Any, where: str) -> tuple[Wheel, ...]:  # noqa: ANN401
+    def _wheels(self, value: Any, where: str) -> tuple[schema.Wheel, ...]:  # noqa: ANN401
         try:
             usual = _usual({'wheels': value}, where.rpartition('.')[0], is_flat=False)
             try:
-                wheels = msgspec.convert(usual.get('wheels', ()), tuple[Wheel, ...])
+                wheels = msgspec.convert(usual.get('wheels', ()), tuple[schema.Wheel, ...])
             except msgspec.ValidationError as error:
                 raise error_of(str(error), usual['wheels'], where) from None
             _check_ids(wheels, where)
@@ -341,13 +331,13 @@ def error_of(text: str, value: Any, where: str) -> DecodeError:  # noqa: ANN401
 
 def unknown_members(frame: Mapping[str, Any], generation: str) -> Iterator[str]:
     """Yield the key paths of the members that the types of a generation do not have."""
-    if generation != V0:
-        yield from _unknown(frame, Payload[Actors] if generation == V2
-                            else Payload[tuple[Flat, ...]], '')
+    if generation != schema.V0:
+        yield from _unknown(frame, schema.Payload[schema.Actors] if generation == schema.V2
+                            else schema.Payload[tuple[schema.Flat, ...]], '')
         return
     for name, value in frame.items():
         if isinstance(value, dict):
-            yield from _unknown(value, Flat, '<actor>')
+            yield from _unknown(value, schema.Flat, '<actor>')
         elif name not in HEAD_KEYS:
             yield name
 
@@ -377,7 +367,7 @@ def _members(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401
 def _object_in(annotation: Any) -> Any:  # noqa: ANN401
     """Return the type of the objects in a member, None for a member without."""
     if annotation is msgspec.Raw:
-        return Wheel
+        return schema.Wheel
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return annotation
     return next((found for part in get_args(annotation)

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from state_sensor_ros import rep103
 from state_sensor_ros.classes import has_ego_tag
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import (
@@ -41,32 +42,9 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
-from state_sensor_ros.rep103 import (
-    DEFAULT_UNITS,
-    to_rep103_bodies,
-    to_rep103_inputs,
-    to_rep103_road_s,
-    Units,
-)
 from state_sensor_ros.simulators import json_text
-from state_sensor_ros.simulators.monodrive.forms import (
-    FormReader,
-    frame_values,
-    HEAD_KEYS,
-    Parts,
-    unknown_members,
-)
-from state_sensor_ros.simulators.monodrive.schema import (
-    FULL,
-    LEAN,
-    NAN,
-    Number,
-    V0,
-    V1,
-    V1T,
-    V2,
-    WHEELS,
-)
+from state_sensor_ros.simulators.monodrive import forms, schema
+from state_sensor_ros.simulators.monodrive.schema import NAN, Number
 from state_sensor_ros.simulators.monodrive.wheels import flat_wheels, nested_wheels
 from state_sensor_ros.source import Faults, IGNORED, LOST, MEMBER
 
@@ -101,12 +79,13 @@ class Decoder:
     :param faults: to which bad actors and members, and unknown ones once, are added.
     """
 
-    def __init__(self, units: Units = DEFAULT_UNITS, faults: Faults | None = None) -> None:
+    def __init__(self, units: rep103.Units = rep103.DEFAULT_UNITS,
+                 faults: Faults | None = None) -> None:
         self.details = True
         self.faults = Faults() if faults is None else faults
         self._units = units
         # The generation of the last payload is tried first.
-        self._order: tuple[str, ...] = (V2, V1, V0)
+        self._order: tuple[str, ...] = (schema.V2, schema.V1, schema.V0)
         # The same object as in the frame before if they are equal.
         self._names: tuple[str, ...] = ()
         self._tags: tuple[tuple[str, ...], ...] = ()
@@ -115,10 +94,10 @@ class Decoder:
 
     def parse(self, payload: bytes | bytearray) -> Parsed | None:
         """Return the value of a payload, None if it is not strict JSON."""
-        schema = FULL if self.details else LEAN
+        types = schema.FULL if self.details else schema.LEAN
         for generation in self._order:
             try:
-                value: Any = getattr(schema, generation).decode(payload)
+                value: Any = getattr(types, generation).decode(payload)
             except json_text.NOT_TYPED:
                 continue
             if not _is_of(generation, value):
@@ -154,8 +133,8 @@ class Decoder:
                     self._note_unknown(msgspec.json.decode(payload), parsed.generation)
                 yield self._dated(frame)
                 return
-        reader = FormReader(FULL if self.details else LEAN, self.faults)
-        for value, where, is_finite in frame_values(payload):
+        reader = forms.FormReader(schema.FULL if self.details else schema.LEAN, self.faults)
+        for value, where, is_finite in forms.frame_values(payload):
             try:
                 parts = reader.read(value, where, is_finite)
                 frame = self._dated(self._of_parts(parts, head))
@@ -169,7 +148,7 @@ class Decoder:
                 yield frame
 
     def _note_unknown(self, value: dict[str, Any], generation: str) -> None:
-        for path in unknown_members(value, generation):
+        for path in forms.unknown_members(value, generation):
             if path not in self._unknown and len(self._unknown) < _MAX_UNKNOWN:
                 self._unknown.add(path)
                 self.faults.add(MEMBER, DecodeError(
@@ -177,19 +156,19 @@ class Decoder:
 
     def _typed(self, parsed: Parsed, head: Head) -> Frame:
         value = parsed.value
-        if parsed.generation == V0:
+        if parsed.generation == schema.V0:
             actors = {name: each for name, each in value.items()
                       if isinstance(each, msgspec.Struct)}
-            return self._flat(V0, tuple(actors), tuple(actors.values()),
-                              tuple(map(value.get, HEAD_KEYS)), head)
+            return self._flat(schema.V0, tuple(actors), tuple(actors.values()),
+                              tuple(map(value.get, forms.HEAD_KEYS)), head)
         own = value.game_time, value.time, value.sample_count
-        if parsed.generation == V2:
+        if parsed.generation == schema.V2:
             return self._nested(value.frame.objects or (), value.frame.vehicles or (), own, head)
-        return self._flat(V1, tuple([actor.name for actor in value.frame]), value.frame, own,
-                          head)
+        return self._flat(schema.V1, tuple([actor.name for actor in value.frame]), value.frame,
+                          own, head)
 
-    def _of_parts(self, parts: Parts, head: Head) -> Frame:
-        if parts.generation == V2:
+    def _of_parts(self, parts: forms.Parts, head: Head) -> Frame:
+        if parts.generation == schema.V2:
             return self._nested(parts.objects, parts.vehicles, parts.head, head)
         return self._flat(parts.generation, tuple([actor.name for actor in parts.flat]),
                           parts.flat, parts.head, head)
@@ -211,7 +190,7 @@ class Decoder:
         looks = [tuple([state.color for state in states]),
                  tuple([state.replay_class for state in states])] if self.details else [None, None]
         return self._frame(
-            V2, own, head, tuple([state.name for state in states]),
+            schema.V2, own, head, tuple([state.name for state in states]),
             _kinds(len(objects), len(vehicles)), tuple([state.tags for state in states]),
             numbers, owned, self._lanes(vehicles, len(objects)),
             self._late_wheels(vehicles, len(objects)) if self.details else None,
@@ -220,11 +199,11 @@ class Decoder:
     def _flat(self, generation: str, names: tuple[str, ...], actors: Sequence[Any],
               own: tuple[Any, ...], head: Head) -> Frame:
         """Return a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles."""
-        if generation == V1 and (own[0] is None or math.isnan(own[0])):
+        if generation == schema.V1 and (own[0] is None or math.isnan(own[0])):
             timed = [actor for actor in actors if actor.game_time is not None]
             if timed:
                 # The time of the ego, else of the first of them.
-                generation = V1T
+                generation = schema.V1T
                 first = next((each for each in timed if has_ego_tag(each.tags)), timed[0])
                 own = first.game_time, own[1] if first.time is None else first.time, own[2]
         owned = [actor.oriented_bounding_box for actor in actors] if self.details else []
@@ -243,7 +222,7 @@ class Decoder:
         return self._frame(
             generation, own, head, names, np.array(list(map(kind_of, tags)), np.uint8), tags,
             numbers, owned, NO_LANES, flat_wheels(actors) if self.details else None,
-            to_rep103_inputs(json_text.rows_of([number for actor in actors for number in (
+            rep103.to_rep103_inputs(json_text.rows_of([number for actor in actors for number in (
                 actor.throttle_input, actor.brake_input, actor.wheel_input,
                 actor.steering_direction)], 4)) if self.details else None)
 
@@ -258,7 +237,7 @@ class Decoder:
             raise DecodeError('names', 'one twice', 'each once in a frame')
         self._names = names
         self._tags = tags = self._tags if tags == self._tags else tags
-        rows = to_rep103_bodies(json_text.rows_of(numbers, 13), len(names), self._units)
+        rows = rep103.to_rep103_bodies(json_text.rows_of(numbers, 13), len(names), self._units)
         boxes = Boxes(_owners(tuple(map(len, owned))),
                       tuple([box.name for box in chain.from_iterable(owned)]),
                       rows[len(names):]) if self.details else None
@@ -286,7 +265,7 @@ class Decoder:
         rows: Ints = np.ndarray((len(road_s), 6), np.int32, packed)
         return Lanes(rows[:, 0].astype(np.int64), rows[:, 1:3].astype(np.bool_),
                      rows[:, 3:].copy(),
-                     to_rep103_road_s(json_text.rows_of(road_s, 1)[:, 0], self._units))
+                     rep103.to_rep103_road_s(json_text.rows_of(road_s, 1)[:, 0], self._units))
 
     def _late_wheels(self, vehicles: Sequence[Any], i_first: int) -> Wheels:
         """Return wheels whose text, nearly half of a payload, is decoded when they are used."""
@@ -294,10 +273,11 @@ class Decoder:
 
         def read() -> Wheels:
             try:
-                return nested_wheels(WHEELS.decode(text), i_first)
+                return nested_wheels(schema.WHEELS.decode(text), i_first)
             except (*json_text.NOT_TYPED, DecodeError):
                 # Not all of them are as usual.
-                return nested_wheels(FormReader(FULL, self.faults).all_wheels(text), i_first)
+                reader = forms.FormReader(schema.FULL, self.faults)
+                return nested_wheels(reader.all_wheels(text), i_first)
 
         return Wheels.late(read)
 
@@ -335,11 +315,11 @@ def _owners(counts: tuple[int, ...]) -> Rows:
 
 def _is_of(generation: str, value: Any) -> bool:  # noqa: ANN401
     """Return whether a value of the types of a generation is a frame of it."""
-    if generation == V2:
+    if generation == schema.V2:
         return value.frame.objects is not None or value.frame.vehicles is not None
-    if generation == V1:
+    if generation == schema.V1:
         return all(actor.name is not msgspec.UNSET for actor in value.frame)
-    game_time, time, sample_count = map(value.get, HEAD_KEYS)
+    game_time, time, sample_count = map(value.get, forms.HEAD_KEYS)
     return ('frame' not in value
             and any(isinstance(each, msgspec.Struct) for each in value.values())
             and isinstance(game_time, int | float | None) and not isinstance(game_time, bool)

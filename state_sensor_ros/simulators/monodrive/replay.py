@@ -35,27 +35,15 @@ from typing import TypeAlias
 
 import msgspec
 
+from state_sensor_ros import errors
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.connections.connection import OnSilence
-from state_sensor_ros.errors import (
-    ConfigError,
-    failed_stream,
-    no_frames,
-    TrajectoryFormatError,
-    TransportError,
-)
 from state_sensor_ros.files import format_of_name, open_any, ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators import json_text
-from state_sensor_ros.simulators.monodrive.control import (
-    CONFIGURE_SENSORS,
-    CONFIGURE_SIMULATOR,
-    CONFIGURE_TRAJECTORY,
-    ControlSession,
-    STEP,
-)
+from state_sensor_ros.simulators.monodrive import control
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
 from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
@@ -75,9 +63,9 @@ def open_whole(path: str, options: ReadOptions) -> RecordingReader:
     """Open a recording, but no table: it lacks parts of a frame."""
     found = format_of_name(path)
     if found is not None and found.name in _TABLES:
-        raise TrajectoryFormatError(path, 'a table', 'a trajectory, a bag or another '
-                                    'recording with whole frames; '
-                                    '`state_sensor convert` makes a trajectory of a .parquet file')
+        raise errors.TrajectoryFormatError(
+            path, 'a table', 'a trajectory, a bag or another recording with whole frames; '
+            '`state_sensor convert` makes a trajectory of a .parquet file')
     recording = open_any(path, options)
     recording.is_timed = recording.details = not isinstance(recording, TrajectoryRecording)
     return recording
@@ -109,7 +97,7 @@ def texts_of(recording: RecordingReader, frames: Iterator[Frame], lost: dict[str
 def _refuse_lost(recording: RecordingReader) -> None:
     for fault in recording.faults.take():
         if fault.kind == LOST:
-            raise TrajectoryFormatError(
+            raise errors.TrajectoryFormatError(
                 f'{recording.name}: {fault.place}: frame {fault.index}: {fault.error.where}',
                 fault.error.found, fault.error.expected)
 
@@ -149,17 +137,17 @@ def read_trajectory(recording: RecordingReader, frames: Iterator[Frame],
     tags: dict[str, None] = {}
     for text, frame, where in texts_of(recording, frames, lost):
         if not json_text.is_strict(text):
-            raise TrajectoryFormatError(where, 'JSON that only lenient readers accept',
-                                        'strict JSON, which has no NaN or Infinity')
+            raise errors.TrajectoryFormatError(where, 'JSON that only lenient readers accept',
+                                               'strict JSON, which has no NaN or Infinity')
         found = [tag for actor_tags in frame.tags for tag in actor_tags]
         if not has_ego_tag(found):
-            raise TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
-                                        'one in each frame: Replay Mode needs it')
+            raise errors.TrajectoryFormatError(where, f'no actor tagged {EGO_TAG}',
+                                               'one in each frame: Replay Mode needs it')
         tags.update(dict.fromkeys(found))
         game_times.append(frame.game_time)
         texts.append(text)
     if not texts:
-        raise no_frames(recording.name)
+        raise errors.no_frames(recording.name)
     return Trajectory(recording.name, b'[' + b',\n'.join(texts) + b']', tuple(game_times),
                       tuple(filter(None, tags)))
 
@@ -203,8 +191,8 @@ class ReplayClient:
         if start is None:
             start = last if options.is_backwards else 0
         if start > last:
-            raise ConfigError('--start', str(start),
-                              f'at most {last}, the last frame of {trajectory.name}')
+            raise errors.ConfigError('--start', str(start),
+                                     f'at most {last}, the last frame of {trajectory.name}')
         self.trajectory = trajectory
         self.cursor = Cursor(trajectory.n_frames, step=options.step, start=start,
                              loop=options.loop, is_backwards=options.is_backwards)
@@ -214,7 +202,7 @@ class ReplayClient:
         # Of the State sensor to create and read, None for no sensor.
         self._sensor = None if options.no_sensor else parse_settings({
             'host': options.host, 'port': options.port, 'desired_tags': trajectory.tags})
-        self._session = ControlSession(options.host, options.control_port, on_silence)
+        self._session = control.ControlSession(options.host, options.control_port, on_silence)
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self._is_stopping = self._is_paused = self._is_connected = False
@@ -261,13 +249,13 @@ class ReplayClient:
         try:
             self._session.connect()
             if self._simulator is not None:
-                self._session.request(CONFIGURE_SIMULATOR, self._simulator)
-            self._session.request(CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
+                self._session.request(control.CONFIGURE_SIMULATOR, self._simulator)
+            self._session.request(control.CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
             if self._sensor is not None:
-                self._session.request(CONFIGURE_SENSORS, state_sensor(self._sensor))
+                self._session.request(control.CONFIGURE_SENSORS, state_sensor(self._sensor))
             self._connect()
             self._step_through()
-        except TransportError:
+        except errors.TransportError:
             if not self._is_stopping:
                 raise
         finally:
@@ -282,9 +270,9 @@ class ReplayClient:
         self._source = SensorPort(self._sensor, after_connect=self._connected)
         threading.Thread(target=self._read, name='read', daemon=True).start()
         if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
-            raise failed_stream(f'{self._sensor.host}:{self._sensor.port}',
-                                self._source.health.last_error,
-                                'no sensor port after the sensor was configured')
+            raise errors.failed_stream(f'{self._sensor.host}:{self._sensor.port}',
+                                       self._source.health.last_error,
+                                       'no sensor port after the sensor was configured')
 
     def _connected(self) -> None:
         with self._changed:
@@ -334,12 +322,13 @@ class ReplayClient:
     def _show(self, target: int) -> None:
         """Step to the frame of index ``target`` and wait for its packet."""
         n_before = self._n_packets
-        self._session.request(STEP, {'amount': target - self.cursor.index})
+        self._session.request(control.STEP, {'amount': target - self.cursor.index})
         self.cursor.index = target
         if self._sensor is not None and not self._await(
                 lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
-            raise TransportError(f'{self._sensor.host}:{self._sensor.port}',
-                                 f'no packet in {_PACKET_TIMEOUT_S:g} s after {STEP}')
+            raise errors.TransportError(
+                f'{self._sensor.host}:{self._sensor.port}',
+                f'no packet in {_PACKET_TIMEOUT_S:g} s after {control.STEP}')
 
     def _await(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait for a condition or for the end; return False after a time-out."""
@@ -363,6 +352,6 @@ def open_replay(options: argparse.Namespace, reading: Reading,
     if options.simulator is not None:
         simulator = read_json(options.simulator)
         if not isinstance(simulator, dict):
-            raise ConfigError(options.simulator, 'no object',
-                              'an object with map, simulation_mode')
+            raise errors.ConfigError(options.simulator, 'no object',
+                                     'an object with map, simulation_mode')
     return ReplayClient(trajectory, options, simulator, warn)

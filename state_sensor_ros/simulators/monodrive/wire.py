@@ -44,13 +44,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from state_sensor_ros.errors import (
-    bad_length,
-    DecodeError,
-    FramingError,
-    RefusalError,
-    TransportError,
-)
+from state_sensor_ros import errors
 from state_sensor_ros.simulators.json_text import NOT_TYPED
 from state_sensor_ros.texts import counted
 
@@ -127,7 +121,7 @@ class PacketFramer:
     def end(self) -> None:
         """Process the end of the stream; an end within a packet is an error."""
         if self._filled:
-            raise TransportError(
+            raise errors.TransportError(
                 self._where, f'the end of the stream {self._filled} bytes into a packet',
                 f'{self._length} bytes' if self._length else f'{OLD_HEADER_BYTES} bytes or more')
 
@@ -137,7 +131,7 @@ class PacketFramer:
         header_bytes = self._header_bytes
         least = header_bytes or OLD_HEADER_BYTES
         if not least <= self._length <= self._max:
-            raise bad_length(
+            raise errors.bad_length(
                 self._where, b'' if self._offset else bytes(self._header[:self._filled]),
                 f'packet length {self._length} at byte {self._offset}',
                 f'at least {least}, its own header' if self._length < least
@@ -169,7 +163,7 @@ def encode_request(command: str, message: object, reference: int) -> bytes:
     body = msgspec.json.encode({'type': command, 'reference': reference, 'message': message})
     length = _HEADER.size + len(body)
     if length >= 1 << 32:
-        raise FramingError(command, f'{length} bytes', f'at most {(1 << 32) - 1}')
+        raise errors.FramingError(command, f'{length} bytes', f'at most {(1 << 32) - 1}')
     return _HEADER.pack(REQUEST_MAGIC, length) + body
 
 
@@ -182,8 +176,8 @@ class Reply:
     def check(self, where: str, command: str) -> None:
         """Raise RefusalError unless the reply reports success."""
         if not self.success:
-            raise RefusalError(where, f'{repr(self.message)[:200]} in reply to {command}',
-                               'success')
+            raise errors.RefusalError(where, f'{repr(self.message)[:200]} in reply to {command}',
+                                      'success')
 
 
 class ReplyReader:
@@ -200,7 +194,7 @@ class ReplyReader:
     def __init__(self, where: str) -> None:
         self._where, self._n_bytes = where, 0
         self._data = bytearray()
-        self._unfinished: DecodeError | None = None
+        self._unfinished: errors.DecodeError | None = None
         self._steps = self._read()
         self.n_wanted = next(self._steps)
         self.reply: Reply | None = None
@@ -223,25 +217,25 @@ class ReplyReader:
 
     def end(self) -> None:
         """Process the end of the stream; raises an error."""
-        raise self._unfinished or DecodeError(
+        raise self._unfinished or errors.DecodeError(
             self._where, f'{counted(self._n_bytes, "byte")} of a reply', f'{self.n_wanted} more')
 
     def _read(self) -> Generator[int, bytes, Reply]:
         """Yield how many bytes are needed next, and return the reply."""
         magic, length = _HEADER.unpack((yield _HEADER.size))
         if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
-            raise FramingError(self._where, f'magic {magic:#010x}',
-                               f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
+            raise errors.FramingError(self._where, f'magic {magic:#010x}',
+                                      f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
         # An envelope is never empty.
         if not _HEADER.size < length <= MAX_REPLY_BYTES:
-            raise FramingError(self._where, f'reply length {length}',
-                               f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
+            raise errors.FramingError(self._where, f'reply length {length}',
+                                      f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
         body = yield length - _HEADER.size
         try:
             return self._parsed(msgspec.json.decode(body))
         except NOT_TYPED as error:
-            self._unfinished = DecodeError(self._where, f'a reply that is not JSON ({error})',
-                                           'an object')
+            self._unfinished = errors.DecodeError(
+                self._where, f'a reply that is not JSON ({error})', 'an object')
         body += yield _HEADER.size
         try:
             return self._parsed(msgspec.json.decode(body))
@@ -250,12 +244,12 @@ class ReplyReader:
 
     def _parsed(self, value: object) -> Reply:
         if not isinstance(value, dict):
-            raise DecodeError(self._where, f'a reply of {value!r}', 'an object')
+            raise errors.DecodeError(self._where, f'a reply of {value!r}', 'an object')
         reference, message, success = map(value.get, ('reference', 'message', 'success'))
         if isinstance(reference, float) and reference.is_integer():
             reference = int(reference)  # of a peer without integers
         if reference is not None and type(reference) is not int:
-            raise DecodeError(f'{self._where}: reference', repr(reference), 'an integer')
+            raise errors.DecodeError(f'{self._where}: reference', repr(reference), 'an integer')
         if not isinstance(success, bool):
             success = not (isinstance(message, str) and _FAILURE.search(message))
         return Reply(reference, message, success)
