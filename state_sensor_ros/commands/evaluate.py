@@ -58,13 +58,13 @@ from state_sensor_ros.evaluation.matching import (
 )
 from state_sensor_ros.evaluation.messages import chosen_topics, FAULTS, ODOMETRY
 from state_sensor_ros.evaluation.tracking import MAX_IDS
-from state_sensor_ros.evaluation.transforms import (
+from state_sensor_ros.evaluation.truth import (
     FrameTransforms,
+    GroundTruth,
     STATIC_TF_TOPIC,
     TF_TOPIC,
     TF_TYPE,
 )
-from state_sensor_ros.evaluation.truth import GroundTruth
 from state_sensor_ros.files import format_of
 from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 import math
 from typing import Any, Final
 
@@ -22,8 +23,13 @@ from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.evaluation import detection, ego, messages, prediction, tracking
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, NOTHING, Selection
 from state_sensor_ros.evaluation.messages import TopicKey
-from state_sensor_ros.evaluation.transforms import FrameTransforms, Placed, turned
-from state_sensor_ros.evaluation.truth import EgoTrack, GroundTruth
+from state_sensor_ros.evaluation.truth import (
+    EgoTrack,
+    FrameTransforms,
+    GroundTruth,
+    Placed,
+    turned,
+)
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.texts import counted
@@ -59,7 +65,7 @@ class TopicResult:
     unplaced_child: str = ''  # frame of the ego's poses without a transform to base_link
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Evaluator:
     """Evaluate topics against one ground truth, which has the same clock as the stamps."""
 
@@ -74,7 +80,6 @@ class Evaluator:
     horizons_s: Sequence[float] = prediction.HORIZONS_S
     # Numbers of the most confident paths that count, beside all.
     path_counts: Sequence[int] = prediction.PATH_COUNTS
-    transforms: FrameTransforms | None = None
 
     # Numbers of a stack may be so large that their squares are infinite.
     @np.errstate(all='ignore')
@@ -238,7 +243,7 @@ class Evaluator:
         if child in track.frames:
             return _UNMOVED[0], track.offset
         if child not in ('', BASE_LINK):
-            there = self._loaded().between(child, BASE_LINK, stamp_ns)
+            there = self._transforms.between(child, BASE_LINK, stamp_ns)
             if there is not None:
                 return there
             result.unplaced_child = child
@@ -254,12 +259,11 @@ class Evaluator:
         """Return orientation and origin of a frame in the global frame; None if unknown."""
         if frame_id.removeprefix('/') in ('', self.global_frame):
             return _UNMOVED
-        return self._loaded().between(self.global_frame, frame_id, stamp_ns)
+        return self._transforms.between(self.global_frame, frame_id, stamp_ns)
 
-    def _loaded(self) -> FrameTransforms:
-        if self.transforms is None:
-            self.transforms = self.open_transforms()
-        return self.transforms
+    @cached_property
+    def _transforms(self) -> FrameTransforms:
+        return self.open_transforms()
 
     def _check(self, name: str, result: TopicResult, span: _Span) -> None:
         """Check that at least one message has been evaluated."""
@@ -330,10 +334,9 @@ class _Span:
     """The least and the greatest stamp, and how many are less than an earlier one."""
 
     def __init__(self, where: str) -> None:
-        self._where = where
+        self._where, self._last = where, -1
         self._least, self._greatest = math.inf, -math.inf
         self.n_late = self.n_repeated = 0
-        self._last: int | None = None
 
     def add(self, stamp_ns: int) -> None:
         if self._greatest - stamp_ns > _RESTART_NS:
@@ -342,11 +345,9 @@ class _Span:
                 'stamps of one run: the clock begins again')
         self.n_late += stamp_ns < self._greatest
         self.n_repeated += stamp_ns == self._last
-        self._last = stamp_ns
-        self._least = min(self._least, stamp_ns)
-        self._greatest = max(self._greatest, stamp_ns)
+        self._last, self._least, self._greatest = (
+            stamp_ns, min(self._least, stamp_ns), max(self._greatest, stamp_ns))
 
     def __str__(self) -> str:
-        if self._least > self._greatest:
-            return 'of no message'
-        return f'{self._least * 1e-9:.3f} s to {self._greatest * 1e-9:.3f} s'
+        return 'of no message' if self._least > self._greatest else \
+            f'{self._least * 1e-9:.3f} s to {self._greatest * 1e-9:.3f} s'

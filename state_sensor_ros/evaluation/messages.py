@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 import math
 from sys import intern
 from typing import Any, Final, NamedTuple
@@ -71,7 +71,8 @@ _OF_AUTOWARE = {each.autoware: i for i, each in enumerate(CLASSES)}
 _OF_DERIVED = {each.derived: i for i, each in enumerate(CLASSES)} | {9: BUS_OR_TRAILER}
 _OF_VISION = {name: i for i, each in enumerate(CLASSES) for name in (each.name, *each.tags)}
 _CYLINDER, _POLYGON = 1, 2
-_NO_ORIENTATION, _SIGN_UNKNOWN = 0, 1
+# Period of the yaw without an orientation, and where front and back are not told apart.
+_PERIODS: Final = {0: math.nan, 1: math.pi}
 _SOLID_BOX, _SOLID_SPHERE, _SOLID_CYLINDER = 1, 2, 3
 _DERIVED_TRACKED = 1
 _UNKNOWN_XYZ = (math.nan, math.nan, math.nan)
@@ -225,50 +226,32 @@ def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noq
                           has_ids, faults)
 
 
-def _tracked(message: Any) -> MessageObjects:  # noqa: ANN401
-    return _collected(message.header, [_autoware(
-        each, each.kinematics.pose_with_covariance, each.kinematics.twist_with_covariance,
-        has_id=True, period=_period(each)) for each in message.objects],
-        has_ids=True, are_own_axes=True)
-
-
-def _predicted(message: Any) -> MessageObjects:  # noqa: ANN401
-    return _collected(message.header, [_autoware(
-        each, each.kinematics.initial_pose_with_covariance,
-        each.kinematics.initial_twist_with_covariance, has_id=True,
-        paths=tuple(map(_path, each.kinematics.predicted_paths))) for each in message.objects],
-        has_ids=True, are_own_axes=True, has_paths=True)
-
-
-def _detected(message: Any) -> MessageObjects:  # noqa: ANN401
-    return _collected(message.header, [_autoware(
-        each, each.kinematics.pose_with_covariance,
-        each.kinematics.twist_with_covariance if each.kinematics.has_twist else None,
-        period=_period(each)) for each in message.objects], has_ids=False, are_own_axes=True)
-
-
-def _period(each: Any) -> float:  # noqa: ANN401
-    """Return the period of the yaw: half a turn where front and back are not told apart."""
-    available = each.kinematics.orientation_availability
-    return math.nan if available == _NO_ORIENTATION else \
-        math.pi if available == _SIGN_UNKNOWN else 2.0 * math.pi
-
-
-def _autoware(each: Any, pose: Any, twist: Any, *, has_id: bool = False,  # noqa: ANN401
-              period: float = 2.0 * math.pi, paths: tuple[PathOfObject, ...] = ()) -> _Object:
-    likely = max(each.classification, key=lambda label: label.probability, default=None)
-    length, width, height = each.shape.dimensions.values.tolist()
-    if each.shape.type == _CYLINDER:
-        width = length
-    elif each.shape.type == _POLYGON and each.shape.footprint.points:
-        corners = np.array([(point.x, point.y) for point in each.shape.footprint.points])
-        length, width = np.ptp(corners, axis=0).tolist()
-    return _Object(
-        # One text for all messages: 80 bytes less for each object.
-        intern(bytes(each.object_id.uuid).hex()) if has_id else '',
-        _NO_CLASS if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN),
-        each.existence_probability, pose.pose.values, (length, width, height),
-        _UNKNOWN_XYZ if twist is None else motion_of(twist)[:3], period, paths)
+def _autoware(message: Any, *, is_predicted: bool = False,  # noqa: ANN401
+              has_ids: bool = True) -> MessageObjects:
+    initial = 'initial_' if is_predicted else ''
+    objects = []
+    for each in message.objects:
+        kinematics, shape = each.kinematics, each.shape
+        likely = max(each.classification, key=lambda label: label.probability, default=None)
+        length, width, height = shape.dimensions.values.tolist()
+        if shape.type == _CYLINDER:
+            width = length
+        elif shape.type == _POLYGON and shape.footprint.points:
+            corners = np.array([(point.x, point.y) for point in shape.footprint.points])
+            length, width = np.ptp(corners, axis=0).tolist()
+        twist = getattr(kinematics, f'{initial}twist_with_covariance')
+        objects.append(_Object(
+            # One text for all messages: 80 bytes less for each object.
+            intern(bytes(each.object_id.uuid).hex()) if has_ids else '',
+            _NO_CLASS if likely is None else _OF_AUTOWARE.get(likely.label, UNKNOWN),
+            each.existence_probability,
+            getattr(kinematics, f'{initial}pose_with_covariance').pose.values,
+            (length, width, height),
+            motion_of(twist)[:3] if getattr(kinematics, 'has_twist', True) else _UNKNOWN_XYZ,
+            _PERIODS.get(getattr(kinematics, 'orientation_availability', -1), 2.0 * math.pi),
+            tuple(map(_path, kinematics.predicted_paths)) if is_predicted else ()))
+    return _collected(message.header, objects, has_ids=has_ids, are_own_axes=True,
+                      has_paths=is_predicted)
 
 
 def _path(path: Any) -> PathOfObject:  # noqa: ANN401
@@ -311,8 +294,8 @@ def _vision(message: Any) -> MessageObjects:  # noqa: ANN401
 
 
 _DECODERS: dict[str, Callable[[Any], MessageObjects]] = {
-    TRACKED: _tracked, DETECTED: _detected, PREDICTED: _predicted, DERIVED: _derived,
-    VISION: _vision}
+    TRACKED: _autoware, DETECTED: partial(_autoware, has_ids=False),
+    PREDICTED: partial(_autoware, is_predicted=True), DERIVED: _derived, VISION: _vision}
 OBJECT_TYPES: Final = tuple(_DECODERS)
 
 
@@ -345,8 +328,7 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
             names = listed(sorted(by_name, key=lambda each: 'odometry' in each), 10) or 'none'
             raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that can be '
                               'evaluated', nearest(topic, by_name) or f'one of {names}')
-    keys = [by_name[topic] for topic in named] or [key for key in (
-        _objects(name, by_name.values()), _ego(by_name.values())) if key is not None]
+    keys = [by_name[topic] for topic in named] or _usual(name, [*by_name.values()])
     if not keys:
         raise TrajectoryFormatError(
             name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
@@ -354,29 +336,28 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
     return keys
 
 
-def _objects(name: str, evaluable: Collection[TopicKey]) -> TopicKey | None:
+def _usual(name: str, keys: Sequence[TopicKey]) -> list[TopicKey]:
+    """Return the first usual topic of objects, and the odometry of the ego."""
+    chosen = []
     for topic, type_name in _USUAL:
-        if (topic, type_name) in evaluable:
-            return topic, type_name
-        others = [key for key in evaluable if key[1] == type_name and key[0] != GROUND_TRUTH]
-        if others and topic != GROUND_TRUTH:
-            return _only(name, others, '--topic')
-    return None
+        others = [key for key in keys if key[1] == type_name and (
+            key[0] == topic if topic == GROUND_TRUTH else key[0] != GROUND_TRUTH)]
+        if others:
+            chosen.append(_one_of(name, others, topic, '--topic'))
+            break
+    odometries = [key for key in keys if key[1] == ODOMETRY]
+    if len(odometries) == 1 or (EGO_TOPIC, ODOMETRY) in odometries:
+        chosen.append(_one_of(name, odometries, EGO_TOPIC, '--topic'))
+    return chosen
 
 
-def _only(name: str, keys: Sequence[TopicKey], option: str) -> TopicKey:
-    if len(keys) > 1:
-        raise TrajectoryFormatError(name, f'the topics {", ".join(key[0] for key in keys)}',
+def _one_of(name: str, keys: Sequence[TopicKey], usual: str, option: str) -> TopicKey:
+    """Return the topic of the usual name, else the only one."""
+    found = [key for key in keys if key[0] == usual] or keys
+    if len(found) > 1:
+        raise TrajectoryFormatError(name, f'the topics {", ".join(key[0] for key in found)}',
                                     f'one of them to be named by {option}')
-    return keys[0]
-
-
-def _ego(evaluable: Collection[TopicKey]) -> TopicKey | None:
-    """Return the ego's odometry: the topic of the usual name, else the only one."""
-    odometries = [key for key in evaluable if key[1] == ODOMETRY]
-    if (EGO_TOPIC, ODOMETRY) in odometries:
-        return EGO_TOPIC, ODOMETRY
-    return odometries[0] if len(odometries) == 1 else None
+    return found[0]
 
 
 def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey:
@@ -393,5 +374,4 @@ def truth_topic(name: str, topics: Collection[TopicKey], named: str) -> TopicKey
         raise TrajectoryFormatError(
             name, f'no topic {named} of the type {TRACKED}' if named else
             f'neither frames nor a topic of the type {TRACKED}', 'a recording with ground truth')
-    return (GROUND_TRUTH, TRACKED) if (GROUND_TRUTH, TRACKED) in tracked else _only(
-        name, tracked, '--truth-topic')
+    return _one_of(name, tracked, GROUND_TRUTH, '--truth-topic')

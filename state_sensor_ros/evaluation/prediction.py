@@ -53,7 +53,7 @@ class PathScorer:
 
     def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
         rows, others = frame.matched
-        actors = self._truth.actors_of([frame.truth.ids[row] for row in others.tolist()])
+        names = [frame.truth.ids[row] for row in others.tolist()]
         # Times and true places of all objects, by step and number of poses.
         known: dict[tuple[int, int], tuple[Floats, Floats]] = {}
         for i, row in enumerate(rows.tolist()):
@@ -66,8 +66,8 @@ class PathScorer:
                     n_points = min(key[1] - 1, self._horizons_ns[-1] // key[0])
                     # A horizon may lie between two points.
                     wanted_ns = np.append(np.arange(1, n_points + 1) * key[0], self._horizons_ns)
-                    known[key] = wanted_ns / key[0], self._truth.states_at(
-                        actors, now_ns + wanted_ns)[..., XY]
+                    known[key] = wanted_ns / key[0], self._truth.states_of(
+                        names, now_ns + wanted_ns)[..., XY]
                 places, true_xy = known[key]
                 errors.append(self._errors_of(path, places, true_xy[i]))
             self.n_matched += bool(frame.stack.paths[row])

@@ -6,17 +6,19 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The result of an evaluation: the numbers of ``--json``, their change, tables, and the page."""
+"""The result of an evaluation: the numbers of ``--json``, tables, and the page with pictures."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from io import BytesIO
 import math
 from statistics import fmean, stdev
 import sys
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TYPE_CHECKING
 
 import numpy as np
 
@@ -26,35 +28,56 @@ from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.evaluation import detection, prediction, tracking
 from state_sensor_ros.evaluation.detection import ERROR_NAMES, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matching import MATCH_DISTANCES_M
+from state_sensor_ros.evaluation.matching import (
+    EvaluatedFrame,
+    MATCH_DISTANCES_M,
+    SIZE,
+    XY,
+    YAW,
+)
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.parameters import near_names
+from state_sensor_ros.rotations import plane_rotations
 from state_sensor_ros.texts import counted, one_line
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Result = Mapping[str, Any]
 DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
-# Smaller costs are rounding.
-_LEAST_COST = 1e-6
-_N_MOMENTS = 10
-_APART_NS = 500_000_000
 # Heading and key of the numbers in tables.
 _OF_TRACKS = (
     ('HOTA', 'hota'), ('MOTA', 'mota'), ('IDF1', 'idf1'), ('MOTP m', 'motp'),
     ('IDS', 'identity_switches'), ('FRAG', 'fragmentations'), ('FP', 'false_positives'),
     ('FN', 'misses'), ('MT', 'mostly_tracked'), ('PT', 'partially_tracked'), ('ML', 'mostly_lost'),
     ('TID s', 'track_initialization_duration'), ('LGD s', 'longest_gap_duration'))
-_OF_CLASS = (('AMOTA', 'amota'), ('AMOTP m', 'amotp'), ('MOTA', 'mota'), ('MOTP m', 'motp'),
-             ('IDS', 'identity_switches'), ('TID s', 'track_initialization_duration'),
-             ('LGD s', 'longest_gap_duration'))
+_OF_CLASS = (('AMOTA', 'amota'), ('AMOTP m', 'amotp'), *(
+    each for each in _OF_TRACKS if each[1] in tracking.WORST))
+_OF_DETECTION = (
+    *((f'AP {distance} m', distance) for distance in DISTANCES),
+    *zip(('ATE m', 'ASE', 'AOE rad', 'AVE m/s', 'AAE'), ERROR_NAMES, strict=True),
+    ('recall', 'recall'), ('precision', 'precision'), ('objects', 'truths'),
+    ('detected', 'detections'))
 _OF_PATHS = (('minADE m', 'min_ade'), ('minFDE m', 'min_fde'), ('miss rate', 'miss_rate'),
              ('objects', 'objects'))
-_OF_EGO = ('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse')
+_OF_EGO = tuple((name, name) for name in ('rmse', 'mean', 'median', 'std', 'min', 'max', 'sse'))
+_MEANS = (('mAP', 'map'), ('NDS', 'nds'), *((f'm{name.upper()}', f'm{name}')
+                                            for name in ERROR_NAMES))
 # Of the head of the page, and of a row of several bags.
 FIGURES: Final = (
     ('mAP', 'detection/map'), ('NDS', 'detection/nds'), ('HOTA', 'tracking/hota'),
     ('MOTA', 'tracking/mota'), ('IDF1', 'tracking/idf1'), ('AMOTA', 'tracking/amota'),
     ('ADE 3s', 'prediction/3.0/min_ade'), ('ATE', 'ego/ate_rmse'), ('frames', 'frames'))
-
-Result = Mapping[str, Any]
+# Worst moments, at most one of each half second; smaller costs are rounding.
+_N_MOMENTS, _APART_NS, _LEAST_COST = 10, 500_000_000, 1e-6
+_TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
+_LINES = (_STACK, _FALSE, '#7048e8', '#c2255c')
+# Length and width of an object whose size is unknown, m; corners of one of length and width 1.
+_SMALL = 0.5
+_CORNERS: Floats = np.array(((0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)))
+# Width and height of a picture, m; farther objects are not drawn.
+_VIEW_M: Floats = np.array((90.0, 70.0))
 
 
 def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
@@ -78,10 +101,10 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
                 for horizon_s, by_count in found.prediction.finish().items()})
         if found.ego is not None:
             numbers = found.ego.statistics
-            result.setdefault('ego', _nested((
-                ('ate_rmse', numbers['ate/translation']['rmse']),
-                ('rpe_rmse', numbers['rpe/1m/translation']['rmse']), *numbers.items(),
-                ('alignment', alignment), ('scale', found.ego.scale))))
+            result.setdefault('ego', _nested({
+                'ate_rmse': numbers['ate/translation']['rmse'],
+                'rpe_rmse': numbers['rpe/1m/translation']['rmse'], **numbers,
+                'alignment': alignment, 'scale': found.ego.scale}))
     known: dict[str, Any] = _known(result)
     return known
 
@@ -107,19 +130,18 @@ def _detection(classes: Sequence[detection.ClassScores], definition: str) -> dic
 
 
 def _class(scores: detection.ClassScores, definition: str) -> dict[str, Any]:
-    curves = scores.curves
+    curves, n_matches = scores.curves, scores.n_matches
     plain, over_recall = (dict(zip(ERROR_NAMES, errors.tolist(), strict=True))
                           for errors in (scores.errors, scores.recall_errors))
     if curves is None:
         over_recall = dict.fromkeys(ERROR_NAMES, math.nan)
-    n_matches, n_truths, n_detections = scores.n_matches, scores.n_truths, scores.n_detections
     return {
         'ap': dict.fromkeys(DISTANCES) if curves is None else dict(
             zip(DISTANCES, curves.average_precisions.tolist(), strict=True)),
         **(over_recall if definition == NUSCENES else plain),
-        'recall': n_matches / n_truths if n_truths else None,
-        'precision': n_matches / n_detections if n_detections else None,
-        'truths': n_truths, 'detections': n_detections, NUSCENES: over_recall}
+        'recall': n_matches / scores.n_truths if scores.n_truths else None,
+        'precision': n_matches / scores.n_detections if scores.n_detections else None,
+        'truths': scores.n_truths, 'detections': scores.n_detections, NUSCENES: over_recall}
 
 
 def _tracking(scores: tracking.TrackingScores | None) -> dict[str, Any] | None:
@@ -130,10 +152,10 @@ def _tracking(scores: tracking.TrackingScores | None) -> dict[str, Any] | None:
     return {**scores.numbers, **averages, NUSCENES: means, 'classes': scores.classes}
 
 
-def _nested(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result of values by their paths."""
     result: dict[str, Any] = {}
-    for path, value in values:
+    for path, value in values.items():
         *keys, name = path.split('/')
         part = result
         for key in keys:
@@ -144,7 +166,6 @@ def _nested(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def number_at(result: Result, path: str) -> float | None:
     """Return the number at a path such as ``detection/classes/car/ate``; None if undefined."""
-    # path: keys, separated by ``/``.
     found: Any = result
     for i, key in enumerate(path.split('/')):
         if found is None:
@@ -163,8 +184,7 @@ def number_at(result: Result, path: str) -> float | None:
 
 
 def numbers_of(result: Result, path: str = '') -> Iterator[tuple[str, float | None]]:
-    """Yield the path of each number, and the number."""
-    # path: path of the part, with ``/`` at its end.
+    """Yield the path of each number, and the number; ``path``: that of the part, with ``/``."""
     for key, value in result.items():
         if isinstance(value, Mapping):
             yield from numbers_of(value, f'{path}{key}/')
@@ -185,7 +205,7 @@ class Table:
 
     title: str  # heading of the names
     headings: tuple[str, ...]
-    rows: Sequence[tuple[str, Sequence[float | str | None]]]  # name, and a cell for each heading
+    rows: Sequence[tuple[str, Sequence[float | None]]]  # name, and a cell for each heading
     note: str = ''
 
     def lines(self, style: str = 'text') -> Iterator[str]:
@@ -212,7 +232,7 @@ class Table:
                     ' & '.join(cell.strip().replace('_', r'\_') for cell in row) + r' \\'
 
 
-def _text_of(cell: float | str | None) -> str:
+def _text_of(cell: float | None) -> str:
     """Return a number as text, ``-`` if it is undefined."""
     return '-' if cell is None else f'{cell:.4f}' if isinstance(cell, float) else str(cell)
 
@@ -228,64 +248,47 @@ def heading_of(result: Result) -> str:
 def tables_of(result: Result) -> Iterator[Table]:
     """Yield the tables of a result."""
     if 'detection' in result:
-        yield _detection_table(result['detection'])
-    found = result.get('tracking')
-    if found:
-        yield Table('tracking', *_columns(_OF_TRACKS, [('all objects', found)]))
+        found = result['detection']
+        # Distance bands that have objects are rows below their class.
+        yield _table('detection', _OF_DETECTION, [
+            (name, {**numbers, **numbers['ap']})
+            for class_, scores in found['classes'].items()
+            for name, numbers in ((class_, scores), *(
+                (f'  {band} m', of_band) for band, of_band in scores.get('bands', {}).items()
+                if of_band['truths'] or of_band['detections']))],
+            '  '.join(f'{name} {_text_of(found[key])}' for name, key in _MEANS)
+            + '  (errors as nuScenes defines them: means over recall, of single matches if all '
+            'confidences are equal)' + (f'  (without class {CLASS_NAMES[UNKNOWN]})'
+                                        if CLASS_NAMES[UNKNOWN] in found['classes'] else ''))
+    if found := result.get('tracking'):
+        yield _table('tracking', _OF_TRACKS, [('all objects', found)])
         if 'amota' in found:
-            yield Table('tracking as nuScenes', *_columns(_OF_CLASS, [
-                ('mean', {**found, **found[NUSCENES]}), *found['classes'].items()]))
+            yield _table('tracking as nuScenes', _OF_CLASS, [
+                ('mean', {**found, **found[NUSCENES]}), *found['classes'].items()])
     if 'prediction' in result:
         rows = [(f'{horizon} s, k = {count}', numbers)
                 for horizon, scores in result['prediction'].items()
                 for count, numbers in (('all', scores), *scores['k'].items())]
-        yield Table('prediction', *_columns(_OF_PATHS, rows),
-                    f'matched objects with paths: {rows[0][1]["matched"]}; objects: those that '
-                    'reach the horizon')
+        yield _table('prediction', _OF_PATHS, rows, f'matched objects with paths: '
+                     f'{rows[0][1]["matched"]}; objects: those that reach the horizon')
     if 'ego' in result:
-        yield _ego_table(result['ego'])
+        found = result['ego']
+        parts = [(f'{name} {kind} {unit}', errors[kind]) for name, errors in (
+            ('ATE', found['ate']), *((f'RPE {length}', both) for length, both in
+                                     found['rpe'].items()))
+            for kind, unit in (('translation', 'm'), ('rotation', 'rad'))]
+        parts += [(f'{name} error {unit}', found[f'{name}_error']) for name, unit in (
+            ('longitudinal', 'm'), ('lateral', 'm'), ('speed', 'm/s'))]
+        yield _table('ego' if found['alignment'] == 'none' else
+                     f'ego, aligned by {found["alignment"]}', _OF_EGO,
+                     [part for part in parts if part[1]['rmse'] is not None])
 
 
-def _columns(names: Sequence[tuple[str, str]], rows: Iterable[tuple[str, Result]],
-             ) -> tuple[tuple[str, ...], list[tuple[str, list[float | None]]]]:
-    """Return headings and rows of the numbers by their keys."""
-    return tuple(heading for heading, _ in names), [
-        (name, [numbers[key] for _, key in names]) for name, numbers in rows]
-
-
-def _detection_table(found: Result) -> Table:
-    """Return the table of classes, and of distance bands that have objects."""
-    rows: list[tuple[str, Result]] = []
-    for name, scores in found['classes'].items():
-        rows.append((name, {**scores, **scores['ap']}))
-        rows += [(f'  {band} m', {**numbers, **numbers['ap']})
-                 for band, numbers in scores.get('bands', {}).items()
-                 if numbers['truths'] or numbers['detections']]
-    names = [*((f'AP {distance} m', distance) for distance in DISTANCES),
-             *zip(('ATE m', 'ASE', 'AOE rad', 'AVE m/s', 'AAE'), ERROR_NAMES, strict=True),
-             ('recall', 'recall'), ('precision', 'precision'), ('objects', 'truths'),
-             ('detected', 'detections')]
-    means = '  '.join(f'{name} {_text_of(found[key])}' for name, key in (
-        ('mAP', 'map'), ('NDS', 'nds'), *((f'm{name.upper()}', f'm{name}')
-                                          for name in ERROR_NAMES)))
-    return Table('detection', *_columns(names, rows), f'{means}  (errors as nuScenes defines '
-                 'them: means over recall, of single matches if all confidences are equal)' + (
-                     f'  (without class {CLASS_NAMES[UNKNOWN]})'
-                     if CLASS_NAMES[UNKNOWN] in found['classes'] else ''))
-
-
-def _ego_table(found: Result) -> Table:
-    """Return the table that evo prints, of all errors of the ego."""
-    parts = [('ATE translation m', found['ate']['translation']),
-             ('ATE rotation rad', found['ate']['rotation'])]
-    for length, both in found['rpe'].items():
-        parts += [(f'RPE {length} translation m', both['translation']),
-                  (f'RPE {length} rotation rad', both['rotation'])]
-    parts += [(f'{name} error {unit}', found[f'{name}_error']) for name, unit in (
-        ('longitudinal', 'm'), ('lateral', 'm'), ('speed', 'm/s'))]
-    title = 'ego' if found['alignment'] == 'none' else f'ego, aligned by {found["alignment"]}'
-    return Table(title, *_columns([(name, name) for name in _OF_EGO], [
-        part for part in parts if part[1]['rmse'] is not None]))
+def _table(title: str, names: Sequence[tuple[str, str]], rows: Iterable[tuple[str, Result]],
+           note: str = '') -> Table:
+    """Return a table of the numbers by their keys; ``names``: heading and key of each."""
+    return Table(title, tuple(heading for heading, _ in names), [
+        (name, [numbers[key] for _, key in names]) for name, numbers in rows], note)
 
 
 def bags_table(records: Sequence[Result]) -> Table:
@@ -313,8 +316,7 @@ _STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-h3 { font-size: 1rem; margin: 0 0 .3rem; }
-img { max-width: 100%; height: auto; }
+h3 { font-size: 1rem; margin: 0 0 .3rem; } img { max-width: 100%; height: auto; }
 .figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
 .figures div { background: #f1f5f9; border-radius: .5rem; padding: .6rem 1rem; min-width: 7rem; }
 .figures b { display: block; font-size: 1.5rem; }
@@ -333,7 +335,6 @@ def write_page(file: BinaryIO, title: str, tables: Iterable[Table], parts: Itera
     Write a page: figures, tables, and more parts.
 
     :param file: stays open.
-    :param title: text.
     :param parts: HTML of :func:`sections`.
     :param result: the result whose main numbers are at the head, None for none.
     """
@@ -351,45 +352,32 @@ def write_page(file: BinaryIO, title: str, tables: Iterable[Table], parts: Itera
 
 def sections(found: TopicResult) -> Iterator[str]:
     """Yield the curves of a topic, and its worst moments, as HTML; needs matplotlib."""
-    from state_sensor_ros.evaluation import plots
     topic = f'<code>{escape(found.topic)}</code>'
     if found.ego is not None and found.ego_stamps_ns is not None:
         yield f'<h2>Ego over time, {topic}</h2>'
-        times_s = (found.ego_stamps_ns - found.ego_stamps_ns[0]) * 1e-9
-        yield plots.over_time('error of the ego (m)', times_s, {'': found.ego.distances})
+        yield _over_time('error of the ego (m)', found.ego_stamps_ns, {'': found.ego.distances})
     if found.classes is None or found.detections is None:
         return
     if any(scores.curves is not None for scores in found.classes):
         yield f'<h2>Precision and recall, {topic}</h2>'
-        yield plots.precision_recall(found.classes)
+        yield _precision_recall(found.classes)
     stamps_ns = np.array([frame.stamp_ns for frame in found.frames])
-    times_s, matches = (stamps_ns - stamps_ns[0]) * 1e-9, found.detections.matches
-    for heading, values in (('distance from the ego (m)', matches['distance']),
-                            ('time since the first frame (s)', times_s[matches['frame']])):
-        if np.isfinite(values).any():
-            yield f'<h2>Errors over {heading}</h2>'
-            yield plots.errors_over(values, matches['errors'], heading)
-    n_frames = len(found.frames)
+    matches, n_frames = found.detections.matches, len(found.frames)
     n_matched = np.bincount(matches['frame'], minlength=n_frames)
     n_missed, n_false = (np.array([len(objects.ids) for objects in side]) - n_matched for side in (
         [frame.truth for frame in found.frames], [frame.stack for frame in found.frames]))
     errors = np.bincount(matches['frame'], matches['errors'][:, 0], n_frames)
-    yield plots.over_time('objects in a frame', times_s, {
+    yield _over_time('objects in a frame', stamps_ns, {
         'misses': n_missed, 'false positives': n_false})
-    yield '<h2>The worst moments</h2>'
-    worst = _worst(stamps_ns, n_missed + n_false + errors / 2.0)
-    if not worst:
-        yield '<p>No moment has an error.</p>'
-        return
-    yield ('<p>By the number of misses and of false positives (no match within 2 m) plus the sum '
-           'of the translation errors divided by 2 m; at most one of each half second.</p>'
-           '<div class="moments">')
-    for number, i in enumerate(worst, 1):
+    yield ('<h2>The worst moments</h2><p>By the number of misses and of false positives (no match '
+           'within 2 m) plus the sum of the translation errors divided by 2 m; at most one of '
+           'each half second.</p><div class="moments">')
+    for number, i in enumerate(_worst(stamps_ns, n_missed + n_false + errors / 2.0), 1):
         mean = f', mean error {errors[i] / n_matched[i]:.2f} m' if n_matched[i] else ''
-        yield (f'<section><h3>{number}. {times_s[i]:.2f} s after the first frame (stamp '
-               f'{stamps_ns[i] * 1e-9:.2f} s)</h3><p>{n_missed[i]} missed, '
+        yield (f'<section><h3>{number}. {(stamps_ns[i] - stamps_ns[0]) * 1e-9:.2f} s after the '
+               f'first frame (stamp {stamps_ns[i] * 1e-9:.2f} s)</h3><p>{n_missed[i]} missed, '
                f'{counted(int(n_false[i]), "false positive")}, {n_matched[i]} matched{mean}</p>'
-               f'{plots.moment_picture(found.frames[i])}</section>')
+               f'{_moment(found.frames[i])}</section>')
     yield '</div>'
 
 
@@ -400,3 +388,94 @@ def _worst(stamps_ns: Rows, costs: Floats) -> list[int]:
         if costs[i] > _LEAST_COST:
             found.setdefault(int(stamps_ns[i]) // _APART_NS, i)
     return [*found.values()][:_N_MOMENTS]
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+    return Figure(figsize=(width, height), layout='constrained')
+
+
+def _axes(figure: Figure, rows: int, columns: int, index: int, x: str, y: str) -> Axes:
+    axes = figure.add_subplot(rows, columns, index, xlabel=x, ylabel=y)
+    axes.grid(visible=True, color='#dee2e6', linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[['top', 'right']].set_visible(False)
+    return axes
+
+
+def _image(figure: Figure, text: str) -> str:
+    buffer = BytesIO()
+    figure.savefig(buffer, format='png', dpi=110)
+    return (f'<img src="data:image/png;base64,{b64encode(buffer.getvalue()).decode()}" '
+            f'alt="{text}">')
+
+
+def _precision_recall(classes: Sequence[detection.ClassScores]) -> str:
+    """Draw precision over recall of each class with ground truth, for each match distance."""
+    drawn = [(each.name, each.curves) for each in classes if each.curves is not None]
+    columns = min(len(drawn), 3)
+    rows = math.ceil(len(drawn) / columns)
+    figure = _figure(3.6 * columns + 0.4, 3.2 * rows)
+    for index, (name, curves) in enumerate(drawn, 1):
+        axes = _axes(figure, rows, columns, index, 'recall', 'precision')
+        axes.set(title=name, xlim=(0.0, 1.02), ylim=(0.0, 1.05))
+        for precision, distance, color in zip(curves.precisions, DISTANCES, _LINES, strict=True):
+            reached = precision > 0.0
+            axes.plot(detection.RECALLS[reached], precision[reached], color=color,
+                      label=f'{distance} m')
+    figure.legend(*axes.get_legend_handles_labels(), title='match within', frameon=False,
+                  loc='outside right upper', fontsize=8)
+    return _image(figure, 'precision over recall')
+
+
+def _over_time(y: str, stamps_ns: Rows, curves: Mapping[str, Any]) -> str:
+    """Draw curves, (T,) each, by their names, over time."""
+    figure = _figure(11.2, 2.4)
+    axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', y)
+    for color, (name, values) in zip(_LINES, curves.items(), strict=False):
+        axes.plot((stamps_ns - stamps_ns[0]) * 1e-9, values, color=color, label=name or None)
+    axes.set_ylim(0.0)
+    if len(curves) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return _image(figure, f'{" and ".join(filter(None, curves)) or y} over time')
+
+
+def _moment(frame: EvaluatedFrame) -> str:
+    """Draw ground truth and stack at one moment from above, in the area with the most errors."""
+    from matplotlib.collections import LineCollection, PolyCollection
+    rows, others = frame.matched
+    is_matched, is_found = (np.isin(np.arange(len(objects.ids)), found) for objects, found in (
+        (frame.stack, rows), (frame.truth, others)))
+    figure = _figure(5.4, 4.6)
+    axes = _axes(figure, 1, 1, 1, 'x (m)', 'y (m)')
+    axes.set_aspect('equal')
+    # A matched ground-truth object has a wide line, which is visible around the detection.
+    for objects, mask, name, color, width in (
+            (frame.truth, is_found, 'ground truth', _TRUTH, 2.6),
+            (frame.truth, ~is_found, 'missed', _MISSED, 1.8),
+            (frame.stack, is_matched, 'stack', _STACK, 1.2),
+            (frame.stack, ~is_matched, 'false positive', _FALSE, 1.8)):
+        states = objects.states[mask]
+        edges = np.where(states[:, SIZE][:, :2] > 0.0, states[:, SIZE][:, :2], _SMALL)
+        turns = plane_rotations(np.nan_to_num(states[:, YAW]))
+        # The line from the center to the front marks the heading.
+        outlines, fronts = (states[:, None, XY] + np.einsum('nij,nkj->nki', turns, points * edges[
+            :, None]) for points in (_CORNERS, np.array(((0.0, 0.0), (0.5, 0.0)))))
+        axes.add_collection(PolyCollection(
+            list(outlines), facecolors='none', edgecolors=color, linewidths=width))
+        axes.add_collection(LineCollection(list(fronts), colors=color, linewidths=width))
+        axes.plot([], [], color=color, linewidth=width, label=name)
+    links = np.stack((frame.stack.states[rows, XY], frame.truth.states[others, XY]), axis=1)
+    axes.add_collection(LineCollection(list(links), colors=_STACK, linewidths=1.0))
+    if np.isfinite(frame.ego_xyz).all():
+        axes.plot(*frame.ego_xyz[:2], marker='*', color='black', linestyle='none', label='ego')
+    figure.legend(loc='outside upper center', ncols=5, frameon=False, fontsize=8)
+    # Around the point with the most missed and false objects, else the greatest error.
+    points = np.concatenate((frame.truth.states[~is_found, XY], frame.stack.states[~is_matched,
+                                                                                   XY]))
+    if not len(points):
+        points = links[[np.linalg.norm(links[:, 0] - links[:, 1], axis=1).argmax()], 0]
+    are_near = (np.abs(points[:, None] - points) < 0.4 * _VIEW_M).all(axis=2)
+    low, high = points[are_near.sum(axis=1).argmax()] + 0.5 * _VIEW_M * np.array(((-1.0,), (1.0,)))
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    return _image(figure, 'the moment from above')

@@ -6,12 +6,13 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Ground truth over time: objects and ego of a recording, interpolated at any instant of it."""
+"""Ground truth over time: objects, ego and frames, interpolated at any instant."""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -30,13 +31,22 @@ from state_sensor_ros.evaluation.matching import (
     XYZ,
     YAW,
 )
+from state_sensor_ros.evaluation.messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
 from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.assumptions import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.rotations import global_from_unit, normalized, slerp, wrapped
+from state_sensor_ros.rotations import (
+    CONJUGATE_XYZW,
+    global_from_unit,
+    IDENTITY_XYZW,
+    normalized,
+    quaternion_product,
+    slerp,
+    wrapped,
+)
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.transforms import BASE_LINK, BaseLink
 
@@ -45,11 +55,44 @@ from state_sensor_ros.topics.transforms import BASE_LINK, BaseLink
 MAX_DISTANCE_NS: Final = 100_010_000
 # Longest time between two frames that are interpolated.
 MAX_GAP_NS: Final = 1_000_000_000
+TF_TYPE: Final = 'tf2_msgs/msg/TFMessage'
+TF_TOPIC, STATIC_TF_TOPIC = '/tf', '/tf_static'
+# Longer chains of frames are loops.
+_MAX_DEPTH = 100
 _EGO_ROW = np.dtype([('stamp_ns', np.int64), ('origin', np.float64, 3),
                      ('pose', np.float64, 7), ('speed', np.float64)])
 # Actors (K,), index in the names, ascending; classes (K,), index in EVALUATED_CLASSES; states
-# (K, 9), of a frame.
+# (K, 10), of a frame.
 TruthRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Floats]
+# Orientation (4,) xyzw and origin (3,) of a frame in another one.
+Placed = tuple[Floats, Floats]
+
+
+def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bools]:
+    """
+    Return the stamps before and after some times.
+
+    :param stamps_ns: (T,) int64, ascending, at least one.
+    :param wanted_ns: (K,) int64.
+    :returns: rows before and after, equal for a time that has no interval of at most MAX_GAP_NS
+        around it; share of the way between them; whether a stamp is within MAX_DISTANCE_NS.
+    """
+    after = np.searchsorted(stamps_ns, wanted_ns).clip(0, len(stamps_ns) - 1)
+    before = np.maximum(after - 1, 0)
+    is_inside = (stamps_ns[before] <= wanted_ns) & (wanted_ns <= stamps_ns[after]) \
+        & (stamps_ns[after] - stamps_ns[before] <= MAX_GAP_NS)
+    to_before, to_after = (np.abs(stamps_ns[rows] - wanted_ns) for rows in (before, after))
+    nearest = np.where(to_before < to_after, before, after)
+    is_near: Bools = np.minimum(to_before, to_after) <= MAX_DISTANCE_NS
+    before, after = np.where(is_inside, before, nearest), np.where(is_inside, after, nearest)
+    return before, after, _share(stamps_ns, before, after, wanted_ns), is_near
+
+
+def _share(stamps_ns: Rows, before: Rows, after: Rows, wanted_ns: Rows) -> Floats:
+    """Return which part of the way between two stamps some times are, 0 for equal ones."""
+    gap = stamps_ns[after] - stamps_ns[before]
+    share: Floats = np.where(gap > 0, (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
+    return share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,56 +119,22 @@ class EgoTrack:
         found = np.full((len(stamps_ns), 11), np.nan)
         if len(self.stamps_ns):
             before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
-            alone = np.flatnonzero((before == after) & (self.stamps_ns[before] != stamps_ns))
-            if len(alone):
-                before[alone], after[alone], share[alone] = _last_steps(
-                    self.stamps_ns, before[alone], stamps_ns[alone])
-            first, last = (
+            is_alone = (before == after) & (self.stamps_ns[before] != stamps_ns)
+            if is_alone.any():
+                # Below 0 or above 1; 0 without an interval of at most MAX_GAP_NS on that side.
+                is_later = stamps_ns > self.stamps_ns[before]
+                first = np.maximum(before - (is_alone & is_later), 0)
+                last = np.minimum(after + (is_alone & ~is_later), len(self.stamps_ns) - 1)
+                is_long = self.stamps_ns[last] - self.stamps_ns[first] > MAX_GAP_NS
+                before, after = np.where(is_long, before, first), np.where(is_long, after, last)
+                share = _share(self.stamps_ns, before, after, stamps_ns)
+            begin, end = (
                 np.column_stack((self.origins[rows], self.speeds[rows], self.poses[rows]))
                 for rows in (before, after))
-            between = first + share[:, None] * (last - first)
-            between[:, 7:] = slerp(first[:, 7:], last[:, 7:], share)
+            between = begin + share[:, None] * (end - begin)
+            between[:, 7:] = slerp(begin[:, 7:], end[:, 7:], share)
             found[is_near] = between[is_near]
         return found[:, :3], found[:, 4:], found[:, 3]
-
-
-def brackets(stamps_ns: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats, Bools]:
-    """Return the stamps before and after some times."""
-    # stamps_ns: (T,) int64, ascending, at least one.
-    # wanted_ns: (K,) int64.
-    # Returns rows before and after, equal for a time that has no interval of at most MAX_GAP_NS
-    # around it; share of the way between them; whether a stamp is within MAX_DISTANCE_NS.
-    after = np.searchsorted(stamps_ns, wanted_ns).clip(0, len(stamps_ns) - 1)
-    before = np.maximum(after - 1, 0)
-    gap = stamps_ns[after] - stamps_ns[before]
-    is_inside = (stamps_ns[before] <= wanted_ns) & (wanted_ns <= stamps_ns[after]) \
-        & (gap <= MAX_GAP_NS)
-    to_before, to_after = (np.abs(stamps_ns[rows] - wanted_ns) for rows in (before, after))
-    nearest = np.where(to_before < to_after, before, after)
-    is_near: Bools = np.minimum(to_before, to_after) <= MAX_DISTANCE_NS
-    before, after = np.where(is_inside, before, nearest), np.where(is_inside, after, nearest)
-    share = np.where(before < after, (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
-    return before, after, share, is_near
-
-
-def _last_steps(stamps_ns: Rows, nearest: Rows, wanted_ns: Rows) -> tuple[Rows, Rows, Floats]:
-    """
-    Return the stamps between which the motion up to some times was the last that is known.
-
-    :param stamps_ns: (T,) int64, ascending.
-    :param nearest: (K,) int64, row of the stamp beside each time.
-    :param wanted_ns: (K,) int64, times that lie between no two stamps.
-    :returns: rows before and after, both ``nearest`` if there is no interval of at most
-        MAX_GAP_NS; share of the way between them, below 0 or above 1.
-    """
-    are_later = wanted_ns > stamps_ns[nearest]
-    before = np.maximum(nearest - are_later, 0)
-    after = np.minimum(nearest + ~are_later, len(stamps_ns) - 1)
-    gap = stamps_ns[after] - stamps_ns[before]
-    has_step = (gap > 0) & (gap <= MAX_GAP_NS)
-    before, after = np.where(has_step, before, nearest), np.where(has_step, after, nearest)
-    share = np.where(has_step, (wanted_ns - stamps_ns[before]) / np.maximum(gap, 1), 0.0)
-    return before, after, share
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,10 +163,10 @@ class GroundTruth:
         nearest, other, share = (after, before, 1.0 - share) if share > 0.5 else (
             before, after, share)
         actors, classes, states = self.frames[nearest]
-        if stamp_ns != self.stamps_ns[nearest]:
+        elapsed_ns = stamp_ns - int(self.stamps_ns[nearest])
+        if elapsed_ns:
             moved = states.copy()
-            moved[:, XY] += np.nan_to_num(states[:, VELOCITY]) * (
-                stamp_ns - int(self.stamps_ns[nearest])) * 1e-9
+            moved[:, XY] += np.nan_to_num(states[:, VELOCITY]) * elapsed_ns * 1e-9
             change = self._change(int(other), actors, states)
             states = moved if other == nearest else np.where(
                 np.isnan(change[:, :1]), moved, states + share * change)
@@ -169,32 +178,28 @@ class GroundTruth:
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.names)}
 
-    def actors_of(self, names: Sequence[str]) -> Rows:
-        """Return the indices of names, (K,) int64."""
-        actors: Rows = np.array([self._numbers[name] for name in names], np.int64)
-        return actors
-
-    def states_at(self, actors: Ints | Rows, stamps_ns: Rows) -> Floats:
-        """Return states of actors (K,) while they are present, (K, P, 9), NaN otherwise."""
+    def states_of(self, names: Sequence[str], stamps_ns: Rows) -> Floats:
+        """Return states of actors (K,) while they are present, (K, P, 10), NaN otherwise."""
+        actors = np.array([self._numbers[name] for name in names], np.int64)
         found: Floats = np.full((len(actors), len(stamps_ns), N_COLUMNS), np.nan)
         before, after, share, _ = brackets(self.stamps_ns, stamps_ns)
         # Exactly at a stamp the other frame is not needed.
         before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
         is_known = (before != after) | (self.stamps_ns[after] == stamps_ns)
         for i in np.flatnonzero(is_known).tolist():
-            found[:, i] = self._states_of(int(before[i]), actors)
+            found[:, i] = self._states_in(int(before[i]), actors)
             if before[i] != after[i]:
                 found[:, i] += share[i] * self._change(int(after[i]), actors, found[:, i])
         return found
 
     def _change(self, frame: int, actors: Ints | Rows, states: Floats) -> Floats:
         """Return the change of states (K, 10) of actors up to a frame, NaN without them there."""
-        change = self._states_of(frame, actors) - states
+        change = self._states_in(frame, actors) - states
         change[:, YAW] = wrapped(change[:, YAW])
         return change
 
-    def _states_of(self, frame: int, actors: Ints | Rows) -> Floats:
-        """Return (K, 9) states of actors in a frame, NaN for those that it does not have."""
+    def _states_in(self, frame: int, actors: Ints | Rows) -> Floats:
+        """Return (K, 10) states of actors in a frame, NaN for those that it does not have."""
         present, _, states = self.frames[frame]
         if not len(present):
             return np.full((len(actors), N_COLUMNS), np.nan)
@@ -214,8 +219,7 @@ class GroundTruthBuilder:
         self._repeated: tuple[int, str] | None = None
 
     def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
-        """Add a frame."""
-        # are_selected: (K,) bool; for each object, the value in its first frame is used.
+        """Add a frame; ``are_selected``: (K,) bool, which counts in an object's first frame."""
         if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
             raise TrajectoryFormatError(
                 self._name, f'{self._stamps_ns[-1] * 1e-9:.3f} s, then {stamp_ns * 1e-9:.3f} s',
@@ -241,21 +245,19 @@ class GroundTruthBuilder:
 
 
 class FrameGroundTruth:
+    """Collects the objects and the ego of frames."""
 
     def __init__(self, name: str, settings: Settings,
                  selects: Callable[[str, tuple[str, ...]], bool],
                  report: Callable[[str, str], None]) -> None:
-        self._name = name
-        self._builder = GroundTruthBuilder(name)
-        self._objects = ObjectMaker(settings)
-        self._base_link = BaseLink(settings, report)
-        self._registry = registry_of(settings)
-        self._selects = selects
+        self._name, self._selects = name, selects
+        self._builder, self._objects = GroundTruthBuilder(name), ObjectMaker(settings)
+        self._base_link, self._registry = BaseLink(settings, report), registry_of(settings)
         self._stamper = Stamper(settings.stamp_source)
         self.assumptions, self.jumps = Assumptions(), Jumps()
-        self._ego: list[npt.NDArray[np.void]] = []
+        self._ego: list[tuple[object, ...]] = []
         self._offset: Floats = np.zeros(3)
-        self._ego_frames = {BASE_LINK}
+        self._ego_frames: set[str] = set()
 
     def add(self, frame: Frame, stamp_ns: int | None = None) -> None:
         """Add a frame; one whose clock did not advance is dropped."""
@@ -275,12 +277,10 @@ class FrameGroundTruth:
         states[:, YAW] = np.arctan2(objects.axes[:, 1, 0], objects.axes[:, 0, 0])
         states[:, VELOCITY] = objects.twists[:, :2]
         states[:, SIZE], states[:, PERIOD] = objects.sizes, 2.0 * np.pi
-        rows = objects.rows.tolist()
-        are_selected: Bools = np.array([self._selects(frame.names[row], frame.tags[row])
-                                        for row in rows], np.bool_)
+        named = [(frame.names[row], frame.tags[row]) for row in objects.rows.tolist()]
         self._builder.add(stamp_ns, ObjectSet(
-            tuple([frame.names[row] for row in rows]), objects.classes.astype(np.int64), states,
-            np.ones(len(rows))), are_selected)
+            tuple([name for name, _ in named]), objects.classes.astype(np.int64), states,
+            np.ones(len(named))), np.array([self._selects(*each) for each in named], np.bool_))
         i_ego = actor_list.i_ego
         if i_ego >= 0 and frame.has_pose()[i_ego]:
             self._add_ego(frame, i_ego, actor_list.actors[i_ego], stamp_ns)
@@ -293,15 +293,88 @@ class FrameGroundTruth:
         base = origin + axes @ self._offset
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
                             is_finite=False)[0]
-        self._ego.append(np.array((stamp_ns, origin, (*base, *orientation[0]),
-                                   twist[:3] @ axes[:, 0]), _EGO_ROW))
+        self._ego.append((stamp_ns, origin, (*base, *orientation[0]), twist[:3] @ axes[:, 0]))
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
-        ego = None
-        if self._ego:
-            rows = np.stack(self._ego)
-            ego = EgoTrack(
-                rows['stamp_ns'].copy(), rows['origin'].copy(), rows['pose'].copy(),
-                rows['speed'].copy(), frozenset(self._ego_frames - {BASE_LINK}), self._offset)
-        return self._builder.finish(ego)
+        rows = np.array(self._ego, _EGO_ROW)
+        return self._builder.finish(None if not self._ego else EgoTrack(
+            rows['stamp_ns'], rows['origin'], rows['pose'], rows['speed'],
+            frozenset(self._ego_frames - {BASE_LINK}), self._offset))
+
+
+class FrameTransforms:
+    """The transforms of a bag: from any frame to any other one at a given time."""
+
+    def __init__(self, messages: Iterable[tuple[bytes, bool]]) -> None:
+        self._parents: dict[str, str] = {}
+        # Stamps and 7 numbers for each: a long bag has millions of transforms.
+        found: dict[str, tuple[array[int], array[float]]] = {}
+        self._static: dict[str, Floats] = {}
+        for data, is_static in messages:
+            for each in decode_flat(data, TF_TYPE).transforms:
+                child, values = _plain(each.child_frame_id), unit_pose(each.transform.values)
+                if values is None:
+                    continue
+                self._parents[child] = _plain(each.header.frame_id)
+                if is_static:
+                    self._static[child] = values
+                else:
+                    times, poses = found.setdefault(child, (array('q'), array('d')))
+                    times.append(nanoseconds(each.header.stamp))
+                    poses.extend(values)
+        self._moving: dict[str, tuple[Rows, Floats]] = {}
+        for child, (times, poses) in found.items():
+            stamps, order = np.unique(np.array(times), return_index=True)
+            self._moving[child] = stamps, np.array(poses).reshape(-1, 7)[order]
+
+    def between(self, target: str, source: str, stamp_ns: int) -> Placed | None:
+        """
+        Return the orientation (4,) xyzw and the origin (3,) of a frame in another one.
+
+        :param stamp_ns: time; a moving frame needs a transform within 0.1 s of it.
+        """
+        (root, turn, origin), (other, back, target_origin) = (
+            self._to_root(_plain(name), stamp_ns) for name in (source, target))
+        if root != other or turn is None or back is None:
+            return None
+        back = back * CONJUGATE_XYZW
+        return quaternion_product(back, turn), turned(back, origin - target_origin)
+
+    def _to_root(self, name: str, stamp_ns: int) -> tuple[str, Floats | None, Floats]:
+        """Return the root above a frame, its orientation, None if unknown, and its origin."""
+        turn: Floats = np.array(IDENTITY_XYZW)
+        origin: Floats = np.zeros(3)
+        for _ in range(_MAX_DEPTH):
+            if name not in self._parents:
+                return name, turn, origin
+            values = self._at(name, stamp_ns)
+            if values is None:
+                break
+            turn = quaternion_product(values[3:], turn)
+            origin = turned(values[3:], origin) + values[:3]
+            name = self._parents[name]
+        return name, None, origin
+
+    def _at(self, child: str, stamp_ns: int) -> Floats | None:
+        """Return translation xyz and rotation xyzw of a frame in its parent."""
+        if child not in self._moving:
+            return self._static[child]
+        stamps, moving = self._moving[child]
+        [before], [after], [share], [is_near] = brackets(stamps, np.array([stamp_ns]))
+        if not is_near or (before == after and stamps[before] != stamp_ns):
+            return None
+        values: Floats = moving[before] + share * (moving[after] - moving[before])
+        values[3:] = slerp(moving[[before], 3:], moving[[after], 3:], np.array([share]))[0]
+        return values
+
+
+def turned(orientation_xyzw: Floats, vector_xyz: Floats) -> Floats:
+    """Return a vector turned by a rotation; ``orientation_xyzw``: (4,) float64, of unit length."""
+    vector: Floats = global_from_unit(orientation_xyzw[None])[0] @ vector_xyz
+    return vector
+
+
+def _plain(name: str) -> str:
+    """Return a frame without the leading slash of ROS 1."""
+    return name.removeprefix('/')

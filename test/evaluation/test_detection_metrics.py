@@ -187,8 +187,3 @@ def test_class_unknown_is_reported_and_not_part_of_the_mean():
     only_unknown = result_of_classes([([], [car(**cone)])])['detection']
     assert (only_unknown['map'], only_unknown['nds']) == (None, None)
     assert only_unknown['classes'].keys() == {'unknown'}
-
-
-def test_size_of_nothing_is_no_overlap():
-    errors = scored([([car(length=0.0)], [car()])])['car'].errors
-    assert errors[1] == 1.0

@@ -37,7 +37,6 @@ from stack_bags import (
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.evaluation import tracking
 from state_sensor_ros.evaluation.evaluator import missing_times
 from state_sensor_ros.evaluation.matching import Selection
 
@@ -178,13 +177,6 @@ def test_another_drive_is_a_warning(tmp_path, capsys, drive, stack):
         assert ('are TRUTH and STACK from the same drive' in capsys.readouterr().err) is is_warned
 
 
-def test_selection_by_range(evaluate, stack):
-    near = evaluate(stack, '--topic', TRACKING, '--range', 30)['detection']['classes']['car']
-    far = evaluate(stack, '--topic', TRACKING)['detection']['classes']['car']
-    assert 0 < near['truths'] < far['truths']
-    assert near['truths'] == near['detections']
-
-
 def test_selection_by_time_and_rate(evaluate, stack):
     assert evaluate(stack, '--start', 0.5, '--end', 1.5)['frames'] == 11
     assert evaluate(stack, '--rate', 2.0)['frames'] == 5
@@ -275,13 +267,6 @@ def test_absurd_numbers_are_no_crash(tmp_path, evaluate, stack, number):
             each.classification = []
     result = evaluate(changed(stack, tmp_path / 'bag', absurd))
     assert result['detection']['classes']['unknown']['detections'] == N_CARS * N_FRAMES
-
-
-def test_more_ids_than_hota_can_take(tmp_path, capsys, monkeypatch, evaluate, stack):
-    monkeypatch.setattr(tracking, 'MAX_IDS', 11)
-    tracked = evaluate(stack, '--topic', TRACKING)['tracking']
-    assert (tracked['hota'], tracked['idf1'], tracked['mota']) == (None, None, 1.0)
-    assert capsys.readouterr().err == ''
 
 
 @pytest.mark.parametrize('topic', [TRACKING, PREDICTED, DERIVED, VISION])

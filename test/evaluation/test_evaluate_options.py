@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 import pytest
-from stack_bags import changed, EGO, messages_of, N_CARS, TRACKING, typestore
+from stack_bags import changed, EGO, messages_of, TRACKING, typestore
 
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.commands.cli import main
@@ -39,21 +39,6 @@ def test_warnings_of_what_is_wrong(tmp_path, drive, stack, capsys):
     errors = capsys.readouterr().err
     assert f'{n_messages} objects with a negative size, which is unknown' in errors
     assert 'half of the positions of the ego are more than 25 m off' in errors
-
-
-def test_many_bags_have_a_row_of_means(tmp_path, drive, stack, capsys):
-    half = changed(stack, tmp_path / 'half', lambda message, log_ns: message.objects.__delitem__(
-        slice(N_CARS // 2, None)))
-    assert main(['evaluate', str(drive), str(stack), str(half), '--topic', TRACKING,
-                 '--jobs', '1']) == 0
-    heading, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert heading[:4] == ['bag', 'mAP', 'NDS', 'HOTA']
-    assert [row[0] for row in rows][-2:] == ['mean', 'standard']
-    for column in range(1, 6):
-        numbers = [row[column] for row in rows]
-        if '-' not in numbers:
-            assert float(numbers[2]) == pytest.approx(
-                (float(numbers[0]) + float(numbers[1])) / 2.0, abs=1e-4)
 
 
 def written_scene(nuscenes, frames, type_name, stamps_ns):

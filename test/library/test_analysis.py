@@ -15,13 +15,11 @@ import math
 import re
 import subprocess
 import sys
-import time
-import tracemalloc
 
 from budgets import AWAIT_S
 from mock_simulator import served
 import numpy as np
-from paths import CARLA, ROOT, SAMPLE
+from paths import ROOT, SAMPLE
 import pytest
 
 import state_sensor_ros as sensor
@@ -278,14 +276,6 @@ def test_part_outlives_the_recording(drive):
         recording.select(start=0.1)
 
 
-def test_nearest_frame_to_infinity_is_the_last(drive):
-    with sensor.open_recording(drive) as recording:
-        assert recording.at(math.inf).game_time == recording.end
-        assert recording.at(-math.inf).game_time == recording.start
-        with pytest.raises(sensor.ConfigError, match='NaN'):
-            recording.at(math.nan)
-
-
 def test_parameters_have_an_effect_and_unknown_ones_are_refused(drive):
     with sensor.open_recording(drive, obb_extents='half') as recording:
         expected = recording[0].boxes.size_xyz
@@ -301,17 +291,6 @@ def test_parameters_have_an_effect_and_unknown_ones_are_refused(drive):
 def test_limit_of_a_table_is_in_its_range(drive, limit):
     with pytest.raises(sensor.ConfigError, match=f'^{next(iter(limit))}: found '):
         sensor.read_table(drive, **limit)
-
-
-def test_error_about_columns_names_no_option(drive):
-    with pytest.raises(sensor.ConfigError, match=r"^columns: found 'sped'; expected "):
-        sensor.read_table(drive, columns=['sped'])
-
-
-def test_actors_of_a_dataset():
-    with sensor.open_recording(CARLA) as recording:
-        assert recording.actors['player'].class_name == 'car'
-        assert np.isfinite(recording.ego_track().speed).all()
 
 
 def test_recording_that_is_missing_is_a_file_not_found(tmp_path):
@@ -334,47 +313,6 @@ def test_standard_input_is_read_once():
     n_frames, refusal = found.stdout.splitlines()
     assert int(n_frames) > 10
     assert refusal.startswith('-: can be read only once')
-
-
-@pytest.fixture(scope='module')
-def long_drive(tmp_path_factory):
-    path = tmp_path_factory.mktemp('long') / 'long.json'
-    assert main(['synth', str(path), '--vehicles', '10', '--frames', '500', '-q']) == 0
-    return path
-
-
-@pytest.mark.thorough
-def test_recording_by_number_is_as_fast_anywhere(long_drive):
-    def fastest(work):
-        took = []
-        for _ in range(7):
-            begin = time.process_time()
-            work()
-            took.append(time.process_time() - begin)
-        return min(took)
-
-    def first():
-        with sensor.open_recording(long_drive) as other:
-            # As many as lie between two frames whose place is known.
-            list(itertools.islice(other, 64))
-
-    with sensor.open_recording(long_drive) as recording:
-        assert len(recording) == 500
-        for i in (0, 250, -1):
-            assert fastest(lambda i=i: recording[i]) < 3.0 * fastest(first)
-
-
-@pytest.mark.thorough
-def test_index_takes_constant_memory(long_drive):
-    with sensor.open_recording(long_drive) as recording:
-        tracemalloc.start()
-        assert len(recording) == 500
-        kept, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    # 42 bytes a frame, the actors and the decoder; the file has 10 MB.
-    assert long_drive.stat().st_size > 7.5e6
-    assert kept < 0.5e6
-    assert peak < 4e6
 
 
 def test_table_of_a_stream():

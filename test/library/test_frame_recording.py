@@ -32,17 +32,6 @@ def drive(tmp_path):
     return path
 
 
-def test_library_reads_a_recording_again(drive):
-    with sensor.open_recording(drive) as recording:
-        first, second = ([(frame.game_time, frame.position_xyz.tolist()) for frame in recording]
-                         for _ in range(2))
-        assert len(first) == 12
-        assert first == second
-        for _ in recording:
-            break
-        assert len(list(recording)) == 12
-
-
 def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monkeypatch):
     path = tmp_path / 'drive.parquet'
     assert main(['convert', str(drive), str(path)]) == 0

@@ -15,10 +15,8 @@ import socket
 import struct
 
 from budgets import AWAIT_S
-from carla_client import drive
-from carla_late_server import LateServer
 from mock_simulator import served
-from ports import free_port, free_ports
+from ports import free_port
 import pytest
 from scripted_simulator import InBackground
 
@@ -126,28 +124,3 @@ def test_stream_takes_the_port_of_the_configuration_of_the_simulator(tmp_path):
             assert len(list(stream)) == 6
     with pytest.raises(sensor.ConfigError, match='no such file'):
         sensor.open_stream(parameters={'config_file': str(tmp_path / 'none.json')})
-
-
-def test_stream_of_carla_that_requests_the_episode():
-    with LateServer(free_ports(3), (0.0, 0.2)) as server:
-        with sensor.open_stream('127.0.0.1', server.world_port + 1, source='carla',
-                                control_port=server.world_port) as stream:
-            frames = iter(stream)
-            first = next(frames)
-            # The first command may take some frames on a busy machine.
-            assert any(frame.position_xyz[0, 0] > first.position_xyz[0, 0]
-                       for frame in itertools.islice(frames, 500))
-        assert len(server.episodes) == 1
-
-
-def test_stream_of_carla_beside_a_client_of_several_episodes():
-    port = free_ports(3)
-    with LateServer(free_ports(3)) as server, InBackground(
-            lambda: drive(port, 6, 3)), sensor.open_stream(
-            '127.0.0.1', server.world_port + 1, source='carla',
-            parameters={'carla.relay_port': port}) as stream:
-        times = [frame.game_time for frame in stream]
-        assert len(server.episodes) >= 3
-    assert times.count(0.0) == 3
-    assert len(times) >= 18
-    assert stream.faults == []

@@ -308,15 +308,6 @@ def test_all_actors_of_a_frame_have_events():
         ('near_miss', 'Fourth'), ('near_miss', 'Other'), ('near_miss', 'Third')]
 
 
-def test_near_miss_long_before_a_contact_stays():
-    """It stops 3.4 m before the other one, and touches it nine seconds later."""
-    frames = [frame_of(i / 20.0, (min(i / 2.0, 40.0) + 0.1 * max(i - 240, 0), 0.0, 0.0,
-                                  10.0 if i < 80 else 2.0 * (i >= 240)), (48.0, 0.0, 0.0, 0.0))
-              for i in range(330)]
-    assert [event[:2] for event in events_of(frames)] == [
-        ('near_miss', 'Other'), ('collision', 'Other')]
-
-
 def test_towed_actor_is_a_part_of_the_measured_one():
     def driven(apart, tag, n_frames=60):
         for i in range(n_frames):
@@ -353,16 +344,6 @@ def test_lead_vehicle_in_the_bend_of_a_lane_has_a_time_to_collision():
                                yaw_rates=(0.25, 0.15, 0.0, 0.0))
         assert found.lead == 1
         assert found.time_to_collision == pytest.approx(expected, nan_ok=True)
-
-
-def test_gap_in_an_s_bend_follows_both_arcs():
-    """30 m to the left and 30 m to the right with 40 m: the way ahead is 5.5 m shorter."""
-    turned = 30.0 / 40.0
-    lead = (80.0 * math.sin(turned), 80.0 * (1.0 - math.cos(turned)), 0.0, 6.0)
-    assert lead[0] == pytest.approx(54.53, abs=0.01)
-    found = criticality_of((0.0, 0.0, 0.0, 10.0), lead, yaw_rates=(0.25, -0.15, 0.0, 0.0), lanes=(
-        (0, 5, 0, -1, 10.0), (1, 5, 0, -1, 70.0)))
-    assert found.gap == pytest.approx(60.0 - LENGTH, abs=1.0)
 
 
 @pytest.mark.parametrize('lane', [-1, 1])

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from sensed_scenes import scene, Sensor, SIZE
 
-from state_sensor_ros.objects.object_maker import Objects
-
 PLACES = [(10.0 + 7.0 * i, -20.0 + 9.0 * (i % 5), 0.3 * i) for i in range(40)]
 NOISE = {'position_std': 0.3, 'yaw_std': 0.1, 'size_std': 0.2, 'velocity_std': 0.5}
 
@@ -43,16 +41,6 @@ def test_noise_is_that_of_seed_name_and_time_in_whatever_order_actors_come():
     assert not set(Sensor(seed=2, **NOISE).by_name(scene(PLACES)).values()) & {*expected.values()}
     later = sensor.by_name(scene(PLACES, game_time=1.000000001))
     assert not set(later.values()) & {*expected.values()}
-
-
-@pytest.mark.parametrize(('name', 'members'), [
-    ('position_std', {'poses'}), ('yaw_std', {'poses', 'axes'}), ('size_std', {'sizes'}),
-    ('velocity_std', {'twists'})])
-def test_each_noise_changes_its_own_numbers(name, members):
-    found = Sensor(seed=1, **{name: 0.2}).perceived(scene(PLACES))
-    assert {each for each in Objects.__dataclass_fields__ if each[0] != '_' and not np.array_equal(
-        np.nan_to_num(getattr(found.objects, each)),
-        np.nan_to_num(getattr(found.truth, each)))} == members
 
 
 def errors(n_frames=60, **perception):
@@ -84,19 +72,6 @@ def test_noise_has_the_standard_deviations():
                                                                   true.poses[:, 6]))
         for one, true in pairs])
     check((turns + math.pi) % (2.0 * math.pi) - math.pi, 0.1)
-
-
-def test_axes_turn_with_the_yaw_and_the_global_velocity_stays():
-    found = Sensor(seed=1, yaw_std=0.5).perceived(scene(PLACES))
-    cosine, sine = np.cos(found.turns), np.sin(found.turns)
-    expected = np.stack([np.array(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0))) @ axes
-                         for c, s, axes in zip(cosine, sine, found.truth.axes, strict=True)])
-    assert found.objects.axes == pytest.approx(expected)
-    assert found.objects.twists is found.truth.twists
-    # And so does the rotation itself.
-    x, y, z, w = found.objects.poses[:, 3:].T
-    assert np.column_stack((1 - 2 * (y * y + z * z), 2 * (x * y + z * w))) \
-        == pytest.approx(expected[:, :2, 0])
 
 
 def test_range_counts_from_the_origin_of_the_ego_to_the_center():
@@ -170,23 +145,6 @@ def test_false_positives_are_uniform_in_the_field_of_view():
     for share in ((distances / 40.0) ** 2, angles / (math.pi / 2.0) + 0.5):
         assert share.mean() == pytest.approx(0.5, abs=4 * (1 / 12 / n) ** 0.5)
     assert (poses[:, 2] == SIZE[2] / 2.0).all()
-
-
-def test_false_positives_have_names_and_ids_of_no_actor():
-    _, counts, found = false_positives()
-    named = [actor for each in found for actor in each.false_positives]
-    assert len({actor.name for actor in named}) == len({actor.id for actor in named}) \
-        == counts.sum()
-    assert min(actor.id for actor in named) >= 2 ** 31
-    # Not even in a recording that has actors of their names.
-    first = next(each for each in found if each.false_positives)
-    names = [actor.name for actor in first.false_positives]
-    i_frame = found.index(first)
-    sensor = Sensor(seed=2, ghosts=3.0)
-    frame = scene([(50.0, i, 0.0) for i in range(len(names))], names=names,
-                  game_time=0.1 * i_frame)
-    assert [actor.name for actor in sensor.perceived(frame).false_positives] \
-        == [f'ghost_{int(name[6:], 16) + 1:016x}' for name in names]
 
 
 @pytest.mark.filterwarnings('error')
