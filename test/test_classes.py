@@ -14,7 +14,7 @@ from drawn_scenes import Agent, frame, scene_of
 import numpy as np
 import pytest
 
-from state_sensor_ros.classes import class_of, CLASSES, ego_row, has_ego_tag, Kind
+from state_sensor_ros.classes import class_of, CLASSES, ego_row, has_ego_tag
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.frame import Boxes
@@ -41,10 +41,6 @@ RULES = [
 def test_classes_of_outputs_and_pictures_are_the_same(kind, tags, name, drawn):
     assert CLASSES[class_of(kind, tags)].name == name
     assert scene_of(frame(0.0, Agent('a', kind=kind, tags=tags))).kind.tolist() == [drawn]
-
-
-def test_classes_kind_is_an_integer_of_the_message():
-    assert np.array([OBJECT, VEHICLE], np.uint8).tolist() == [Kind.OBJECT, Kind.VEHICLE]
 
 
 def test_ego_is_the_first_with_the_tag_everywhere():
@@ -89,16 +85,3 @@ def test_ego_tag_reaches_tables(heroes, tmp_path):
     rows = parquet.read_table(out, columns=['name', 'is_ego']).to_pylist()
     assert {row['name'] for row in rows if row['is_ego']} == {ego}
     assert len(rows) == 20
-
-
-def test_ego_tag_reaches_inspect(heroes, capsys):
-    path, ego = heroes
-    assert main(['inspect', str(path), '--json', '--ego-tag', 'HERO']) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found['egos'] == [ego]
-    # Replay Mode has a tag of its own.
-    assert [each['kind'] for each in found['anomalies']] == [
-        'frames without the ego of Replay Mode']
-    assert found['refusal']['found'] == 'no actor tagged ego'
-    assert main(['inspect', str(path), '--json']) == 1
-    assert json.loads(capsys.readouterr().out)['egos'] == []

@@ -66,14 +66,6 @@ def test_lines_to_follow_can_be_driven():
         assert sideways[length > 0.05].max() < np.sin(np.radians(30.0)), line.name
 
 
-@pytest.mark.parametrize('name', ['analysis', 'plot_recording', 'stream_to_pandas'])
-def test_example_without_arguments_prints_its_usage(name):
-    code, output, errors = run(f'{name}.py')
-    assert (code, output) == (2, '')
-    assert errors.startswith(f'usage: {name}.py ')
-    assert errors.count('\n') == 1
-
-
 def test_example_plots_a_recording(tmp_path):
     assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '10']) == 0
     done = run('plot_recording.py', tmp_path / 'drive.json', tmp_path / 'paths.png')
@@ -149,16 +141,6 @@ def test_example_notebook_shows_a_recording(tmp_path, monkeypatch):
     assert unescape(re.search('srcdoc="([^"]*)"', animation._repr_html_())[1]) == animation.html
     recording.close()
     assert recording._repr_html_() == f'<p><code>{escape(repr(recording))}</code></p>'
-
-
-def test_the_speed_of_the_ego_is_one_command(tmp_path):
-    parquet = pytest.importorskip('pyarrow.parquet')
-    drive, out = tmp_path / 'drive.json', tmp_path / 'ego.parquet'
-    assert main(['synth', str(drive), '--frames', '10']) == 0
-    assert main(['convert', str(drive), str(out), '--desired-tags', 'ego', '--columns',
-                 'game_time,speed']) == 0
-    table = parquet.read_table(out)
-    assert (table.num_rows, table.column_names) == (10, ['game_time', 'speed'])
 
 
 def test_example_makes_a_table_of_a_stream():

@@ -14,7 +14,6 @@ from dataclasses import dataclass, FrozenInstanceError, replace
 import math
 import warnings
 
-from encode_world import writable
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -69,15 +68,6 @@ def make_frame(n_actors=5) -> Frame:
         forward_speed=row, extension=Numbered(tuple(range(n_actors))))
 
 
-def test_columns_of_kinematics():
-    frame = replace(make_frame(1), kinematics=np.arange(13.0)[None])
-    assert frame.position_xyz.tolist() == [[0, 1, 2]]
-    assert frame.orientation_xyzw.tolist() == [[3, 4, 5, 6]]
-    assert frame.velocity_xyz.tolist() == [[7, 8, 9]]
-    assert frame.angular_velocity_xyz.tolist() == [[10, 11, 12]]
-    assert frame.n_actors == 1
-
-
 @pytest.mark.parametrize(('changes', 'message'), [
     ({'kinematics': np.zeros((4, 13))}, r'kinematics: found shape \(4, 13\); expected \(5, 13\)'),
     ({'kinds': np.zeros(4, np.uint8)}, r'kinds: found shape \(4,\); expected \(5,\)'),
@@ -124,15 +114,6 @@ def test_selection_takes_everything_of_an_actor_along(n_actors, data):
     assert (picked.game_time, picked.time, picked.sample_count) == (1.0, 2, 3)
 
 
-def test_selection_of_a_lean_frame():
-    lean = replace(make_frame(), boxes=None, wheels=None, inputs=None, colors=None,
-                   forward_speed=None, extension=None)
-    picked = lean.select(np.array([1, 4]))
-    assert picked.names == ('car_1', 'car_4')
-    assert picked.boxes is picked.wheels is picked.inputs is picked.colors is None
-    assert picked.lanes.actor.tolist() == [1, 1]
-
-
 def with_pose(position, orientation):
     kinematics = np.zeros((1, 13))
     kinematics[0, 0:3], kinematics[0, 3:7] = position, orientation
@@ -152,15 +133,6 @@ def test_has_pose_requires_a_rotation(norm, is_pose):
 def test_has_pose_requires_a_place(value):
     assert not with_pose((0.0, 0.0, value), (0, 0, 0, 1))
     assert with_pose((1e9, -1e9, 0), (0, 0, 0, 1))
-
-
-def test_has_pose_is_of_the_selected_rows():
-    frame = make_frame(3)
-    writable(frame.kinematics)[:, 3:7] = (0, 0, 0, 1)
-    writable(frame.kinematics)[1, 0] = math.nan
-    assert frame.has_pose().tolist() == [True, False, True]
-    assert frame.select(np.array([1, 2])).has_pose().tolist() == [False, True]
-    assert make_frame(0).has_pose().shape == (0,)
 
 
 @pytest.mark.parametrize(('tags', 'desired', 'undesired', 'is_wanted'), [

@@ -9,17 +9,12 @@
 """Impossible motions: named, left out of what is derived from them, and never changed."""
 
 from dataclasses import replace
-import json
-import struct
 
-import carla9_logs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-import state_sensor_ros as sensor
-from state_sensor_ros.commands.cli import main
 from state_sensor_ros.evaluation.truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
@@ -102,21 +97,6 @@ def test_possible_motions_are_not_named():
         assert jumps.lines == []
 
 
-@pytest.mark.parametrize('step_s', [10.0, 1.0, 0.5])
-@pytest.mark.parametrize('bend', [30.0, 90.0, 120.0])
-def test_collision_in_a_bend_is_a_collision_at_any_step(tmp_path, step_s, bend):
-    way = [(0, -20, 0), (0, 0, 0), (10, 10, bend), (20, 20, 0), (20, 40, 0), (20, 60, 0)]
-    steps = ''.join(
-        f'<timestep time="{step_s * k}"><vehicle id="ego" x="{x}" y="{y}" angle="{angle}" '
-        'speed="4" type="passenger"/><vehicle id="parked" x="11.5" y="10.2" angle="90" speed="0" '
-        'type="passenger"/></timestep>' for k, (x, y, angle) in enumerate(way))
-    path = tmp_path / 'bend.xml'
-    path.write_text(f'<fcd-export>{steps}</fcd-export>')
-    with sensor.open_recording(path, ego='ego') as recording:
-        assert [event.actor for event in recording.safety().events()
-                if event.kind == 'collision'] == ['parked']
-
-
 def test_crash_is_no_braking():
     crashed = safety_of(FRAMES[:30] + [changed(frame, 0, SPEED, -20.0) for frame in FRAMES[30:]])
     assert np.nanmin(crashed.acceleration) > -MAX_ACCELERATION
@@ -142,29 +122,3 @@ def test_limits_of_a_picture_leave_a_jump_out_and_truth_keeps_it(kind, value):
     assert np.nanmax(np.abs(objects.states)) == pytest.approx(value, rel=0.01)
     [line] = truth.jumps.lines
     assert line.startswith(f'2 jumps of the {kind}')
-
-
-def test_recorder_log_with_one_wild_velocity(tmp_path, capsys):
-    def log(wild):
-        for i in range(40):
-            t = i * STEP_S
-            speed = 1e7 if wild and i == 21 else 10.0
-            added = carla9_logs.counted(2, [carla9_logs.added(
-                1, 'vehicle.tesla.model3', role_name='hero')]) if not i else b''
-            yield carla9_logs.frame(
-                i + 1, t, added, carla9_logs.counted(6, [
-                    carla9_logs.vectors(1, 1000.0 * t, 0.0, 0.0, 0.0, 0.0, 0.0)]),
-                carla9_logs.counted(12, [carla9_logs.vectors(1, speed, 0.0, 0.0, 0.0, 0.0, 0.0)]),
-                carla9_logs.counted(13, [struct.pack('<I6f', 1, 0, 0, 75, 240, 100, 75)]))
-
-    path = tmp_path / 'drive.log'
-    path.write_bytes(carla9_logs.header() + b''.join(log(wild=True)))
-    assert main(['inspect', '--safety', '--json', str(path)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found['safety']['events'] == []
-    assert '2 jumps of the speed, the greatest 2e+08 m/s2 (hero, 1.1 s)' in \
-        found['safety']['assumptions']
-    [anomaly] = found['anomalies']
-    assert anomaly == {'kind': 'jumps of the speed', 'count': 2, 'place': anomaly['place'],
-                       'text': 'hero: 199999800 m/s2'}
-    assert anomaly['place'].endswith(('frame 21', 'frame 22'))

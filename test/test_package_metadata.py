@@ -97,12 +97,3 @@ def test_shared_files_are_found_and_missing_ones_are_reported():
     assert share_file('resource').is_dir()
     with pytest.raises(FileNotFoundError, match=r'found no msg/None\.msg in .*; expected'):
         share_file('msg', 'None.msg')
-
-
-def test_an_old_python_is_one_line_of_the_set_up():
-    """Before pip looks for the libraries of a Python that has none of them."""
-    done = run_python('-c', 'import sys; sys.version_info = (3, 9, 18)\n'
-                      'exec(open("setup.py").read())', cwd=ROOT)
-    assert done.returncode == 1
-    assert re.fullmatch('error: state_sensor_ros needs Python 3.10 or newer; this is 3.9 .*\n',
-                        done.stderr)

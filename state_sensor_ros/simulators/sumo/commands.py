@@ -50,8 +50,6 @@ _NO_CHECKS = 0
 # SUMO warns of each step that is faster than the maximum speed of the vehicle, m/s.
 _MOST_SPEED = 200.0
 _FULL_BRAKE = Pedals(brake=1.0)
-# A place that differs so much from that of the last step's command is another client's, m.
-_MOVED_M = 0.5
 # Longest braking before the ego is given back, s of simulated time: from 200 m/s.
 _LONGEST_STOP_S = 30.0
 # Signals of SUMO: right, left, and both as hazard lights; -1 are those of SUMO itself.
@@ -99,8 +97,6 @@ class SumoEgo:
         try:
             if self._body is None or self._name != last.names[last.ego]:
                 self._take_over(last, last.ego)
-            elif self._is_lent:
-                self._stay_where_moved(self._body)
             body = self._body
             if body is None:
                 return
@@ -198,28 +194,18 @@ class SumoEgo:
 
     def _move(self, body: Bicycle, keep_route: int, farthest_m: float = 100.0) -> None:
         """Move the ego to the place of the bicycle, or to a lane that is at most so far away."""
-        self._sumo.vehicle.moveToXY(self._name, '', -1, *self._front(body),
-                                    90.0 - math.degrees(body.yaw), keep_route, farthest_m)
-
-    def _front(self, body: Bicycle) -> tuple[float, float]:
-        """Return the place of the front bumper, m."""
+        # To SUMO, its place is that of the front bumper.
         ahead = _WHEELBASE_M / 2 + self._length / 2
-        return body.x + ahead * math.cos(body.yaw), body.y + ahead * math.sin(body.yaw)
+        self._sumo.vehicle.moveToXY(
+            self._name, '', -1, body.x + ahead * math.cos(body.yaw),
+            body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
+            farthest_m)
 
     def _indicate(self, indicators: int) -> None:
         vehicle = self._sumo.vehicle
         bits = _BLINKERS[indicators] | (vehicle.getSignals(self._name) & ~_ALL_BLINKERS)
         vehicle.setSignals(self._name, bits)
         self._has_signals = True
-
-    def _stay_where_moved(self, body: Bicycle) -> None:
-        """Go on from where another client has moved the ego since the last step."""
-        vehicle, ahead = self._sumo.vehicle, _WHEELBASE_M / 2 + self._length / 2
-        x, y = vehicle.getPosition(self._name)
-        if math.dist((x, y), self._front(body)) > _MOVED_M:
-            yaw = math.radians(90.0 - vehicle.getAngle(self._name))
-            self._body = Bicycle(x - ahead * math.cos(yaw), y - ahead * math.sin(yaw), yaw,
-                                 body.speed, _WHEELBASE_M)
 
     def _note_found(self) -> bool:
         """Note what the vehicle has; return whether no other client drives it."""

@@ -363,9 +363,7 @@ class Neighbors:
 
     def network(self) -> str:
         """Return the path of the network, empty if there is none."""
-        if named := self._named('net-file'):
-            return str(named[0])
-        found = self._files('.net')
+        found = self._named('net-file')[:1] or self._files('.net')
         if len(found) > 1 and not self._likeness(found[-1]):
             raise TrajectoryFormatError(
                 f'{self._path}: network',
@@ -378,12 +376,12 @@ class Neighbors:
 
     def types(self, given: str) -> dict[str, ActorType]:
         """Return types by name: of the file ``given``, of named files, then of those beside."""
-        types = _types_of(Path(given)) if given else {}
-        if given and not types:
+        own = _types_of(Path(given)) if given else {}
+        if given and not own:
             raise TrajectoryFormatError(f'sumo.types: {given}', 'no <vType>', 'types of vehicles')
         for file in self._named('route-files', 'additional-files'):
-            types = _types_of(file) | types
-        known, origins = frozenset(types), dict[str, Path]()
+            own = _types_of(file) | own
+        beside: dict[str, ActorType] = {}
         for file in reversed(self._files('.rou', '.add', '.trips')):
             try:
                 found = _types_of(file)
@@ -391,14 +389,14 @@ class Neighbors:
                 self.missing.append(DecodeError(
                     file.name, error.found, f'{error.expected}; the file is not used'))
                 continue
+            if self._likeness(file):
+                own = found | own
             for name, declared in found.items():
-                first = origins.setdefault(name, file)
-                if types.setdefault(name, declared) != declared and name not in known \
-                        and not self._likeness(first):
+                if beside.setdefault(name, declared) != declared and name not in own:
                     raise TrajectoryFormatError(
-                        f'{self._path}: types of vehicles', f'two of {name!r}, in {file.name} and '
-                        f'{first.name}', f'one, or {self._path.name.partition(".")[0]}.rou.xml')
-        return types
+                        f'{self._path}: types of vehicles', f'two of {name!r}, one in {file.name}',
+                        f'one, or {self._path.name.partition(".")[0]}.rou.xml')
+        return beside | own
 
     def _files(self, *kinds: str) -> list[Path]:
         """Return the files of some kinds beside the recording, those of its own name last."""
@@ -413,28 +411,24 @@ class Neighbors:
 
     def _named(self, *options: str) -> list[Path]:
         """Return the existing files that options in the header name."""
-        found: list[Path] = []
-        for name in (name for option in options for name in self._values(option)):
+        own, beside, found = self._path.absolute(), self._path.parent, list[Path]()
+        # Paths are relative to the folder in which SUMO ran, by the name of its output there.
+        outputs = [Path(os.path.normpath(name)).parts
+                   for name in self._values('fcd-output', 'person-fcd-output')]
+        folders = [own.parents[len(parts) - 1] for parts in outputs
+                   if own.parts[-len(parts):] == parts != own.parts]
+        for name in self._values(*options):
             # Those of another machine may lie beside the recording.
-            places = (*(folder / name for folder in self._folders()),
-                      self._path.parent / re.split(r'[/\\]', name)[-1])
+            places = (*(folder / name for folder in (*folders, beside)),
+                      beside / re.split(r'[/\\]', name)[-1])
             found += [file for file in places if file.is_file()][:1]
         return found
 
-    def _values(self, option: str) -> list[str]:
-        """Return the files that an option in the header names."""
-        return [unescape(value.strip())
+    def _values(self, *options: str) -> list[str]:
+        """Return the files that options in the header name."""
+        return [unescape(value.strip()) for option in options
                 for values in re.findall(f'<{option} value="([^"]*)"', self._header)
                 for value in values.split(',') if value.strip()]
-
-    def _folders(self) -> Iterator[Path]:
-        """Yield the folders to which paths in the header may be relative, SUMO's own first."""
-        own = self._path.absolute()
-        for name in self._values('fcd-output') + self._values('person-fcd-output'):
-            parts = Path(os.path.normpath(name)).parts
-            if not Path(name).is_absolute() and own.parts[-len(parts):] == parts:
-                yield own.parents[len(parts) - 1]
-        yield self._path.parent
 
 
 def _types_of(file: Path) -> dict[str, ActorType]:

@@ -22,7 +22,6 @@ import numpy as np
 from state_sensor_ros.errors import ConfigError, importing, reason_of
 from state_sensor_ros.files.input import opened_beside
 from state_sensor_ros.frame import (
-    Floats,
     LIGHT_CIRCLE,
     LIGHT_GREEN,
     LIGHT_PEDESTRIAN,
@@ -66,27 +65,10 @@ class RoadNetwork:
     sidewalks: Mapping[str, str]  # name of the lane on which people walk, by the name of the edge
     stop_lines: tuple[StopLine, ...]  # of all controlled lanes
     lines: tuple[MapLine, ...]  # the middles of the lanes
-    # Points (P, 2) of each lane, m, and its length in SUMO, m, by the lane's name.
-    shapes: Mapping[str, tuple[Floats, float]]
     side: int = 1  # sign of SUMO's lateral speed to the left: -1 if traffic keeps left
 
-    def yaw_at(self, lane: str, position_m: float) -> float:
-        """Return the direction of travel at SUMO's position on a lane, rad; NaN if unknown."""
-        if lane not in self.shapes or math.isnan(position_m):
-            return math.nan
-        points, length = self.shapes[lane]
-        steps = np.diff(points, axis=0)
-        lengths_m = np.hypot(steps[:, 0], steps[:, 1])
-        ends_m = np.cumsum(lengths_m)
-        if not length or not ends_m[-1]:
-            return math.nan
-        # The lanes of an edge share its length.
-        place_m = min(position_m * ends_m[-1] / length, ends_m[-1] * (1.0 - 1e-9))
-        x, y = steps[np.searchsorted(ends_m, max(place_m, 0.0), 'right')]
-        return math.atan2(y, x)
 
-
-NO_NETWORK = RoadNetwork({}, {}, {}, (), (), {})
+NO_NETWORK = RoadNetwork({}, {}, {}, (), ())
 
 
 def read_network(path: str | Path) -> RoadNetwork:
@@ -105,9 +87,7 @@ def read_network(path: str | Path) -> RoadNetwork:
         lines = tuple(_lines(edges))
         return RoadNetwork(
             {i: edge.getID() for i, edge in enumerate(edges)}, ids, dict(_sidewalks(edges)),
-            tuple(_stop_lines(net, numbers)), lines,
-            {lane.getID(): (np.array(lane.getShape3D(), float)[:, :2], lane.getLength())
-             for lane in lanes}, -1 if is_left_hand else 1)
+            tuple(_stop_lines(net, numbers)), lines, -1 if is_left_hand else 1)
     except Exception as error:  # sumolib raises what its parsers, numbers and tables raise
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         reason = reason.removeprefix(f'{path}: ')

@@ -32,23 +32,22 @@ class SumoParameters:
 
     config: str = parameter('', 'Scenario (.sumocfg) to start; empty: the included one.')
     host: str = parameter('127.0.0.1', 'Host of a running SUMO.', pattern=re.compile(r'\S+'))
-    port: int = parameter(0, 'TraCI port of a running SUMO to join; 0 starts one.',
-                          low=0, high=65535,
-                          libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
-    order: int = parameter(1, 'Order of this client among all clients of a running SUMO.',
-                           low=0, high=1000000)
-    step_it: bool = parameter(False, 'Pace a running SUMO by `rate`; otherwise follow its other '
-                              'clients.')
-    release: str = parameter('restore', 'When a running SUMO regains a driven ego: at once, or '
-                             'after braking to a stop; modes and route are restored.',
-                             choices=('restore', 'stop'))
+    port: int = parameter(
+        0, 'TraCI port of a running SUMO to join; 0 starts one.', low=0, high=65535,
+        libraries={'0': ('libsumo', 'sumolib'), '': ('traci', 'sumolib')})
+    order: int = parameter(1, 'Order of this client among all clients of a running SUMO.', low=0,
+                           high=1000000)
+    step_it: bool = parameter(
+        False, 'Pace a running SUMO by `rate`; otherwise follow its other clients.')
+    release: str = parameter(
+        'restore', 'When a running SUMO regains a driven ego: at once, or after braking to a '
+        'stop; modes and route are restored.', choices=('restore', 'stop'))
     ego: str = parameter('', 'Id of the ego; `first`: the first vehicle, and the next one after '
                          'it has left.')
     # A longer step is a mistake of unit: milliseconds for seconds.
     step: float = parameter(0.05, 'Step of a newly started SUMO, simulated s; it replaces '
                             'that of the scenario.', low=0.001, high=60.0)
-    seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0,
-                          high=2147483647)
+    seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0, high=2147483647)
     args: tuple[str, ...] = parameter(
         (), 'Additional command-line arguments of a newly started SUMO.')
     types: str = parameter('', 'File with vehicle types (vType) for a recording; they take '
@@ -86,7 +85,7 @@ class SumoSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; SUMO starts when its frames are iterated over."""
-        from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
+        from state_sensor_ros.simulators.sumo.sumo_process import StartedSumo, SumoSource
         own = settings.of(SumoParameters)
         if own.port:
             return SumoSource(own, settings, report, reconnect=reconnect)
@@ -95,6 +94,6 @@ class SumoSimulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process that runs SUMO."""
-        from state_sensor_ros.simulators.sumo.source import SumoCommands, SumoSource
+        from state_sensor_ros.simulators.sumo.sumo_process import SumoCommands, SumoSource
         assert isinstance(source, SumoSource)
         return SumoCommands(source)

@@ -57,32 +57,27 @@ _RIGHT, _LEFT, _HAZARD = 1, 2, 4
 # Longer is only what bends, which one box cannot show, m.
 _LONGEST_BODY_M = 20.0
 
-_CLASSES_BY_TAG: Mapping[str, tuple[str, ...]] = {
-    'car': ('passenger', 'private', 'taxi', 'evehicle', 'hov', 'emergency', 'authority', 'army',
-            'vip', 'custom1', 'custom2'),
-    'truck': ('delivery', 'truck', 'trailer'),
-    'bus': ('bus', 'coach'),
-    'tram': ('tram',),
-    'rail': ('rail', 'rail_urban', 'rail_electric', 'rail_fast', 'subway', 'cable_car'),
-    'bicycle': ('bicycle',),
-    'motorcycle': ('moped', 'motorcycle', 'scooter'),
-    PEDESTRIAN: ('pedestrian', 'wheelchair')}
-_TAGS = {vclass: tag for tag, classes in _CLASSES_BY_TAG.items() for vclass in classes}
+# Tag, and length, width and height (m) of a type that states none, by SUMO's vehicle classes.
+_CLASSES: Mapping[str, tuple[str, float, float, float]] = {name: row for names, row in {
+    'passenger private taxi evehicle hov authority army vip custom1 custom2': (
+        'car', 5.0, 1.8, 1.5),
+    'emergency': ('car', 6.5, 2.16, 2.86), 'delivery': ('truck', 6.5, 2.16, 2.86),
+    'truck': ('truck', 7.1, 2.4, 2.4), 'trailer': ('truck', 16.5, 2.55, 4.0),
+    'bus': ('bus', 12.0, 2.5, 3.4), 'coach': ('bus', 14.0, 2.6, 4.0),
+    'tram': ('tram', 22.0, 2.4, 3.2), 'rail': ('rail', 135.0, 2.84, 3.75),
+    'rail_urban subway': ('rail', 109.5, 3.0, 3.6),
+    'rail_electric rail_fast': ('rail', 200.0, 2.95, 3.89), 'cable_car': ('rail', 5.0, 1.8, 1.5),
+    'bicycle': ('bicycle', 1.6, 0.65, 1.7), 'moped': ('motorcycle', 2.1, 0.8, 1.7),
+    'motorcycle': ('motorcycle', 2.2, 0.9, 1.5), 'scooter': ('motorcycle', 1.2, 0.5, 1.7),
+    PEDESTRIAN: (PEDESTRIAN, 0.215, 0.478, 1.719), 'wheelchair': (PEDESTRIAN, 0.8, 0.7, 1.5),
+}.items() for name in names.split()}
 PASSENGER = 'passenger'
-# Length, width and height (m) of a type that states none.
-_USUAL_SIZES = {
-    'passenger': (5.0, 1.8, 1.5), 'pedestrian': (0.215, 0.478, 1.719),
-    'wheelchair': (0.8, 0.7, 1.5), 'bicycle': (1.6, 0.65, 1.7), 'moped': (2.1, 0.8, 1.7),
-    'motorcycle': (2.2, 0.9, 1.5), 'scooter': (1.2, 0.5, 1.7), 'delivery': (6.5, 2.16, 2.86),
-    'truck': (7.1, 2.4, 2.4), 'trailer': (16.5, 2.55, 4.0), 'bus': (12.0, 2.5, 3.4),
-    'coach': (14.0, 2.6, 4.0), 'tram': (22.0, 2.4, 3.2), 'rail_urban': (109.5, 3.0, 3.6),
-    'subway': (109.5, 3.0, 3.6), 'rail': (135.0, 2.84, 3.75), 'rail_electric': (200.0, 2.95, 3.89),
-    'rail_fast': (200.0, 2.95, 3.89), 'emergency': (6.5, 2.16, 2.86)}
+_OTHER = ('', *_CLASSES[PASSENGER][1:])
 
 
 def usual_size(vclass: str) -> tuple[float, float, float]:
     """Return length, width and height, m, of a type that states none."""
-    return _USUAL_SIZES.get(vclass, _USUAL_SIZES[PASSENGER])
+    return _CLASSES.get(vclass, _OTHER)[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +93,7 @@ class ActorType:
 
     def __post_init__(self) -> None:
         """Compute once what each of its actors has in each frame."""
-        tag = _TAGS.get(self.vclass, '')
+        tag = _CLASSES.get(self.vclass, _OTHER)[0]
         object.__setattr__(self, 'is_vehicle', tag != PEDESTRIAN)
         object.__setattr__(self, 'tags', (
             *(('vehicle',) if self.is_vehicle else ()), *((tag,) if tag else ()),
@@ -149,9 +144,6 @@ class Steps:
         names = self._names(ids, types)
         lanes = [self.network.sidewalks.get(place, '') if kind.is_person else place
                  for place, kind in zip(places, types, strict=True)]
-        for i in np.flatnonzero(np.isnan(columns[:, ANGLE])).tolist():
-            columns[i, ANGLE] = 90.0 - math.degrees(
-                self.network.yaw_at(lanes[i], columns[i, LANE_POSITION]))
         sizes = np.array([kind.size_xyz for kind in types], float).reshape(-1, 3)
         is_person = np.array([kind.is_person for kind in types], bool)
         # People stand upright.

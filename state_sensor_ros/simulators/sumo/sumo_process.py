@@ -6,11 +6,16 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The process that runs SUMO: a step, a frame, and again, until the driver closes the pipe."""
+"""
+SUMO in a process of its own: the source in the driver, and the process.
+
+The process starts SUMO or joins one; then it makes a step, sends a frame, and again, until the
+driver closes the pipe.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 import math
@@ -19,26 +24,165 @@ import os
 import signal
 import struct
 from types import FrameType, ModuleType
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import importing, TransportError, UnreachableError
-from state_sensor_ros.frame import Floats
+from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.child_process import (
+    ChildSource,
     Indicate,
     process_pipes,
     ProcessEnd,
     Restart,
     StepClock,
+    StepControl,
 )
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
-from state_sensor_ros.simulators.sumo.map import read_network
+from state_sensor_ros.simulators.sumo.map import read_network, RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.source import Run, Stepped
 from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
+from state_sensor_ros.source import Report
+from state_sensor_ros.texts import counted
 
+# A joined SUMO that has not answered for this long probably waits for other clients, s.
+_SILENCE_S = 2.0
+
+
+class Run(NamedTuple):
+    """The first request to the process."""
+
+    # It starts the scenario ``config``, or joins a running SUMO if that is empty.
+    own: SumoParameters
+    rate: float  # times real time, 0 as fast as possible
+    is_paused: bool  # whether it makes steps only on request
+    is_driven: bool  # whether commands are expected
+
+
+class Stepped(NamedTuple):
+    """The message of the process after each step."""
+
+    frame: Frame
+    lights: Mapping[str, str] | None  # states of traffic lights by id, None if no light changed
+    is_first: bool = False  # whether it is the first one after a restart
+
+
+class SumoSource(ChildSource):
+    """Yield a frame for each step of SUMO."""
+
+    # own: ``config`` of the scenario to start; empty to join a running SUMO.
+    # reconnect: whether to start again after SUMO has failed.
+
+    program = simulator = 'SUMO'
+
+    def __init__(self, own: SumoParameters, settings: Settings, report: Report, *,
+                 reconnect: bool = True) -> None:
+        super().__init__(settings, own.config or f'{own.host}:{own.port}',
+                         f'{__package__}.sumo_process', reconnect=reconnect)
+        self._own = own
+        self._report = report
+        # Whether the process is a client of SUMO.
+        self._has_begun = False
+        self._network: RoadNetwork | None = None
+        self._signals: Signals | None = None
+
+    def first_request(self) -> Run:
+        self._has_begun, self._network = False, None
+        return Run(self._own, self.step_rate(self.settings), self.is_paused,
+                   bool(self.settings.control_input))
+
+    def step_rate(self, settings: Settings) -> float:
+        """Return the pace of the steps, 0 if the other clients of a joined SUMO set it."""
+        return settings.rate if self._own.config or self._own.step_it else 0.0
+
+    def before_message(self, messages: Connection) -> None:
+        """Report a joined SUMO that does not answer."""
+        if not (self._own.config or self.health.n_packets or messages.poll(_SILENCE_S)):
+            self.health.silence = (
+                f'{self._address} has not answered: it may be waiting for other '
+                'clients (--num-clients), or for a client that steps it')
+            self._report('silence', self.health.silence)
+
+    def take(self, message: object) -> Frame | None:
+        if isinstance(message, RoadNetwork):
+            self._started(message)
+        elif isinstance(message, Stepped) and self._network and self._signals:
+            return self._stepped(message, self._network, self._signals)
+        return None
+
+    def _started(self, network: RoadNetwork) -> None:
+        self._has_begun = True
+        # A scenario that begins again has the same network.
+        if self._network is None:
+            self.connected()
+            self.health.silence = 'SUMO has not made its first step yet'
+        self._network, self._signals = network, Signals(network)
+        self.begun()
+        self.show_pause()
+
+    def _stepped(self, message: Stepped, network: RoadNetwork, signals: Signals) -> Frame:
+        frame = replace(
+            message.frame, traffic_lights=signals.lights(message.lights), map_lines=network.lines,
+            lanes=replace(message.frame.lanes, road_names=network.road_names))
+        if message.lights is not None and signals.n_dropped:
+            self._report('lights', f'{counted(signals.n_dropped, "traffic light")} '
+                         'without a color, off or blinking: dropped')
+        return self.stepped(frame, is_first=message.is_first)
+
+    def may_kill(self) -> bool:
+        """Return False for a joined SUMO: it ends if a client is killed, which has to leave it."""
+        return bool(self._own.config) or not self._has_begun
+
+    def interrupt(self) -> None:
+        """End the process, which ends :meth:`receive`."""
+        with self._lock:
+            if self._process is not None:
+                self._process.terminate()
+                # A process that is stopped ends only if it continues.
+                self._process.send_signal(signal.SIGCONT)
+
+    def printed(self, line: str) -> None:
+        """Report a warning of SUMO, and keep other lines."""
+        if line.startswith('Warning: '):
+            self._report('sumo', f'SUMO: {line.removeprefix("Warning: ")}')
+        else:
+            super().printed(line)
+
+    def failure(self, end: ProcessEnd | None, exit_code: int | None) -> str:
+        """Return what went wrong; SUMO prints the reason of its general errors."""
+        printed = [line for line in self._lines if line.startswith('Error: ')]
+        if printed:
+            return printed[-1].removeprefix('Error: ')
+        is_killed = exit_code is not None and exit_code < 0
+        return super().failure(None if is_killed else end, exit_code)
+
+
+class StartedSumo(StepControl, SumoSource):
+    """A SUMO that this source starts, which it can therefore pause, step and begin again."""
+
+
+class SumoCommands:
+    """Send commands to the process that runs SUMO."""
+
+    def __init__(self, source: SumoSource) -> None:
+        self._source = source
+
+    def send(self, command: EgoCommand) -> None:
+        """Send a command; the next step uses the newest one."""
+        self._source.send(command)
+
+    def indicate(self, indicators: int) -> None:
+        """Set the turn signals of the ego."""
+        self._source.send(Indicate(indicators))
+
+    def close(self) -> None:
+        """Do nothing: the command is in the pipe, and a started SUMO ends with the source."""
+
+
+# Time for a SUMO whose call does not return, s.
 _END_S = 1
 
 
@@ -83,7 +227,7 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
         network = read_network(own.net or sumo.simulation.getOption('net-file'))
         step_s = sumo.simulation.getDeltaT()
         frames.send(network)
-        reader = StepReader(sumo, constants, is_joined=not own.config)
+        reader = StepReader(sumo, constants)
         maker = Steps(network, own.ego)
         lights: dict[str, str] = {}
         ego, frame = SumoEgo(sumo, is_lent=not own.config, is_driven=run.is_driven), None
@@ -200,7 +344,7 @@ def _goes_on(sumo: Sumo) -> bool:
 class StepReader:
     """Subscribes to each actor once, and reads all of them by one call a step."""
 
-    def __init__(self, sumo: Sumo, constants: ModuleType, *, is_joined: bool = False) -> None:
+    def __init__(self, sumo: Sumo, constants: ModuleType) -> None:
         self._sumo = sumo
         self._position = constants.VAR_POSITION3D
         self._lane = constants.VAR_LANE_ID
@@ -211,8 +355,6 @@ class StepReader:
         self._of_vehicles = [*common, constants.VAR_SPEED_LAT, constants.VAR_LANEPOSITION,
                              constants.VAR_SIGNALS]
         self._of_persons = [*common, constants.VAR_LANEPOSITION]
-        self._of_types = [constants.VAR_VEHICLECLASS, constants.VAR_LENGTH, constants.VAR_WIDTH,
-                          constants.VAR_HEIGHT] if is_joined else []
         # Vehicles and persons have ids of their own.
         self._vehicles, self._persons = dict[str, ActorType](), dict[str, ActorType]()
         self._parked: dict[str, str] = {}
@@ -237,7 +379,7 @@ class StepReader:
                 # Another client has removed it: its results are those of the step before.
                 continue
             names.append(name)
-            types.append(self._type(self._vehicles[name], values))
+            types.append(self._vehicles[name])
             places.append(values[self._lane] or parked.setdefault(
                 name, self._parked.get(name) or self._lane_of_stop(name)))
             rows.append((*values[self._position], *[values[key] for key in self._of_vehicles]))
@@ -245,20 +387,13 @@ class StepReader:
             if values[self._inside] or name not in self._persons:
                 continue
             names.append(name)
-            types.append(self._type(self._persons[name], values))
+            types.append(self._persons[name])
             places.append(values[self._edge])
             angle, slope, speed, along = [values[key] for key in self._of_persons]
             rows.append((*values[self._position], angle, slope, speed, math.nan, along, math.nan))
         self._parked = parked
         columns = np.array(rows, float).reshape(len(names), len(COLUMNS))
         return names, types, places, columns
-
-    def _type(self, known: ActorType, values: dict[int, Any]) -> ActorType:
-        # Another client may have changed it.
-        if not self._of_types:
-            return known
-        vclass, *size = [values[key] for key in self._of_types]
-        return ActorType(vclass, tuple(size), known.is_person)
 
     def lights(self) -> dict[str, str]:
         """Return the state of each traffic light by its id, a letter for each link."""
@@ -273,12 +408,10 @@ class StepReader:
     def _subscribe(self, vehicles: list[str], persons: list[str]) -> None:
         vehicle, person = self._sumo.vehicle, self._sumo.person
         for name in vehicles:
-            vehicle.subscribe(name, [self._position, self._lane, *self._of_vehicles,
-                                     *self._of_types])
+            vehicle.subscribe(name, [self._position, self._lane, *self._of_vehicles])
             self._vehicles[name] = ActorType(vehicle.getVehicleClass(name), _size(vehicle, name))
         for name in persons:
-            person.subscribe(name, [self._position, self._edge, *self._of_persons, self._inside,
-                                    *self._of_types])
+            person.subscribe(name, [self._position, self._edge, *self._of_persons, self._inside])
             self._persons[name] = ActorType(
                 self._sumo.vehicletype.getVehicleClass(person.getTypeID(name)),
                 _size(person, name), is_person=True)
@@ -289,4 +422,6 @@ def _size(domain: Sumo, name: str) -> tuple[float, float, float]:
 
 
 if __name__ == '__main__':
-    main()
+    # By its name, as which the classes of its messages are known to the driver.
+    from state_sensor_ros.simulators.sumo import sumo_process
+    sumo_process.main()

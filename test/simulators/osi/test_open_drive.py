@@ -9,7 +9,6 @@
 """Maps of OpenDRIVE: lanes where the formulas put them, and where another library puts them."""
 
 import math
-import time
 
 import numpy as np
 import osi_traces
@@ -120,22 +119,6 @@ def test_opendrive_lanes_are_those_of_another_library(tmp_path):
     assert n_compared == len(lanes) == 6
 
 
-@pytest.mark.thorough
-def test_opendrive_time_is_linear_in_geometries_and_sections(tmp_path):
-    def seconds(n_pieces):
-        shapes = ''.join(f'<geometry s="{i}" x="{i}" y="0" hdg="0" length="1"><line/></geometry>'
-                         for i in range(n_pieces))
-        sections = ''.join(SECTION.replace('s="0"', f's="{i}"') for i in range(n_pieces))
-        path = tmp_path / f'{n_pieces}.xodr'
-        path.write_text(f'<OpenDRIVE><road id="7" junction="-1" length="{n_pieces}"><planView>'
-                        f'{shapes}</planView><lanes>{sections}</lanes></road></OpenDRIVE>')
-        begun = time.process_time()
-        assert len(read_map(str(path))) >= n_pieces
-        return time.process_time() - begun
-    # Ten times as many take 10 times as long, or 100 times if it were quadratic.
-    assert seconds(3000) < 30 * seconds(300)
-
-
 def test_opendrive_road_of_a_lane_state_is_in_the_map(tmp_path):
     lanes = lanes_of(tmp_path, road([(0, 0, 0, '<line/>')]), road(
         [(0, 50, 0, '<line/>')], name='A9'))
@@ -150,23 +133,6 @@ def test_opendrive_road_of_a_lane_state_is_in_the_map(tmp_path):
             assert lanes[own, lane_id].road == name
 
 
-def test_opendrive_map_is_under_pictures_and_on_a_topic(tmp_path):
-    lanes_of(tmp_path, road([(0, 0, 0, '<line/>')]))
-    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', osi_traces.drive(5))
-    pictures = []
-    for words in ([], ['--map', str(tmp_path / 'map.xodr')]):
-        out = tmp_path / f'{len(words)}.svg'
-        assert main(['render', str(path), str(out), *words]) == 0
-        pictures.append(out.read_text())
-    assert pictures[1].count('<path') > pictures[0].count('<path')
-    bag = tmp_path / 'o.mcap'
-    assert main(['convert', str(path), str(bag), '-p', f'map_file:={tmp_path}/map.xodr']) == 0
-    from mcap.reader import make_reader
-    with bag.open('rb') as file:
-        [(schema, _, _)] = make_reader(file).iter_messages(topics=['/state_sensor/map'])
-    assert schema.name == 'visualization_msgs/msg/MarkerArray'
-
-
 LINE = '<line/>'
 
 
@@ -175,25 +141,14 @@ LINE = '<line/>'
     ('<a/>', 'an element <a>'), (f'{HEAD}</OpenDRIVE>', 'no lanes'),
     (f'{HEAD}{road([(0, 0, 0, "<banana/>")])}</OpenDRIVE>', 'road 7: a geometry of banana'),
     (f'{HEAD}{road([("nan", 0, 0, LINE)])}</OpenDRIVE>', 'road 7: <geometry> with x nan'),
-    (f'{HEAD}{road([(0, 0, "x", LINE)])}</OpenDRIVE>', 'could not convert string to float'),
-    (f'{HEAD}{road([(0, 0, 0, "<arc/>")])}</OpenDRIVE>', 'road 7: <arc> without curvature'),
     (f'{HEAD}{road([])}</OpenDRIVE>', 'road 7: no geometry'),
     (f'{HEAD}{road([(0, 0, 0, LINE)])}</OpenDRIVE>'.replace('length="30"', 'length="1e12"'),
      'road 7: a geometry of 1e+12 m'),
-    (f'{HEAD}{road([(0, 0, 0, LINE)])}</OpenDRIVE>'.replace('id="-1"', 'id="one"'),
-     'could not convert'),
-    *[(f'{HEAD}{road([(0, 0, 0, shape)])}</OpenDRIVE>', f'road 7: a curvature of {number} /m')
-      for shape, number in (('<arc curvature="1e308"/>', '1e+308'),
-                            ('<spiral curvStart="0" curvEnd="-1e5"/>', '-100000'))],
-    *[(f'{HEAD}{road([(0, 0, 0, LINE)], **parts)}</OpenDRIVE>'.replace(*changed),
-       'road 7: a point that is NaN or far away') for changed, parts in (
-           (('a="4"', 'a="1e308"'), {}), (('b="0.01"', 'b="1e308"'), {}),
-           (('y="0"', 'y="1e10"'), {}),
-           (('', ''), {'elevation': '<elevation s="0" a="1" b="0" c="0" d="-1e306"/>'}),
-           (('', ''), {'offset': '<laneOffset s="0" a="-1e308" b="0" c="0" d="0"/>'}))],
-    *[(f'{HEAD}{road([(0, 0, 0, shape)])}</OpenDRIVE>', 'road 7: a point that is NaN or far away')
-      for shape in ('<poly3 a="0" b="0" c="1e308" d="1"/>',
-                    '<paramPoly3 aU="0" bU="1" cU="0" dU="1e308" aV="0" bV="0" cV="0" dV="0"/>')],
+    (f'{HEAD}{road([(0, 0, 0, """<arc curvature="1e308"/>""")])}</OpenDRIVE>',
+     'road 7: a curvature of 1e+308 /m'),
+    *[(f'{HEAD}{road([(0, 0, 0, LINE)])}</OpenDRIVE>'.replace(old, new),
+       'road 7: a point that is NaN or far away')
+      for old, new in (('a="4"', 'a="1e308"'), ('y="0"', 'y="1e10"'))],
     (f'{HEAD}{road([(0, 0, 0, LINE)])}</OpenDRIVE>'.replace('id="-2"', 'id="-1e300"'),
      'road 7: a lane -1e+300'),
     ('<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb">' + ''.join(

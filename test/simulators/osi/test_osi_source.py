@@ -9,9 +9,7 @@
 # flake8: noqa: I100
 """Ground truth over UDP as esmini sends it: parts, lost ones, and the commands that receive it."""
 
-from contextlib import closing
 from itertools import pairwise
-import socket
 import struct
 
 from hypothesis import given
@@ -22,7 +20,6 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.simulators.osi.source import MessageParts
 
 LIMIT = 100_000
@@ -72,36 +69,6 @@ def test_osi_parts_of_two_messages_are_not_joined(n_dropped, sizes, late_s):
     assert found == [None] * 3
     assert parts.n_lost >= 1
     assert parts.add(osi_traces.datagrams(b'y')[0], n_dropped, late_s) == b'y'
-
-
-def test_osi_datagrams_that_the_system_drops_are_counted():
-    """As at 1 kHz: nothing reads while more arrives than the buffer of the socket holds."""
-    port = free_udp_port()
-    n_bytes, tolerance = 20_000, 2
-    messages = [bytes([i]) * n_bytes for i in range(250)] * 4
-    receiver, parts = DatagramPort('127.0.0.1', port), MessageParts(LIMIT)
-    with closing(receiver), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        def send(sent):
-            for message in sent:
-                for datagram in osi_traces.datagrams(message):
-                    sender.sendto(datagram, ('127.0.0.1', port))
-
-        def receive():
-            while (datagram := receiver.receive(0.2)) is not None:
-                message = parts.add(datagram, receiver.n_dropped)
-                if message is not None:
-                    found.append(message)
-            parts.note_dropped(receiver.n_dropped)
-
-        found = []
-        for n_bursts in (1, 2):
-            send(messages)
-            # Also of those after the last one that was received.
-            receive()
-            assert parts.n_dropped > 0
-            assert len(found) + parts.n_lost == pytest.approx(
-                n_bursts * len(messages), abs=n_bursts * tolerance)
-    assert all(len(set(message)) == 1 and len(message) == n_bytes for message in found)
 
 
 def test_osi_parts_are_bounded_in_memory():

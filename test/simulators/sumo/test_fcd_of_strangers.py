@@ -9,10 +9,7 @@
 """FCD output as SUMO writes it by default: riders, types from routes, missing attributes."""
 
 from pathlib import Path
-import shutil
-import subprocess
 
-from budgets import AWAIT_S
 import numpy as np
 import pytest
 
@@ -21,17 +18,8 @@ from state_sensor_ros.commands.cli import main
 
 CAR = '<vehicle id="car" x="{x}" y="0" angle="90" type="{type}" speed="10" pos="{x}"/>'
 RIDER = '<person id="driver" x="{x}" y="0" angle="90" type="DEFAULT_PEDTYPE" speed="10"/>'
+BOX = '<container id="box" x="{x}" y="5" angle="90" speed="1"/>'
 WALKER = '<person id="walker" x="{x}" y="3" angle="90" type="DEFAULT_PEDTYPE" speed="1"/>'
-ROUTES = """<routes><vType id="car" vClass="passenger"/><vType id="b" vClass="bus"/>
-<vehicle id="veh0" type="car" depart="triggered"><route edges="A0A1 A1A2"/></vehicle>
-<person id="driver" depart="0"><walk from="A0A1" to="A0A1" arrivalPos="3"/>
-<ride from="A0A1" to="A1A2" lines="veh0"/></person>
-<container id="c0" depart="0"><tranship from="A0A1" to="A0A1" departPos="10" arrivalPos="30"/>
-</container>
-<person id="passenger" depart="0"><walk from="A0A1" to="A0A1" arrivalPos="20"/>
-<ride from="A0A1" to="A1A2" lines="bus0"/></person>
-<vehicle id="bus0" type="b" depart="2"><route edges="A0A1 A1A2"/>
-<stop lane="A0A1_0" startPos="5" endPos="30" duration="30"/></vehicle></routes>"""
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +34,11 @@ def fcd(*actors, head='', kind='c'):
     return f'<!-- {head} --><fcd-export>{steps}</fcd-export>'
 
 
-def test_riders_are_dropped_and_counted_once(capsys):
-    Path('a.fcd.xml').write_text(fcd(CAR, RIDER, WALKER, kind='DEFAULT_VEHTYPE'))
+def test_riders_and_containers_are_dropped_and_counted_once(capsys):
+    Path('a.fcd.xml').write_text(fcd(CAR, RIDER, WALKER, BOX, kind='DEFAULT_VEHTYPE'))
     with sensor.open_recording('a.fcd.xml') as recording:
         assert {frame.names for frame in recording} == {('car', 'walker')}
-        assert recording.faults.counts == {'rider': 1}
+        assert recording.faults.counts == {'rider': 1, 'dropped': 1}
     assert main(['convert', '-q', 'a.fcd.xml', 'a.csv']) == 0
     assert 'rider: frame 0: driver: found a person in vehicle car' in capsys.readouterr().err
 
@@ -95,27 +83,6 @@ def test_another_file_of_sumo_is_refused_with_what_it_is(text, error, capsys):
     Path('osm.sumocfg').write_text('<?xml version="1.0"?>\n' + text)
     assert main(['inspect', 'osm.sumocfg']) == 1
     assert capsys.readouterr().err == f'error: osm.sumocfg: found {error}\n'
-
-
-@pytest.mark.skipif(shutil.which('sumo') is None, reason='needs the programs of SUMO')
-def test_riders_of_sumo_are_dropped():
-    Path('r.rou.xml').write_text(ROUTES)
-    for command in (['netgenerate', '--grid', '--grid.number=3', '-o', 'n.net.xml'], [
-            'sumo', '-n', 'n.net.xml', '-r', 'r.rou.xml', '--step-length', '0.5', '-e', '60',
-            '--fcd-output', 'o.xml']):
-        subprocess.run(command, check=True, capture_output=True, timeout=AWAIT_S)
-    with sensor.open_recording('o.xml') as recording:
-        frames = list(recording)
-        assert recording.faults.counts == {'rider': 2, 'dropped': 1}
-    for frame in frames:
-        walking = {name: frame.row(name) for name in ('driver', 'passenger') if name in frame}
-        # They walk beside the lane, whose middle is at 1.6 m.
-        assert all(abs(frame.position_xyz[row, 0] - 1.6) > 0.5 for row in walking.values())
-    assert any('driver' in frame for frame in frames)
-    assert 'driver' not in frames[-1]
-    last = frames[-1]
-    assert {name: last.tags[last.row(name)][-1] for name in last.names} == {
-        'veh0': 'car', 'bus0': 'bus'}
 
 
 def test_numbers_that_sumo_does_not_say_are_unknown():

@@ -27,7 +27,7 @@ from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.source import SumoCommands, SumoSource
+from state_sensor_ros.simulators.sumo.sumo_process import SumoCommands, SumoSource
 
 SUMO = shutil.which('sumo')
 pytestmark = pytest.mark.skipif(SUMO is None, reason='needs the program sumo (eclipse-sumo)')
@@ -129,18 +129,6 @@ def test_joined_sumo_takes_commands_beside_its_other_client(joined):
     assert 'ego' in joined.client.vehicle.getIDList()
 
 
-def test_place_to_which_another_client_moves_the_ego_stays(joined):
-    SumoCommands(joined.source).send(THROTTLE)
-    joined.take(20)
-    vehicle = joined.client.vehicle
-    vehicle.moveTo('ego', f'{vehicle.getRoute("ego")[-1]}_0', 20.0)
-    moved = np.array(vehicle.getPosition('ego'))
-    path = np.array([frame.position_xyz[frame.ego] for frame in joined.take(12)])
-    jumps = np.linalg.norm(np.diff(path, axis=0), axis=1)
-    assert len(np.flatnonzero(jumps > 5.0)) <= 1
-    assert np.linalg.norm(path[-1, :2] - moved) < 15.0
-
-
 def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_callers(joined):
     joined.take(3)
     joined.source.reconfigure(SLOW)
@@ -157,23 +145,3 @@ def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_c
     change.start()
     change.join(AWAIT_S)
     assert not change.is_alive()
-
-
-def test_sizes_and_classes_that_another_client_changes_are_followed(joined):
-    frame = joined.take(100)[-1]
-    vehicle, person = joined.client.vehicle, joined.client.person
-    walker = person.getIDList()[0]
-    car = next(name for name in frame.names if name.startswith('car'))
-    for domain, name in ((vehicle, car), (person, walker)):
-        domain.setLength(name, 3.7)
-        domain.setWidth(name, 0.9)
-        domain.setHeight(name, 1.2)
-    frame = joined.take(4)[-1]
-    for name in (car, walker):
-        assert frame.boxes.size_xyz[frame.row(name)] == pytest.approx((3.7, 0.9, 1.2))
-    vehicle.setType(car, 'bike')
-    person.setType(walker, 'bus')
-    frame = joined.take(4)[-1]
-    assert frame.tags[frame.row(car)] == ('vehicle', 'bicycle')
-    assert frame.tags[frame.row(walker)] == ('vehicle', 'bus')
-    assert frame.boxes.size_xyz[frame.row(walker)] == pytest.approx((12.0, 2.5, 3.4))

@@ -9,7 +9,6 @@
 # flake8: noqa: I100
 """SUMO through the commands and the library, and the shipped scenario."""
 
-from collections import defaultdict
 import os
 import signal
 import subprocess
@@ -26,7 +25,7 @@ from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing.style import ROADS
 from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.sumo.map import read_network
-from state_sensor_ros.simulators.sumo.source import SumoSource
+from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 
 pytestmark = pytest.mark.usefixtures('forked_clients')
 
@@ -75,13 +74,10 @@ def test_sumo_roads_and_map_come_back_from_a_bag(recorded, tmp_path):
         with open_recording(path) as recording:
             frame = recording[-1]
         assert dict(frame.lanes.road_names) == expected.road_names
-        lines_at = defaultdict(set)
-        for number, line in enumerate(frame.map_lines):
-            for point in line.points_xyz:
-                lines_at[(line.kind, *point)].add(number)
-        for line in expected.lines:
-            # Lanes that end where the next one in the file begins are one line.
-            assert set.intersection(*(lines_at[(line.kind, *point)] for point in line.points_xyz))
+        points = {(line.kind, *point) for line in frame.map_lines for point in line.points_xyz}
+        # Lanes that end where the next one in the file begins are one line.
+        assert points == {(line.kind, *point) for line in expected.lines
+                          for point in line.points_xyz}
     assert main(['render', str(first), str(tmp_path / 'a.svg'), '-q']) == 0
     # Bands, not lines: the widths of the lanes are in the bag.
     text = (tmp_path / 'a.svg').read_text()
@@ -103,34 +99,13 @@ def test_sumo_scenario_that_is_over_ends_the_recording_and_fcd_output_is_one(tmp
     assert len(frame.map_lines) > 3
 
 
-def test_sumo_network_and_ego_of_fcd_output_are_parameters(recorded, tmp_path, capsys):
-    fcd = recorded.with_name('fcd.xml')
-    moved = tmp_path / 'fcd.xml'
-    moved.write_text(fcd.read_text().replace('grid.net.xml.gz', 'none.net.xml'))
-    with open_recording(moved) as recording:
-        assert (len(recording[-1].lanes), recording[-1].ego) == (0, None)
-    network = str(GRID.with_name('grid.net.xml.gz'))
-    with open_recording(fcd, parameters={'sumo.net': network, 'sumo.ego': 'ego'}) as recording:
-        frame = recording[-1]
-    assert frame.names[frame.ego] == 'ego'
-    assert len(frame.lanes) > 20
-    capsys.readouterr()
-    assert main(['convert', str(fcd), str(tmp_path / 'bag'), '-q', '-p',
-                 f'sumo.net:={tmp_path / "none.net.xml"}']) == 1
-    error = capsys.readouterr().err
-    assert error.count('\n') == 1
-    assert 'none.net.xml (no such file or directory); expected a network of SUMO' in error
-
-
 @pytest.mark.parametrize('later_ns', [0, -40_000_000])
-@pytest.mark.parametrize('storage', StoragePlugin)
-def test_frame_of_a_bag_with_traffic_lights_is_read_alone(messages, tmp_path, monkeypatch,
-                                                          later_ns, storage):
+def test_frame_of_a_bag_with_traffic_lights_is_read_alone(messages, tmp_path, later_ns):
     """A recorder receives the traffic lights of a frame at another time."""
     bag = write_bag(tmp_path / 'bag', sorted((
         (name, type_name, 10**9 + log_ns + later_ns * name.endswith('/traffic_lights'), message)
         for name, type_name, log_ns, message in messages),
-        key=lambda row: row[2]), storage)
+        key=lambda row: row[2]), StoragePlugin.MCAP)
     with open_recording(bag) as recording:
         frames = list(recording)
         assert len(recording) == len(frames)

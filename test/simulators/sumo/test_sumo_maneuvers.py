@@ -9,23 +9,18 @@
 """Vehicles that change lanes, park or are long, and people: live and from FCD output the same."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 import pickle
-import re
 import subprocess
 import sys
-from xml.etree import ElementTree
 
 from budgets import AWAIT_S
 import numpy as np
 from paths import ROOT
 import pytest
 import sumo_maneuvers
-from sumo_runs import fronts_of
 
 from state_sensor_ros.frame import Frame, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW  # noqa: I100
-from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.simulators.sumo.fcd import FcdRecording
 from state_sensor_ros.simulators.sumo.map import read_network
 
@@ -38,31 +33,12 @@ COLORS = {'g': LIGHT_GREEN, 'y': LIGHT_YELLOW, 'r': LIGHT_RED, 'u': LIGHT_RED}
 
 @dataclass
 class Run:
-    """A run: its frames, the states of its lights, SUMO's own account, and its network."""
+    """A run: its frames, the states of its lights, its FCD output, and its network."""
 
     frames: list[Frame]
     states: list[dict]
     fcd: Path
     network: Path
-
-    @property
-    def is_left_hand(self):
-        return 'left' in self.network.name
-
-    def recorded(self, *, has_lateral_speed=True):
-        """Return the frames of the FCD output, or of one without lateral speeds."""
-        path = self.fcd
-        if not has_lateral_speed:
-            path = path.with_name('no_lateral_speed.xml')
-            path.write_text(re.sub(' speedLat="[^"]*"', '', self.fcd.read_text()))
-        recording = FcdRecording(path, str(self.network), 'car')
-        return list(recording.frames())
-
-    def told(self):
-        """Yield what SUMO says of each step: attributes by element and id."""
-        for _, element in ElementTree.iterparse(self.fcd):
-            if element.tag == 'timestep':
-                yield {(actor.tag, actor.get('id')): actor.attrib for actor in element}
 
 
 @pytest.fixture(scope='module', params=['left', 'right'])
@@ -78,43 +54,6 @@ def run(request, tmp_path_factory):
     return Run(list(frames), list(states), folder / 'fcd.xml', network)
 
 
-def test_sumo_velocity_is_what_sumo_says(run):
-    """The speed along the heading, the lateral speed to the left; live, and without speedLat."""
-    without = run.recorded(has_lateral_speed=False)
-    for frames, has_lateral in ((run.frames, True), (without, False)):
-        n_moving = 0
-        for frame, told in zip(frames, run.told(), strict=False):
-            axes = global_from_unit(frame.orientation_xyzw)
-            along, left = np.einsum('ni,nij->jn', frame.velocity_xyz, axes)[:2]
-            for i, name in enumerate(frame.names):
-                tag = 'person' if 'pedestrian' in frame.tags[i] else 'vehicle'
-                actor = told[tag, name.removeprefix(f'{tag}_')]
-                assert along[i] == pytest.approx(float(actor['speed']), abs=1e-6)
-                lateral = float(actor.get('speedLat', 0.0)) * (-1 if run.is_left_hand else 1)
-                assert left[i] == pytest.approx(lateral * has_lateral, abs=1e-6)
-                n_moving += abs(left[i]) > 0.1
-        assert (n_moving > 100) == has_lateral
-
-
-def test_sumo_lane_changes_are_named_by_the_side_to_which_they_go(run):
-    # The side by the lanes: those of left-hand traffic are counted from the left.
-    account = [{'car': float(told['vehicle', 'car']['speedLat'])} if ('vehicle', 'car') in told
-               else {} for told in run.told()]
-    sides = set()
-    for i, (before, after) in enumerate(pairwise(run.frames)):
-        lateral = account[i + 1].get('car', 0.0)
-        if 'car' in before.names and abs(lateral) > 0.5:
-            row, lanes = after.names.index('car'), after.lanes
-            [place] = np.flatnonzero(lanes.actor == row)
-            changes = lanes.lane_change_left[place], lanes.lane_change_right[place]
-            # The road leads east, where the vehicle also stands.
-            if 20 < after.position_xyz[row, 0] < 290:
-                y = (fronts_of(after)[0][row] - fronts_of(before)[0][before.names.index('car')])[1]
-                assert changes == (y > 0, y < 0)
-                sides.add(changes)
-    assert sides == {(True, False), (False, True)}
-
-
 def lanes_of(frame):
     """Return road, section, lane, s and changes of each actor that is in a lane, by its name."""
     lanes = frame.lanes
@@ -125,7 +64,7 @@ def lanes_of(frame):
 
 
 def test_sumo_frames_are_the_same_live_and_from_fcd_row_by_row(run):
-    recorded = run.recorded()
+    recorded = [*FcdRecording(run.fcd, str(run.network), 'car').frames()]
     assert len(recorded) == len(run.frames) == sumo_maneuvers.N_STEPS
     n_parked = n_people = 0
     roads = read_network(run.network).road_names
@@ -192,4 +131,5 @@ def test_sumo_lane_with_links_of_different_colors_has_a_light_for_each(run):
             else:
                 assert entries == [colors[0], *[None] * (len(colors) - 1)]
                 assert len(set(colors)) == 1
-    assert [line.links for line in has_differed] == ([] if run.is_left_hand else [(2, 3)])
+    assert [line.links for line in has_differed] == (
+        [] if 'left' in run.network.name else [(2, 3)])

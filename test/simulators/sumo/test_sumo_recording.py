@@ -36,15 +36,6 @@ def test_fcd_recording_has_the_ego_of_the_parameter(capsys):
         assert recording[0].names[recording[0].ego] == 'a'
 
 
-@pytest.mark.parametrize(('name', 'code', 'text'), [
-    ('sumo.port:=3', 0, ''),
-    ('sumo.egoo:=b', 1, 'sumo.egoo: unknown parameter; did you mean sumo.ego?'),
-    ('ego:=b', 1, 'ego: unknown parameter; did you mean carla9.ego or osi.ego or sumo.ego?')])
-def test_fcd_recording_does_not_use_other_parameters(name, code, text, capsys):
-    assert main(['inspect', 'fcd.xml', '-p', name]) == code
-    assert text in capsys.readouterr().err
-
-
 def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
     Path('none.rou.xml').write_text('<routes/>')
     Path('zipped.xml.gz').write_bytes(gzip.compress(FCD.encode()))
@@ -53,17 +44,6 @@ def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
     assert main(['convert', '--to', 'mcap', '.', 'out', '--quiet']) == 0
     assert sorted(path.name for path in Path('out').iterdir() if path.is_dir()) \
         == ['fcd', 'zipped']
-
-
-@pytest.mark.parametrize('value', ['true', '1', 'T'])
-def test_fcd_recording_in_degrees_is_refused(value, capsys):
-    head = f'<!-- <output>\n <fcd-output.geo value="{value}"/>\n</output> -->\n'
-    Path('geo.xml').write_text(head + FCD)
-    assert main(['convert', 'geo.xml', 'bag']) == 1
-    assert capsys.readouterr().err == ('error: geo.xml: found positions in degrees '
-                                       '(--fcd-output.geo); expected meters, as SUMO writes '
-                                       'without this option\n')
-    assert not Path('bag').exists()
 
 
 @pytest.mark.parametrize(('vehicle', 'words'), [

@@ -29,7 +29,7 @@ from state_sensor_ros.errors import TransportError, UnreachableError
 from state_sensor_ros.frame import speed_along  # noqa: I100
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.source import StartedSumo, SumoSource
+from state_sensor_ros.simulators.sumo.sumo_process import StartedSumo, SumoSource
 from state_sensor_ros.source import SourceState
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
@@ -44,21 +44,6 @@ def source_of(own, *, reconnect=False, settings=FAST):
 
 def take(packets, n_frames):
     return [next(packets) for _ in range(n_frames)]
-
-
-@pytest.mark.parametrize(('file', 'text', 'words'), [
-    ('nothing.sumocfg', None, 'nothing.sumocfg'),
-    ('bad.sumocfg', '<configuration><net-file value="none.net.xml"/></configuration>',
-     r'none\.net\.xml'),
-    ('broken.sumocfg', '<configuration>', 'broken.sumocfg')])
-def test_sumo_names_a_wrong_scenario(tmp_path, file, text, words):
-    path = tmp_path / file
-    if text is not None:
-        path.write_text(text)
-    with source_of(SumoParameters(str(path))) as source, \
-            pytest.raises(TransportError, match=words) as error:
-        next(source.frames())
-    assert '\n' not in str(error.value)
 
 
 def test_sumo_port_of_another_program_is_named_and_one_that_is_closed_is_waited_for():
@@ -85,7 +70,7 @@ def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
 import sys
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.source import SumoSource
+from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 source = SumoSource(SumoParameters(sys.argv[1]), Settings(rate=0.0), print)
 for packet in source.frames():
     print(source.process_id, flush=True)
@@ -133,18 +118,6 @@ def test_sumo_that_is_reset_begins_again_with_the_same_frames(held):
         collector.packets[:20], collector.packets[20:]))
     assert first.position_xyz.tolist() == again.position_xyz.tolist()
     assert source.health.n_reconnects == 0
-
-
-def test_sumo_that_is_over_cannot_be_reset(tmp_path):
-    config = write_hill(tmp_path)
-    config.write_text(config.read_text().replace(
-        '<processing>', '<time><end value="1"/></time><processing>'))
-    source = StartedSumo(SumoParameters(str(config)), FAST, lambda kind, text: None)
-    with closing(source):
-        assert len(list(source.frames())) == 20
-        for request in (source.restart, source.pause, source.resume, source.step):
-            with pytest.raises(TransportError, match='the scenario is over'):
-                request()
 
 
 def test_sumo_lights_without_a_color_are_dropped_and_counted():

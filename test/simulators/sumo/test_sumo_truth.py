@@ -12,12 +12,12 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from sumo_runs import fronts_of, GRID, read_fcd, write_crowd, write_hill
+from sumo_runs import fronts_of, GRID, read_fcd, write_crowd
 
 from state_sensor_ros.settings import Settings  # noqa: I100
 from state_sensor_ros.simulators.sumo.map import read_network
 from state_sensor_ros.simulators.sumo.simulator import SumoParameters
-from state_sensor_ros.simulators.sumo.source import SumoSource
+from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
 pytestmark = pytest.mark.thorough
@@ -77,21 +77,3 @@ def test_sumo_crowd_equals_its_own_account_row_by_row(crowd):
                 assert abs(s - float(actors[row].get('pos'))) < 1e-6
         n_rows += len(actors)
     assert n_rows > 120 * 200
-
-
-def test_sumo_slopes_pitch_the_actors(tmp_path):
-    frames = run(write_hill(tmp_path), 600, tmp_path)
-    account = read_fcd(tmp_path / 'fcd.xml')
-    n_uphill = n_downhill = 0
-    for frame in frames:
-        actors = [account[round(frame.game_time, 3)][name] for name in frame.names]
-        told = numbers(actors, 'x', 'y', 'z', 'slope', 'speed').reshape(-1, 5)
-        front, forward = fronts_of(frame)
-        assert np.allclose(front, told[:, :3], rtol=0, atol=1e-6)
-        rise = np.sin(np.radians(told[:, 3]))
-        assert np.allclose(forward[:, 2], rise, rtol=0, atol=1e-8)
-        assert np.allclose(frame.velocity_xyz[:, 2], told[:, 4] * rise, rtol=0, atol=1e-6)
-        n_uphill += int((forward[:, 2] > 0.05).sum())
-        n_downhill += int((forward[:, 2] < -0.05).sum())
-    assert n_uphill > 100
-    assert n_downhill > 100
