@@ -25,8 +25,8 @@ import numpy as np
 if TYPE_CHECKING:
     from state_sensor_ros.frame import Frame, Rows
 
-# Tag of the actor that the sensor belongs to.
-EGO_TAG = 'ego'
+# Tag of the actor that the sensor belongs to, and of a copy of an actor that is elsewhere.
+EGO_TAG, GHOST_TAG = 'ego', 'ghost'
 
 
 class Kind(IntEnum):

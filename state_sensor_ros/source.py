@@ -30,11 +30,11 @@ def ignore(*text: str) -> None:
     """Report nowhere: a :data:`Report`, or another call with texts, without effect."""
 
 
-# Kinds of faults: an actor that is not in the frame, or has another id; a packet that is no frame;
+# Kinds of faults: an actor that is not in the frame, or is there twice; a packet that is no frame;
 # a member that is not used, or that no format has; a person in a vehicle, who is not in the frame;
 # before the name of a type, actors whose class and size are assumed; a file that the recording
 # needs and does not contain; another actor that could be the ego.
-DROPPED, DUPLICATE, OTHER_ID, LOST = 'dropped', 'duplicate', 'other_id', 'payload'
+DROPPED, DUPLICATE, LOST = 'dropped', 'duplicate', 'payload'
 IGNORED, MEMBER = 'ignored', 'ignored_member'
 RIDER, UNDECLARED, MISSING, RIVAL = 'rider', 'undeclared_type_', 'missing_file', 'second_ego'
 _MAX_FAULTS = 10_000

@@ -202,7 +202,7 @@ SIMULATORS = {
     'sumo': Row('.simulators.sumo.simulator:SumoSimulator',
                 '.simulators.sumo.simulator:SumoParameters'),
     'osi': Row('.simulators.osi.simulator:OsiSimulator',
-               '.simulators.osi.parameters:OsiParameters')}
+               '.simulators.osi.simulator:OsiParameters')}
 
 
 def simulator_names() -> list[str]:

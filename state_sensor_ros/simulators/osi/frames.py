@@ -12,7 +12,8 @@ Ground truth of OSI as frames.
 OSI has meters, radians and the axes of REP-103. Its reference point is the center of the box; an
 actor's origin here is the middle of its footprint. Accelerations are as given.
 
-What a message may leave out is kept until the clock goes back, which begins another run::
+What a message may leave out is kept until another run begins: the clock goes back, or the host or
+the version of OSI is another one::
 
     message      lanes  stationary  host  the frame has
     0.0 s        1, 2   15, 16      3     lanes 1, 2; objects 15, 16; host 3
@@ -32,7 +33,7 @@ from zlib import crc32
 
 import numpy as np
 
-from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros.classes import EGO_TAG, GHOST_TAG
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import build_frame, lane_states
 from state_sensor_ros.files.osi_terms import (
@@ -66,8 +67,8 @@ from state_sensor_ros.simulators.osi.messages import (
     scenario_name,
     Truth,
 )
-from state_sensor_ros.simulators.osi.parameters import OsiParameters, REAR_AXLE
-from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, OTHER_ID
+from state_sensor_ros.simulators.osi.simulator import OsiParameters, REAR_AXLE
+from state_sensor_ros.source import DROPPED, DUPLICATE, Faults
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
 Entry = TypeVar('Entry')
 _Numbers = tuple[float, ...]
 _UNKNOWN = (math.nan,) * 3
+# End of the names that esmini gives the ghosts of its actors, which are ahead of them in time.
+_GHOST = '_ghost'
 _AT_REST = (0.0,) * 12
 # Center, roll pitch yaw, size, velocity, its place from the center in the axes of the actor, rates
 # of the angles, acceleration.
@@ -152,6 +155,7 @@ class Run:
     """What is known of a run of the simulator after a message, and of what it sends."""
 
     schema: str = ''  # of the messages, empty if it is not known
+    version: bytes = b''  # of OSI, as it is serialized
     game_time: float = -math.inf
     host: int | None = None
     is_host_missing: bool = False
@@ -159,8 +163,6 @@ class Run:
     stationary: Kept[_Actor] = Kept()
     logical: Lanes = Lanes()
     physical: Lanes = Lanes()
-    # Names of the actors of the last message whose ids are not kept.
-    without_id: frozenset[str] = frozenset()
 
 
 class Decoder:
@@ -208,9 +210,12 @@ class Decoder:
         return self._frame_of(truth, [moving for moving, _ in rows], actors)
 
     def _begin(self, truth: Truth) -> None:
-        """Take from a message what later ones need not repeat; a clock that goes back ends all."""
+        """Take from a message what later ones need not repeat; another run ends all."""
         run, message = self.run, truth.message
-        if truth.game_time < run.game_time:
+        host = run.host if truth.host is None else truth.host
+        version = message.version.SerializeToString() or run.version
+        if truth.game_time < run.game_time or version != (run.version or version) \
+                or run.host not in (host, None):
             run = Run(run.schema)
         still, names = dict[int, _Actor](), _Names({})
         for each in message.stationary_object:
@@ -221,9 +226,9 @@ class Decoder:
             else:
                 still[each.id.value] = _Actor(known, each.id.value, (*_pose_of(each), *_AT_REST))
         self.run = replace(
-            run, schema=run.schema or (truth.schema if truth.n_placed else ''),
+            run, schema=run.schema or (truth.schema if truth.n_placed else ''), version=version,
             game_time=run.game_time if math.isnan(truth.game_time) else truth.game_time,
-            host=run.host if truth.host is None else truth.host,
+            host=host if run.host is not None else truth.host,
             stationary=run.stationary.after(still),
             logical=run.logical.after(message.logical_lane),
             physical=run.physical.after(message.lane))
@@ -279,7 +284,7 @@ class Decoder:
             is_vehicle=np.array([actor.known.is_vehicle for actor in actors], np.bool_),
             lanes=lane_states(*self._lanes_of(moving), road_names={
                 **self.run.physical.road_names, **self.run.logical.road_names}),
-            ids=self._kept_ids(actors, len(moving)),
+            ids=_ids_of(actors),
             traffic_lights=lit_lights(truth.message.traffic_light)
             if truth.message.traffic_light else None)
         indicators = [*map(indicators_of, moving),
@@ -312,26 +317,14 @@ class Decoder:
                 np.array([ids for _, ids, _ in found], np.int64).reshape(-1, 3),
                 np.array([s for _, _, s in found], np.float64))
 
-    def _kept_ids(self, actors: list[_Actor], n_moving: int) -> Rows:
-        """
-        Return the ids of the actors, -1 in place of those that they cannot have.
 
-        These are a fault, but those that the last message had.
-        """
-        moving = {actor.number for actor in actors[:n_moving]}
-        kept, dropped = [], dict[str, DecodeError]()
-        for i, (known, number, *_) in enumerate(actors):
-            is_taken = i >= n_moving and number in moving
-            kept.append(-1 if is_taken or number > MAX_ID else number)
-            if kept[-1] < 0:
-                dropped[known.name] = DecodeError(
-                    f'{"moving" if i < n_moving else "stationary"}_object', f'the id {number}',
-                    'an id that no moving object has' if is_taken else f'at most {MAX_ID}')
-        for name, error in dropped.items():
-            if name not in self.run.without_id:
-                self._faults.add(OTHER_ID, error)
-        self.run = replace(self.run, without_id=frozenset(dropped))
-        return np.array(kept, np.int64)
+def _ids_of(actors: list[_Actor]) -> Rows:
+    """Return the ids of the actors, -1 for one that is too great, or that one before it has."""
+    taken, ids = {-1}, []
+    for actor in actors:
+        ids.append(-1 if actor.number in taken or actor.number > MAX_ID else actor.number)
+        taken.add(actor.number)
+    return np.array(ids, np.int64)
 
 
 class _Names:
@@ -348,8 +341,10 @@ class _Names:
         id_ = thing.id.value
         known = self._last.get(id_)
         if known is None or known.types != types:
-            known = Known(scenario_name(thing.source_reference)
-                          or f'{tags[-1] if tags else "object"}_{id_}', tags, is_vehicle, types)
+            name = scenario_name(thing.source_reference) \
+                or f'{tags[-1] if tags else "object"}_{id_}'
+            known = Known(name, (*tags, GHOST_TAG) if name.endswith(_GHOST) else tags, is_vehicle,
+                          types)
         if known.name in self.taken:
             known = known._replace(name=f'{known.name}_{id_}')
         if id_ in self.now or known.name in self.taken:
@@ -360,13 +355,19 @@ class _Names:
 
 
 def _pose_of(thing: Any) -> _Numbers:  # noqa: ANN401
-    """Return center, angles and size; a missing angle is 0."""
+    """Return center, angles and size, of an outline if it alone has one; a missing angle is 0."""
     base = thing.base
     place, angles, size = base.position, base.orientation, base.dimension
-    return (*((place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN),
-            angles.roll, angles.pitch, angles.yaw,
-            *((size.length, size.width, size.height) if base.HasField('dimension')
-              else _UNKNOWN))
+    center = (place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN
+    sizes = (size.length, size.width, size.height) if base.HasField('dimension') else _UNKNOWN
+    if base.base_polygon and not (size.length and size.width):
+        outline = np.array([(point.x, point.y) for point in base.base_polygon])
+        low, high = outline.min(axis=0), outline.max(axis=0)
+        x, y = ((low + high) / 2.0).tolist()
+        cosine, sine = math.cos(angles.yaw), math.sin(angles.yaw)
+        center = (center[0] + cosine * x - sine * y, center[1] + sine * x + cosine * y, center[2])
+        sizes = (*(high - low).tolist(), sizes[2])
+    return (*center, angles.roll, angles.pitch, angles.yaw, *sizes)
 
 
 def _wheels_of(moving: list[MovingObject]) -> Wheels:

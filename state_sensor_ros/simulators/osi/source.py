@@ -29,7 +29,7 @@ from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.osi.frames import Decoder, Run
-from state_sensor_ros.simulators.osi.parameters import OsiParameters
+from state_sensor_ros.simulators.osi.simulator import OsiParameters
 from state_sensor_ros.source import Report
 from state_sensor_ros.texts import counted
 
@@ -57,6 +57,7 @@ class OsiSource(LiveSource):
         self._report = report
         self._port: DatagramPort | None = None
         self._parts = MessageParts(settings.max_frame_bytes)
+        self._losses = 0, 0
         self._decoder = Decoder(settings.of(OsiParameters), Run(), self.faults)
 
     def receive(self) -> Iterator[Frame]:
@@ -92,13 +93,12 @@ class OsiSource(LiveSource):
         yield self._decoder.frame(message)
 
     def _count(self, parts: MessageParts) -> None:
-        health = self.health
-        if parts.n_lost > health.n_cut_packets:
-            health.n_cut_packets = parts.n_lost
-            drops = f', {counted(parts.n_dropped, "datagram")} not read in time' \
-                if parts.n_dropped else ''
+        health, losses = self.health, (parts.n_lost, parts.n_dropped)
+        if losses != self._losses:
+            self._losses, health.n_cut_packets = losses, parts.n_lost
             self._report('osi_lost', f'{self._address}: {counted(parts.n_lost, "message")} lost, '
-                         f'of which a part was missing or out of order{drops}')
+                         'of which a part was missing or out of order, and '
+                         f'{counted(parts.n_dropped, "datagram")} not read in time')
         if parts.n_invalid > health.n_protocol_errors:
             health.n_protocol_errors = parts.n_invalid
             self._report('osi_invalid', f'{self._address}: {counted(parts.n_invalid, "datagram")} '
@@ -118,30 +118,22 @@ class OsiSource(LiveSource):
 
 
 class MessageParts:
-    """Joins the parts of messages; incomplete messages are dropped."""
+    """
+    Joins the parts of messages; incomplete messages are dropped.
+
+    :ivar n_lost: messages of which a part was missing or out of order, or which were too long.
+    :ivar n_dropped: datagrams that the system has dropped, some of which may be whole messages.
+    :ivar n_invalid: datagrams that are no parts.
+    """
 
     def __init__(self, limit: int) -> None:
-        self.n_dropped = self.n_invalid = 0
-        self._n_incomplete = self._n_skipped = self._n_joined = self._n_messages = 0
+        self.n_lost = self.n_dropped = self.n_invalid = 0
         self._limit = limit
         self._parts: list[bytes] = []
         self._n_bytes = 0
         self._begin_s = 0.0
         # Whether the current message is counted as lost: its other parts are skipped.
         self._is_lost = False
-
-    @property
-    def n_lost(self) -> int:
-        """
-        Return the number of messages that were lost.
-
-        A part was missing or out of order, or they were too long.
-
-        Datagrams that the system dropped are parts of as many messages as others are.
-        """
-        n_parts = self.n_dropped + self._n_skipped
-        usual = self._n_joined / self._n_messages if self._n_messages else 1.0
-        return max(self._n_incomplete, round(n_parts / usual) if self.n_dropped else 0)
 
     def add(self, datagram: bytes, n_dropped: int = 0, now_s: float | None = None) -> bytes | None:
         now_s = time.monotonic() if now_s is None else now_s
@@ -162,15 +154,12 @@ class MessageParts:
         if self._is_lost:
             # The last part ends the lost message: what follows is another one.
             self._is_lost = counter > 0
-            self._n_skipped += 1
             return None
         self._parts.append(datagram[_HEAD.size:])
         self._n_bytes += size + _PART_BYTES
         if counter > 0:
             return None
         message = b''.join(self._parts)
-        self._n_messages += 1
-        self._n_joined += len(self._parts)
         self._drop(is_lost=False)
         return message
 
@@ -193,7 +182,6 @@ class MessageParts:
         return size <= len(parts[0]) if is_last else size == len(parts[0])
 
     def _drop(self, *, is_lost: bool) -> None:
-        self._n_incomplete += is_lost
-        self._n_skipped += len(self._parts) if is_lost else 0
+        self.n_lost += is_lost
         self._parts = []
         self._n_bytes = 0

@@ -10,7 +10,10 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.files.osi_terms import angular_velocity_of, rates_of
+from state_sensor_ros.naming import registry_of
+from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.settings import DEFAULTS
 
 WALLS = ('Wall1', 'Wall2', 'Wall3')
 
@@ -50,17 +53,45 @@ def test_lists_that_repeat_replace_each_other(tmp_path):
         assert [frame.ids.tolist() for frame in recording] == [[1, 2], [2, 3], [4], [4]]
 
 
-def test_all_that_is_kept_ends_with_its_run(tmp_path):
+@pytest.mark.parametrize(('time_s', 'host', 'version', 'ego'), [
+    (0.0, None, None, None), (9.0, 2, None, 2), (9.0, None, 3, None)])
+def test_all_that_is_kept_ends_with_its_run(tmp_path, time_s, host, version, ego):
+    """The clock goes back, or the host or the version of OSI is another one."""
     first, *rest = osi_traces.drive(4)
+    first.version.version_major = 2
     for each in first.moving_object:
         osi_traces.name(each, f'entity_name:actor {each.id.value}')
+    last = osi_traces.ground_truth(time_s)
+    if host is not None:
+        last.host_vehicle_id.value = host
+    if version is not None:
+        last.version.version_major = version
     with sensor.open_recording(osi_traces.write_plain(
-            tmp_path / 'a_gt_.osi', [first, *rest, osi_traces.ground_truth(0.0)])) as recording:
+            tmp_path / 'a_gt_.osi', [first, *rest, last])) as recording:
         *_, before, after = recording
     assert before.names == ('actor 0', 'actor 1', 'actor 2', 'building_50')
     assert (before.ego, len(before.lanes)) == (1, 3)
     assert after.names == ('car_0', 'car_1', 'car_2')
-    assert (after.ego, len(after.lanes)) == (None, 0)
+    assert (after.ego, len(after.lanes)) == (ego, 0)
+
+
+def test_outline_is_a_size_and_a_ghost_is_no_object_of_stacks(tmp_path):
+    message = osi_traces.ground_truth(0.0, host_vehicle_id=0)
+    osi_traces.name(message.moving_object[1], 'entity_name:Lead_ghost')
+    osi_traces.add_building(message)
+    base = message.stationary_object[0].base
+    base.dimension.length = base.dimension.width = 0.0
+    for x, y in ((1.0, 0.0), (5.0, 0.0), (5.0, 2.0)):
+        corner = base.base_polygon.add()
+        corner.x, corner.y = x, y
+    with sensor.open_recording(osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])) as found:
+        [frame] = found
+    assert frame.tags[1] == ('vehicle', 'car', 'ghost')
+    assert frame.boxes.size_xyz[3].tolist() == [4.0, 2.0, 6.0]
+    # Its corners are those of an object that is turned by 90 degrees.
+    assert frame.boxes.position_xyz[3] == pytest.approx((-1.0, 33.0, 3.0))
+    objects = ObjectMaker(DEFAULTS).of(frame, registry_of(DEFAULTS).update(frame))
+    assert objects.rows.tolist() == [2, 3]
 
 
 def test_host_that_is_no_vehicle_is_named_once_and_a_given_ego_wins():
