@@ -69,7 +69,7 @@ _CHECK_PERIOD = 20
 _NOT_STRICT, _NO_EGO = 'frames that are not strict JSON', 'frames without an ego'
 _NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 _FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names',
-           source.OTHER_ID: 'ids that are not kept', source.LOST: 'entries that are not frames',
+           source.LOST: 'entries that are not frames',
            source.IGNORED: 'members ignored', source.RIDER: 'people in vehicles dropped',
            source.RIVAL: 'more vehicles with the role of the ego',
            source.MISSING: 'files not found', source.MEMBER: 'unknown members'}
