@@ -23,8 +23,8 @@ import re
 
 import numpy as np
 
-from state_sensor_ros.classes import EGO_TAG, has_ego_tag
-from state_sensor_ros.frame import Frame, Rows
+from state_sensor_ros.classes import EGO_TAG, GHOST_TAG, has_ego_tag
+from state_sensor_ros.frame import Bools, Frame, Rows
 from state_sensor_ros.settings import Settings
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
@@ -62,6 +62,12 @@ class ActorList:
 
 
 EMPTY_ACTOR_LIST = ActorList((), (), b'', (), -1, 0)
+
+
+@lru_cache(maxsize=4)
+def are_real(actor_list: ActorList) -> Bools:
+    """Return (N,) bool, which actors are not copies of others; computed once for a list."""
+    return np.array([GHOST_TAG not in tags for tags in actor_list.tags], np.bool_)
 
 
 def legal_topic_name(raw: str) -> str:

@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.classes import cached_class_of, CLASSES, GHOST_TAG, UNKNOWN
+from state_sensor_ros.classes import cached_class_of, CLASSES, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
-from state_sensor_ros.naming import ActorList
+from state_sensor_ros.naming import ActorList, are_real
 from state_sensor_ros.rotations import global_from_body, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 
@@ -133,12 +133,6 @@ def _classes_of(actor_list: ActorList) -> Kinds:
                        len(actor_list.actors))
 
 
-@lru_cache(maxsize=4)
-def _are_real(actor_list: ActorList) -> Bools:
-    """Return (N,) bool, which actors are not copies of others."""
-    return np.array([GHOST_TAG not in tags for tags in actor_list.tags], np.bool_)
-
-
 class ObjectMaker:
     """Make the objects of consecutive frames, when the first topic needs them."""
 
@@ -172,9 +166,8 @@ class ObjectMaker:
             centers = centers_of(frame, default_sizes(settings), classes)
             twists = center_twists(frame, centers)
             last, self._last = self._last, _Motion(frame.game_time, actor_list, twists)
-            have_poses, i_ego = frame.has_pose(), actor_list.i_ego
-            are_objects = have_poses & _are_real(actor_list) & (
-                (classes != UNKNOWN) | centers.have_boxes)
+            have_poses, i_ego = frame.has_pose() & are_real(actor_list), actor_list.i_ego
+            are_objects = have_poses & ((classes != UNKNOWN) | centers.have_boxes)
             if i_ego >= 0:
                 are_objects[i_ego] = False
             self.all_objects = are_objects, centers
