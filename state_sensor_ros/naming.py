@@ -86,14 +86,9 @@ def legal_topic_name(raw: str) -> str:
     return f'actor_{legal}' if legal[0].isdigit() else legal
 
 
-def actor_frame(prefix: str, topic_name: str) -> str:
-    """Return the frame of an actor; ``ego_frame`` replaces the ego's."""
-    return prefix + topic_name
-
-
 def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
     """Return the frame of a wheel, which is the name of its joint as well."""
-    return f'{actor_frame(prefix, actor.topic_name)}/wheel_{wheel}'
+    return f'{prefix}{actor.topic_name}/wheel_{wheel}'
 
 
 def registry_of(settings: Settings) -> Registry:
@@ -111,23 +106,23 @@ def registry_of(settings: Settings) -> Registry:
 _is_ego = lru_cache(maxsize=1024)(has_ego_tag)
 
 
+@dataclass(eq=False)
 class Registry:
     """
     Assign ROS names to each raw name once and keep them until the actor is forgotten.
 
-    The work for a frame is linear in its actors, for any names.
-
-    :param ego_frame: frame of the ego, ``''`` for the ordinary rule.
+    The work for a frame is linear in its actors, for any names. ``actor_list``: of the last frame.
     """
 
-    def __init__(self, *, frame_prefix: str = '', ego_tag: str = EGO_TAG, ego_frame: str = '',
-                 max_actor_topics: int = 1024,
-                 reserved_frames: Collection[str] = ()) -> None:
-        self._frame_prefix = frame_prefix
-        self._ego_tag = ego_tag
-        self._ego_frame = ego_frame
-        self._max_actor_topics = max_actor_topics
-        self._reserved = frozenset((*reserved_frames, ego_frame))
+    frame_prefix: str = ''
+    ego_tag: str = EGO_TAG
+    ego_frame: str = ''  # of the ego, empty for the ordinary rule
+    max_actor_topics: int = 1024
+    reserved_frames: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        """Begin without actors."""
+        self._reserved = frozenset((*self.reserved_frames, self.ego_frame))
         self._next_id = self._next_version = 1
         self._has_source_ids = False
         self.restart()
@@ -142,48 +137,43 @@ class Registry:
         """
         self._with_topics = set(with_topics)
         self._known: dict[str, Actor] = {}
-        # Raw names by the topic names and by the ids in use.
+        # Raw names by the topic names in use, and the ids in use.
         self._by_topic: dict[str, str] = {}
-        self._by_id: dict[int, str] = {}
+        self._used_ids: set[int] = set()
         self._ids: Rows | None = None
         # For each legal name that several raw names share, the number to try next: without it, N
         # such names would cost N * N look-ups.
         self._next_number: dict[str, int] = {}
-        # Raw names that have no topics because of the limit, in the order of their first frames.
-        self._without_topics: dict[str, None] = {}
         # Raw names of actors that were in repeated frames only.
-        self._temporary: dict[str, None] = {}
+        self._temporary: set[str] = set()
         # A version of its own: a frame without actors differs from the frames before the restart.
         self.actor_list = replace(EMPTY_ACTOR_LIST, version=self._new_version())
 
     @property
     def n_free_places(self) -> int:
         """Return the number of further actors that may have topics of their own."""
-        return self._max_actor_topics - len(self._with_topics)
+        return self.max_actor_topics - len(self._with_topics)
 
     def update(self, frame: Frame) -> ActorList:
         """Name all actors of a frame whose clock advanced; the last object if nothing changed."""
         self._forget_temporary(frame)
-        for name in self._temporary:
-            self._known[name] = self._with_place(self._known[name])
+        for name in frame.names if self._temporary else ():
+            if name in self._temporary:
+                self._known[name] = self._with_place(self._known[name])
         self._temporary.clear()
-        last, kinds, ids = self.actor_list, frame.kinds.tobytes(), frame.ids
-        has_same_ids = ids is self._ids or (
-            ids is not None and self._ids is not None and np.array_equal(ids, self._ids))
-        self._ids = ids
-        if frame.names == last.names and frame.tags == last.tags and kinds == last.kinds \
-                and has_same_ids:
+        last, ids = self.actor_list, frame.ids
+        if frame.names == last.names and frame.tags == last.tags \
+                and frame.kinds.tobytes() == last.kinds \
+                and (ids is self._ids or np.array_equal(ids, self._ids)):  # type: ignore[arg-type]
             return last
-        egos = self._egos(frame)
-        if self._ego_frame or ids is not None:
-            actors = tuple([self._actor(name, i == egos.find(1), id_)
-                            for i, (name, id_) in enumerate(zip(frame.names, self._source_ids(
-                                frame), strict=True))])
+        self._ids = ids
+        self.actor_list = self._listed(frame)
+        if self.ego_frame or ids is not None:
+            actors = [self._actor(name, i == self.actor_list.i_ego, id_) for i, (name, id_) in
+                      enumerate(zip(frame.names, self._source_ids(frame), strict=True))]
         else:
-            actors = tuple([self._known.get(name) or self._actor(name, False)
-                            for name in frame.names])
-        self.actor_list = ActorList(actors, frame.names, kinds, frame.tags, egos.find(1),
-                                    egos.count(1), self._new_version())
+            actors = [self._known.get(name) or self._actor(name, False) for name in frame.names]
+        self.actor_list = replace(self.actor_list, actors=tuple(actors))
         return self.actor_list
 
     def name_repeated(self, frame: Frame) -> ActorList:
@@ -197,28 +187,30 @@ class Registry:
         for name, id_ in zip(frame.names, self._source_ids(frame), strict=True):
             if name not in self._known:
                 self._enter(name, '', id_)
-                self._temporary[name] = None
-        egos = self._egos(frame)
-        return ActorList(tuple([self._known[name] for name in frame.names]), frame.names,
-                         frame.kinds.tobytes(), frame.tags, egos.find(1), egos.count(1),
-                         self._new_version())
+                self._temporary.add(name)
+        return replace(self._listed(frame), actors=tuple([self._known[name]
+                                                          for name in frame.names]))
+
+    def _listed(self, frame: Frame) -> ActorList:
+        """Return the list of the actors of a frame, without their names."""
+        egos = bytes([_is_ego(tags, self.ego_tag) for tags in frame.tags])
+        return ActorList((), frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
+                         egos.count(1), self._new_version())
 
     def grant_topics(self) -> ActorList:
         """Give free places to actors of the last frame that have no topics of their own."""
-        present = set(self.actor_list.names)
-        granted = [name for name in self._without_topics if name in present][
-            :max(self.n_free_places, 0)]
-        for name in granted:
-            del self._without_topics[name]
-            self._known[name] = self._with_place(self._known[name])
+        actors = self.actor_list.actors
+        granted = [actor for actor in actors if not actor.has_topics][:max(self.n_free_places, 0)]
+        for actor in granted:
+            self._known[actor.name] = self._with_place(actor)
         if granted:
             self.actor_list = replace(self.actor_list, version=self._new_version(), actors=tuple(
-                [self._known[name] for name in self.actor_list.names]))
+                [self._known[actor.name] for actor in actors]))
         return self.actor_list
 
     def first_frame_id(self, name: str) -> str:
         """Return the TF frame of an actor, not the ego, whose name no other actor resembles."""
-        return actor_frame(self._frame_prefix, self._free_name(name))
+        return self.frame_prefix + self._free_name(name)
 
     def remove(self, topic_name: str) -> None:
         """Free the names and the place of an actor that has left."""
@@ -226,18 +218,13 @@ class Registry:
         self._with_topics.discard(topic_name)
         name = self._by_topic.pop(topic_name, None)
         if name is not None:
-            del self._by_id[self._known.pop(name).id]
-            self._without_topics.pop(name, None)
+            self._used_ids.remove(self._known.pop(name).id)
 
     def _forget_temporary(self, frame: Frame) -> None:
         """Remove the actors of repeated frames that the next frame does not have."""
-        for name in self._temporary.keys() - set(frame.names) if self._temporary else ():
-            del self._temporary[name]
+        for name in self._temporary.difference(frame.names) if self._temporary else ():
+            self._temporary.remove(name)
             self.remove(self._known[name].topic_name)
-
-    def _egos(self, frame: Frame) -> bytes:
-        """Return a byte for each actor, 1 for an ego."""
-        return bytes([_is_ego(tags, self._ego_tag) for tags in frame.tags])
 
     def _source_ids(self, frame: Frame) -> list[int]:
         self._has_source_ids |= frame.ids is not None
@@ -245,33 +232,32 @@ class Registry:
 
     def _actor(self, name: str, is_ego: bool, source_id: int = _NO_ID) -> Actor:
         """Return the names of an actor of the frame; enter a new one."""
-        known, ego_frame = self._known.get(name), self._ego_frame if is_ego else ''
+        known, ego_frame = self._known.get(name), self.ego_frame if is_ego else ''
         if known is None:
-            self._enter(name, ego_frame, source_id)
-            known = self._known[name] = self._with_place(self._known[name])
-            return known
-        if source_id != _NO_ID and source_id not in self._by_id:
-            del self._by_id[known.id]
-            self._by_id[source_id] = name
+            known = self._with_place(self._enter(name, ego_frame, source_id))
+        if source_id not in (_NO_ID, known.id) and source_id not in self._used_ids:
+            self._used_ids.remove(known.id)
+            self._used_ids.add(source_id)
             known = replace(known, id=source_id)
-        frame_id = ego_frame or actor_frame(self._frame_prefix, known.topic_name)
+        frame_id = ego_frame or self.frame_prefix + known.topic_name
         if frame_id != known.frame_id:
             known = replace(known, frame_id=frame_id)
         self._known[name] = known
         return known
 
-    def _enter(self, name: str, ego_frame: str, source_id: int) -> None:
+    def _enter(self, name: str, ego_frame: str, source_id: int) -> Actor:
         """Enter a new actor, without topics."""
         topic_name = self._free_name(name)
-        id_ = self._new_id() if source_id == _NO_ID or source_id in self._by_id else source_id
-        self._by_topic[topic_name] = self._by_id[id_] = name
+        id_ = self._new_id() if source_id == _NO_ID or source_id in self._used_ids else source_id
+        self._by_topic[topic_name] = name
+        self._used_ids.add(id_)
         self._known[name] = Actor(
-            name, topic_name, ego_frame or actor_frame(self._frame_prefix, topic_name), id_, False)
+            name, topic_name, ego_frame or self.frame_prefix + topic_name, id_, False)
+        return self._known[name]
 
     def _with_place(self, actor: Actor) -> Actor:
         """Return an actor with topics of its own, if there is a place."""
         if actor.topic_name not in self._with_topics and self.n_free_places <= 0:
-            self._without_topics[actor.name] = None
             return actor
         self._with_topics.add(actor.topic_name)
         return replace(actor, has_topics=True)
@@ -279,8 +265,7 @@ class Registry:
     def _free_name(self, name: str) -> str:
         """Return a topic name for a raw name that is neither in use nor reserved."""
         legal = candidate = legal_topic_name(name)
-        while candidate in self._by_topic \
-                or actor_frame(self._frame_prefix, candidate) in self._reserved:
+        while candidate in self._by_topic or self.frame_prefix + candidate in self._reserved:
             number = self._next_number.get(legal, 2)
             self._next_number[legal] = number + 1
             candidate = f'{legal}_{number}'
@@ -293,7 +278,7 @@ class Registry:
     def _new_id(self) -> int:
         if self._has_source_ids:
             self._next_id = max(self._next_id, _FIRST_OTHER_ID)
-        while self._next_id in self._by_id:
+        while self._next_id in self._used_ids:
             self._next_id += 1
         self._next_id += 1
         return self._next_id - 1
