@@ -48,8 +48,6 @@ PAGES = (('guide/tables.md', 'Tables', 'pyarrow'), ('guide/osi.md', 'ASAM OSI', 
 NOT_RUN = re.compile(r'pip install|state_sensor_node|\.mp4')
 MADE = re.compile(r'^state_sensor (?:convert .*? (\S+?)(?: +--.*| +#.*)?$|record (\S+)|'
                   r'view .* --save (\S+)|synth (\S+))', re.MULTILINE)
-# Programs that go on until they are ended, and the port that the node reads.
-LIVE = (('guide/closing_the_loop.md', 'Closing the loop', 8700),)
 RECORDINGS = ('state_sensor synth drive.json --frames 20 --vehicles 3\n'
               'mkdir drives more\n'
               'cp drive.json drives\n'
@@ -156,20 +154,6 @@ def test_block_of_a_page_runs_as_written(page, heading, library, start, tmp_path
     assert made
     for name in made:
         assert (tmp_path / name).exists(), name
-
-
-@pytest.mark.parametrize(('page', 'heading', 'port'), LIVE)
-def test_block_of_programs_connects(page, heading, port, domain, start, monkeypatch):
-    if shutil.which('state_sensor_node') is None:
-        pytest.skip('without the node on PATH')
-    monkeypatch.setenv('ROS_DOMAIN_ID', str(domain))
-    lines = [line.removesuffix('&') for line in block_of(page, heading, 'sh').splitlines()]
-    # Ends with the first of the programs that ends.
-    process, output = start(''.join(f'{line} &\n' for line in lines) + 'wait -n', ROOT)
-    wait_until_connected(port, process, output)
-    os.killpg(process.pid, signal.SIGTERM)
-    process.wait(AWAIT_S)
-    assert 'error' not in output.read_text().lower()
 
 
 def test_block_of_the_library_runs_as_written(start, tmp_path):

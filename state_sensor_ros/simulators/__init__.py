@@ -200,9 +200,9 @@ SIMULATORS = {
     'carla9': Row('.simulators.carla9.simulator:Carla9Simulator',
                   '.simulators.carla9:Carla9Parameters'),
     'sumo': Row('.simulators.sumo.simulator:SumoSimulator',
-                '.simulators.sumo.simulator:SumoParameters'),
+                '.simulators.sumo:SumoParameters'),
     'osi': Row('.simulators.osi.simulator:OsiSimulator',
-               '.simulators.osi.simulator:OsiParameters')}
+               '.simulators.osi:OsiParameters')}
 
 
 def simulator_names() -> list[str]:

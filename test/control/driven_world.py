@@ -44,7 +44,7 @@ import state_sensor_ros.simulators.carla9.carla_process as carla_process_module
 import state_sensor_ros.simulators.carla9.source as carla9_source_module
 import state_sensor_ros.simulators.child_process as child_process_module
 import state_sensor_ros.simulators.monodrive.control as monodrive_control_module
-import state_sensor_ros.simulators.sumo.simulator as sumo_simulator_module
+import state_sensor_ros.simulators.sumo as sumo_simulator_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_process_module
 import state_sensor_ros.simulators.sumo.sumo_process as sumo_source_module
 from state_sensor_ros.source import Health, SourceState

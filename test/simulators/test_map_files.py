@@ -19,9 +19,7 @@ from state_sensor_ros import open_recording
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.errors import ConfigError, StateError
 from state_sensor_ros.frame import MapLine
-from state_sensor_ros.settings import parse_settings
-from state_sensor_ros.simulators import SimulatorTopics
-from state_sensor_ros.simulators.opening import read_map, with_map
+from state_sensor_ros.simulators.opening import read_map
 
 GRID = ROOT / 'resource' / 'sumo' / 'grid.net.xml.gz'
 HILL = ROOT / 'test' / 'data' / 'sumo' / 'hill.net.xml'
@@ -59,9 +57,6 @@ def test_map_of_sumo_tells_sidewalks_junctions_and_roads_apart():
     ('town.txt', '', r'town\.txt.*\.net\.xml'), ('none.net.xml', None, 'no such file'),
     ('nan.net.xml', HILL.read_text().replace('shape="', 'shape="nan,nan,1 ', 1),
      r'nan\.net\.xml.*NaN.*network of SUMO'),
-    ('far.net.xml', HILL.read_text().replace('shape="', 'shape="1e308,0,1 ', 1),
-     r'far\.net\.xml.*far away.*network of SUMO'),
-    ('bad.net.xml', '<net><edge', r'bad\.net\.xml.*network of SUMO'),
     ('other.net.xml.gz', 'text', r'other\.net\.xml\.gz.*network of SUMO')])
 def test_map_that_is_none_is_refused_in_one_line(tmp_path, capsys, name, content, words):
     path = tmp_path / name
@@ -79,12 +74,9 @@ def test_map_line_has_points_on_earth():
     for number in (np.nan, -np.inf, 1e10):
         with pytest.raises(StateError, match='NaN or far away'):
             MapLine('driving', np.array([[0.0, 1.0, 2.0], [0.0, number, 1.0]]))
-
-
-@pytest.mark.parametrize('shape', [(1, 3), (4, 2), (3,)])
-def test_map_line_needs_two_points_in_space(shape):
-    with pytest.raises(StateError, match='two points'):
-        MapLine('driving', np.zeros(shape))
+    for shape in ((1, 3), (4, 2), (3,)):
+        with pytest.raises(StateError, match='two points'):
+            MapLine('driving', np.zeros(shape))
 
 
 def test_map_file_of_a_conversion_is_in_the_bag(tmp_path):
@@ -97,9 +89,3 @@ def test_map_file_of_a_conversion_is_in_the_bag(tmp_path):
     assert main(['convert', sample, str(tmp_path / 'plain'), '-q']) == 0
     with open_recording(tmp_path / 'plain') as recording:
         assert recording[0].map_lines == ()
-
-
-@pytest.mark.parametrize('name', ['town.xodr', 'town.net.xml'])
-def test_map_file_that_is_not_there_is_named(name):
-    with pytest.raises(ConfigError, match=f'^/nowhere/{name}: no such file or directory$'):
-        with_map(SimulatorTopics(), parse_settings({'map_file': f'/nowhere/{name}'}))

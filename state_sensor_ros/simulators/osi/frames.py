@@ -57,6 +57,7 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.simulators.osi import OsiParameters, REAR_AXLE
 from state_sensor_ros.simulators.osi.messages import (
     indicators_of,
     LanePlace,
@@ -67,7 +68,6 @@ from state_sensor_ros.simulators.osi.messages import (
     scenario_name,
     Truth,
 )
-from state_sensor_ros.simulators.osi.simulator import OsiParameters, REAR_AXLE
 from state_sensor_ros.source import DROPPED, DUPLICATE, Faults
 
 if TYPE_CHECKING:

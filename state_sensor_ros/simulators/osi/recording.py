@@ -33,9 +33,9 @@ from state_sensor_ros.files.input import decompressed, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.osi import OsiParameters
 from state_sensor_ros.simulators.osi.frames import Decoder, Run
 from state_sensor_ros.simulators.osi.messages import GROUND_TRUTH, parse, SCHEMAS, SENSOR_VIEW
-from state_sensor_ros.simulators.osi.simulator import OsiParameters
 from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted
 

@@ -6,35 +6,17 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Programs that output ASAM OSI, as a simulator: its parameters, traces and live source."""
+"""Programs that output ASAM OSI, as a simulator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-import re
 from types import MappingProxyType
 
-from state_sensor_ros.parameters import parameter
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import Simulator
+from state_sensor_ros.simulators.osi import OsiParameters
+from state_sensor_ros.simulators.osi.source import OsiSource
 from state_sensor_ros.source import Report, Source
-
-CENTER, REAR_AXLE = 'center', 'rear_axle'
-# Port of the UDP receivers of esmini.
-_ESMINI_PORT = 48198
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OsiParameters:
-    """Parameters with the prefix ``osi.``."""
-
-    bind: str = parameter('127.0.0.1', 'Address that receives ground truth over UDP.',
-                          pattern=re.compile(r'\S+'))
-    port: int = parameter(_ESMINI_PORT, 'UDP port that receives ground truth.', low=1, high=65535)
-    ego: str = parameter('', 'Name or id of the ego; empty: the host that messages name.')
-    velocity_at: str = parameter(CENTER, 'Point whose velocity messages have: the center of the '
-                                 'box, as ASAM says, or the rear axle, as esmini sends.',
-                                 choices=(CENTER, REAR_AXLE))
 
 
 class OsiSimulator(Simulator):
@@ -54,5 +36,4 @@ class OsiSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source; the port is opened when its frames are iterated over."""
-        from state_sensor_ros.simulators.osi.source import OsiSource
         return OsiSource(settings, self.address(settings), report, reconnect=reconnect)

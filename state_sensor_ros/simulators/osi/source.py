@@ -28,8 +28,8 @@ from state_sensor_ros.connections.connection import DatagramPort
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.osi import OsiParameters
 from state_sensor_ros.simulators.osi.frames import Decoder, Run
-from state_sensor_ros.simulators.osi.simulator import OsiParameters
 from state_sensor_ros.source import Report
 from state_sensor_ros.texts import counted
 

@@ -207,31 +207,23 @@ class SumoEgo:
         vehicle.setSignals(self._name, bits)
         self._has_signals = True
 
-    def _note_found(self) -> bool:
-        """Note what the vehicle has; return whether no other client drives it."""
-        vehicle, name = self._sumo.vehicle, self._name
-        found = _Found(
-            name, vehicle.getSpeedMode(name), vehicle.getLaneChangeMode(name),
-            vehicle.getMaxSpeed(name), vehicle.getTypeID(name),
-            tuple(vehicle.getRoute(name)[vehicle.getRouteIndex(name):]))
-        if (found.speed_mode, found.max_speed) != (_NO_CHECKS, _MOST_SPEED):
-            self._found = found
-        elif self._found is None or self._found.name != name:
-            return False
-        # Otherwise it was away for a while, such as between two places of a teleport.
-        return True
-
     def _take_over(self, last: Frame, row: int) -> None:
-        self._name = last.names[row]
-        vehicle = self._sumo.vehicle
-        self._length = vehicle.getLength(self._name)
-        if self._is_lent and not self._note_found():
+        vehicle, name = self._sumo.vehicle, last.names[row]
+        self._name, self._length = name, vehicle.getLength(name)
+        modes = vehicle.getSpeedMode(name), vehicle.getMaxSpeed(name)
+        if self._is_lent and modes != (_NO_CHECKS, _MOST_SPEED):
+            self._found = _Found(
+                name, modes[0], vehicle.getLaneChangeMode(name), modes[1],
+                vehicle.getTypeID(name),
+                tuple(vehicle.getRoute(name)[vehicle.getRouteIndex(name):]))
+        elif self._is_lent and (self._found is None or self._found.name != name):
+            # Else it was away for a while, such as between two places of a teleport.
             self._body = None
             if not self._is_warned:
                 self._is_warned = True
-                _warn(f'another client drives the vehicle {self._name!r} (speed mode '
-                      f'{_NO_CHECKS}, maximum speed {_MOST_SPEED:g} m/s): commands have no effect '
-                      'until that client releases it')
+                _warn(f'another client drives the vehicle {name!r} (speed mode {_NO_CHECKS}, '
+                      f'maximum speed {_MOST_SPEED:g} m/s): commands have no effect until that '
+                      'client releases it')
             return
         vehicle.setSpeedMode(self._name, _NO_CHECKS)
         vehicle.setLaneChangeMode(self._name, _NO_CHECKS)

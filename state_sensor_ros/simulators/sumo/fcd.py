@@ -31,8 +31,8 @@ from state_sensor_ros.files import input as files
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.map import NO_NETWORK, PEDESTRIAN, read_network
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.steps import (
     ActorType,
     COLUMNS,

@@ -41,9 +41,9 @@ from state_sensor_ros.simulators.child_process import (
     StepClock,
     StepControl,
 )
+from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network, RoadNetwork, Signals
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
 from state_sensor_ros.source import Report
 from state_sensor_ros.texts import counted

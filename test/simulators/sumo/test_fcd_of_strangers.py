@@ -43,18 +43,6 @@ def test_riders_and_containers_are_dropped_and_counted_once(capsys):
     assert 'rider: frame 0: driver: found a person in vehicle car' in capsys.readouterr().err
 
 
-def test_types_are_those_of_the_files_that_the_header_names(capsys):
-    Path('scenario').mkdir()
-    Path('scenario/some.bus.trips.xml').write_text(
-        '<routes><vType id="big" vClass="bus"/><vType id="own" length="7"/></routes>')
-    head = '<route-files value="scenario/none.xml,scenario/some.bus.trips.xml"/>'
-    Path('a.fcd.xml').write_text(fcd(CAR, head=head, kind='big@car'))
-    with sensor.open_recording('a.fcd.xml') as recording:
-        [size, *_] = [frame.boxes.size_xyz[0].tolist() for frame in recording]
-        assert not recording.faults
-    assert size == [12.0, 2.5, 3.4]
-
-
 def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
     other = CAR.replace('"car"', '"other"').replace('y="0"', 'y="9"')
     Path('a.fcd.xml').write_text(fcd(CAR, other, kind='my_type'))

@@ -26,7 +26,7 @@ from state_sensor_ros.control.ego_commands import EgoCommand  # noqa: I100
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_process import SumoCommands, SumoSource
 
 SUMO = shutil.which('sumo')

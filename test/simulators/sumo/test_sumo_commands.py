@@ -9,12 +9,8 @@
 # flake8: noqa: I100
 """SUMO through the commands and the library, and the shipped scenario."""
 
-import os
-import signal
-import subprocess
 
 import numpy as np
-from process_state import children
 import pytest
 from rosbags.rosbag2 import StoragePlugin
 from stack_bags import messages_of, write_bag
@@ -23,9 +19,7 @@ from sumo_runs import GRID, HILL, write_hill
 from state_sensor_ros import open_recording
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing.style import ROADS
-from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.sumo.map import read_network
-from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 
 pytestmark = pytest.mark.usefixtures('forked_clients')
 
@@ -114,29 +108,6 @@ def test_frame_of_a_bag_with_traffic_lights_is_read_alone(messages, tmp_path, la
             assert len(frames[i].traffic_lights.ids) > 20
             np.testing.assert_array_equal(recording[i].traffic_lights.states,
                                           frames[i].traffic_lights.states)
-
-
-@pytest.mark.thorough
-def test_sumo_that_is_killed_does_not_end_a_recording(tmp_path, monkeypatch, capsys):
-    # A new process, which is found by its command line.
-    monkeypatch.setattr(child_process, 'subprocess', subprocess)
-    taken, take = [], SumoSource.take
-
-    def kill(self, message):
-        taken.append(message)
-        # The pipe does not hold the rest of the frames.
-        if len(taken) == 100:
-            [child] = children(os.getpid(), b'sumo_process')
-            os.kill(child, signal.SIGKILL)
-        return take(self, message)
-
-    monkeypatch.setattr(SumoSource, 'take', kill)
-    assert main(['record', str(tmp_path / 'a.json'), *UNPACED, '--frames', '600', '-q']) == 0
-    assert 'the stream was interrupted 1 time' in capsys.readouterr().err
-    with open_recording(tmp_path / 'a.json') as recording:
-        times = [frame.game_time for frame in recording]
-    assert len(times) == 600
-    assert times.count(0.0) == 2
 
 
 @pytest.mark.thorough

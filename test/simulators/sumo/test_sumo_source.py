@@ -28,7 +28,7 @@ from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG
 from state_sensor_ros.errors import TransportError, UnreachableError
 from state_sensor_ros.frame import speed_along  # noqa: I100
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_process import StartedSumo, SumoSource
 from state_sensor_ros.source import SourceState
 
@@ -69,7 +69,7 @@ def test_sumo_ends_with_a_driver_that_is_killed(tmp_path):
     program = """
 import sys
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
+from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 source = SumoSource(SumoParameters(sys.argv[1]), Settings(rate=0.0), print)
 for packet in source.frames():

@@ -15,8 +15,8 @@ import pytest
 from sumo_runs import fronts_of, GRID, read_fcd, write_crowd
 
 from state_sensor_ros.settings import Settings  # noqa: I100
+from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.map import read_network
-from state_sensor_ros.simulators.sumo.simulator import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
