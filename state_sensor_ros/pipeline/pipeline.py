@@ -218,11 +218,11 @@ class Pipeline:
         """Count and report what was wrong with actors and packets."""
         counters = self.counters
         for fault in faults:
+            with counters.lock:
+                counters.n_received += fault.n * (fault.kind == LOST)
             counters.n_skipped += fault.n * (fault.kind == LOST)
             counters.n_duplicates += fault.n * (fault.kind == DUPLICATE)
             counters.n_dropped_actors += fault.n * (fault.kind == DROPPED)
-            with counters.lock:
-                counters.n_received += fault.n * (fault.kind == LOST)
             if fault.defect is not None:
                 self._note_defect(fault.defect)
                 self._recover()

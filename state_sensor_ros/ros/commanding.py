@@ -240,8 +240,7 @@ class Commanding:
         try:
             self._mark = DriveMark(address)
         except OSError as error:
-            log.warn('control mark',
-                     f'a node that is killed leaves no mark: {reason_of(error)}')
+            log.warn('control mark', f'a node that is killed leaves no mark: {reason_of(error)}')
         self._brakes_left = parameters.brake_at_start and self._mark is not None \
             and self._mark.was_left
         self.last_command: LastCommand | None = None

@@ -95,8 +95,7 @@ class StreamReport:
         self._last = self._counts()
         self._n_before = self._n_published = pipeline.counters.n_published
         self._n_losses = self._n_connects = self._error_ns = 0
-        # What was logged, each once, and again after further frames.
-        self._once: set[str] = set()
+        # What was logged: all but the lines of a whole stream are logged again after a frame.
         self._written: set[str] = set()
 
     def _counts(self) -> dict[str, float]:
@@ -111,7 +110,7 @@ class StreamReport:
     @property
     def is_described(self) -> bool:
         """Whether the line about the first frame is written."""
-        return 'first' in self._once
+        return 'first' in self._written
 
     def describe(self) -> tuple[Level, str, str]:
         """Return how the connection is: a level, what is said, and why; empty for nothing."""
@@ -140,14 +139,13 @@ class StreamReport:
         n_frames = counters.n_published - self._n_before
         if counters.n_published > self._n_published:
             self._n_published = counters.n_published
-            self._written.clear()
+            self._written &= {'first', 'end'}
         level, what, why = self.describe()
         lines: list[tuple[bool, str]] = []
 
-        def write(text: str, kind: str, *, is_warning: bool, once: bool = False) -> None:
-            written = self._once if once else self._written
-            if kind not in written:
-                written.add(kind)
+        def write(text: str, kind: str, *, is_warning: bool = False) -> None:
+            if kind not in self._written:
+                self._written.add(kind)
                 lines.append((is_warning, text))
 
         if health.n_losses > self._n_losses:
@@ -156,7 +154,7 @@ class StreamReport:
             write(joined(what, why) if level is Level.ERROR else health.last_error,
                   health.last_error, is_warning=True)
         if health.n_connects > max(self._n_connects, 1):
-            write('connected again', 'connected', is_warning=False)
+            write('connected again', 'connected')
         self._n_losses, self._n_connects = health.n_losses, health.n_connects
         self._error_ns = health.error.at_ns
         if level is Level.STALE:
@@ -166,11 +164,10 @@ class StreamReport:
         if n_frames:
             write(f'{_VERBS.get(health.state, "playing")} {self._address}: generation '
                   f'{counters.generation}, {counted(counters.n_actors, "actor")}, '
-                  f'{counters.n_egos} with the ego tag', 'first', is_warning=False, once=True)
+                  f'{counters.n_egos} with the ego tag', 'first')
         if has_ended:
             cause = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
-            write(f'{cause} {self._address}: {counted(n_frames, "frame")} published', 'end',
-                  is_warning=False, once=True)
+            write(f'{cause} {self._address}: {counted(n_frames, "frame")} published', 'end')
         return lines
 
     def status(self) -> Status:

@@ -54,15 +54,12 @@ _SERVICES = ('get_simulator_features', 'get_entities', 'get_entities_states', 'g
              'set_simulation_state', 'step_simulation', 'reset_simulation')
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Features of any source, and further ones of a source that can be held.
-_FEATURES = (
-    Features.ENTITY_TAGS, Features.ENTITY_CATEGORIES,
-    Features.ENTITY_BOUNDS, Features.ENTITY_BOUNDS_BOX,
-    Features.ENTITY_STATE_GETTING, Features.ENTITY_INFO_GETTING,
-    Features.SIMULATION_STATE_GETTING)
-_STEERABLE_FEATURES = (
-    Features.SIMULATION_RESET, Features.SIMULATION_RESET_TIME,
-    Features.SIMULATION_STATE_SETTING, Features.SIMULATION_STATE_PAUSE,
-    Features.STEP_SIMULATION_SINGLE, Features.STEP_SIMULATION_MULTIPLE)
+_FEATURES = (Features.ENTITY_TAGS, Features.ENTITY_CATEGORIES, Features.ENTITY_BOUNDS,
+             Features.ENTITY_BOUNDS_BOX, Features.ENTITY_STATE_GETTING,
+             Features.ENTITY_INFO_GETTING, Features.SIMULATION_STATE_GETTING)
+_STEERABLE_FEATURES = (Features.SIMULATION_RESET, Features.SIMULATION_RESET_TIME,
+                       Features.SIMULATION_STATE_SETTING, Features.SIMULATION_STATE_PAUSE,
+                       Features.STEP_SIMULATION_SINGLE, Features.STEP_SIMULATION_MULTIPLE)
 
 
 class Services:

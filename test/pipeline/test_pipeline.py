@@ -146,16 +146,6 @@ class Topics(SilentSink):
         self.messages += [data for topic, data in messages if topic.name == self._name]
 
 
-def test_pipeline_publishes_actors_of_a_restart_without_any():
-    sink = Topics('~/actors', NOTHING)
-    pipeline = pipeline_into(sink)
-    for i, (number, names, n_messages) in enumerate([
-            (1, (), 1), (2, (), 1), (3, 'ab', 2), (4, 'ab', 2), (1, (), 3), (2, (), 3), (1, (), 4),
-            (2, 'a', 5), (3, (), 6)]):
-        pipeline.process(crowd(number, *names), 0, i)
-        assert len(sink.messages) == n_messages, i
-
-
 def test_pipeline_counts_actors_without_topics_of_the_present_frame_only():
     pipeline = pipeline_into(Topics('~/actors', NOTHING), Settings(max_actor_topics=1))
     for number, names, n_without in [(1, 'abc', 2), (2, 'bc', 1), (1, (), 0), (2, 'abcd', 3),

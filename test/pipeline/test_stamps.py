@@ -82,17 +82,6 @@ def test_stamps_need_no_sample_count():
     assert stamper.n_missed == 3 + 1
 
 
-def test_stamps_name_the_clocks_that_went_back():
-    stamper = Stamper('ros')
-    everything = 'game_time, sample_count, the ROS clock went back'
-    for game_time, sample_count, now_ns, cause in [
-            (1.0, 1, 500, ''), (2.0, 2, 400, 'the ROS clock went back'),
-            (1.0, 3, 450, 'game_time went back'),
-            (0.5, 1, 100, everything), (0.6, 2, 200, everything)]:
-        stamper.step(frame(game_time, sample_count), now_ns)
-        assert stamper.restart_cause == cause
-
-
 def test_stamps_of_another_frame_at_the_same_time_begin_a_run():
     stamper = Stamper('game_time')
     steps = []
