@@ -13,11 +13,9 @@ import contextlib
 import json
 import lzma
 import os
-from pathlib import Path
 import re
 import signal
 import struct
-import subprocess
 import time
 
 from budgets import AWAIT_S, first_of, one_of
@@ -152,12 +150,6 @@ def flood(connection, command):
             connection.sendall(requests)
 
 
-def processor_s(pid):
-    """Processor time of a process, user and system, in seconds."""
-    fields = Path(f'/proc/{pid}/stat').read_text(encoding='ascii').rpartition(')')[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-
 @pytest.mark.parametrize(('text', 'message'), [
     (b'', r'bad.json: found an empty file; expected a JSON array of frames'),
     (b'[{"frame": [\n {', r'line 2 column 3: found '),
@@ -185,16 +177,6 @@ def test_simulate_serves_unusual_files(tmp_path, text, frames):
     path.write_bytes(text)
     with simulating(str(path), '--rate', 'max') as (_, port, _), Reader(port) as reader:
         assert reader.frames_until_end() == frames
-
-
-def test_simulate_reads_standard_input():
-    with start('simulate', '-', '--port', '0', '--rate', 'max',
-               stdin=subprocess.PIPE) as process:
-        process.stdin.write('[{"frame": []}]')
-        process.stdin.close()
-        with Reader(int(process.stdout.readline().rpartition(':')[2])) as reader:
-            assert reader.frames_until_end() == [{'frame': []}]
-        assert process.wait(AWAIT_S) == 0
 
 
 def test_simulate_names_a_port_in_use(finish):
@@ -281,5 +263,3 @@ def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=AWAIT_S):
                 return path
         time.sleep(0.02)
     raise AssertionError(f'nothing grows in {folder}')
-
-

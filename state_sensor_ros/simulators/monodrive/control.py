@@ -53,7 +53,6 @@ from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.sensor_config import state_sensor
 from state_sensor_ros.simulators.monodrive.wire import (
     encode_request,
     MAX_REFERENCE,
@@ -62,6 +61,8 @@ from state_sensor_ros.simulators.monodrive.wire import (
 )
 from state_sensor_ros.source import ignore, Report
 
+# Keys of the sensor are in doc/protocol/control.md#sensor-configuration.
+SENSOR_TYPE = 'State'
 CONFIGURE_SIMULATOR = 'SimulatorConfig_ID'
 CONFIGURE_TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
 CONFIGURE_SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
@@ -91,6 +92,27 @@ _RETRY_S = 0.5
 # Reply and packet of a sample come together; after this time the packet was not sent.
 _PACKET_TIMEOUT_S = 5.0
 _JOIN_S = 1.0
+
+
+def state_sensor(settings: Settings) -> dict[str, object]:
+    """
+    Return the configuration of the State sensor for ``settings``.
+
+    It has no ``ros`` block: with one, the simulator would not open the data connection
+    (doc/protocol/sensor.md#configuration-keys).
+    """
+    return {
+        'type': SENSOR_TYPE,
+        'listen_port': settings.port,
+        'location': dict.fromkeys('xyz', 0.0),
+        'rotation': dict.fromkeys(('pitch', 'yaw', 'roll'), 0.0),
+        'desired_tags': list(settings.desired_tags),
+        'undesired_tags': list(settings.undesired_tags),
+        'include_obb': settings.include_obb,
+        'debug_drawing': settings.debug_drawing,
+        'enable_streaming': True,
+        'wait_for_fresh_frame': True,
+    }
 
 
 class UnansweredError(TransportError):

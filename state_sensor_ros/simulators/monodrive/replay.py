@@ -46,7 +46,7 @@ from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive import control
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
-from state_sensor_ros.simulators.monodrive.sensor_config import read_json, state_sensor
+from state_sensor_ros.simulators.monodrive.simulator import read_json
 from state_sensor_ros.simulators.monodrive.source import SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
 from state_sensor_ros.source import LOST, MAX_GAP_S
@@ -252,7 +252,8 @@ class ReplayClient:
                 self._session.request(control.CONFIGURE_SIMULATOR, self._simulator)
             self._session.request(control.CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
             if self._sensor is not None:
-                self._session.request(control.CONFIGURE_SENSORS, state_sensor(self._sensor))
+                self._session.request(control.CONFIGURE_SENSORS,
+                                      control.state_sensor(self._sensor))
             self._connect()
             self._step_through()
         except errors.TransportError:

@@ -6,25 +6,44 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""monoDrive as one of the simulators."""
+"""monoDrive as one of the simulators, and its own files of sensors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, TYPE_CHECKING
 
-from state_sensor_ros.errors import ConfigError
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from state_sensor_ros.errors import ConfigError, restated
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import Simulator
-from state_sensor_ros.simulators.monodrive.control import MonodriveCommands
-from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
+from state_sensor_ros.simulators import json_text, Simulator
+from state_sensor_ros.simulators.monodrive import forms
+from state_sensor_ros.simulators.monodrive.control import MonodriveCommands, SENSOR_TYPE
 from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
+from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.source import Source
+
+# An object that has an array of sensors as a member.
+_MAX_DEPTH = 2
+# Longer than any configuration; of a recording that is given by mistake no more is read.
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+class _Sensor(msgspec.Struct):
+    """The keys of a sensor that set parameters."""
+
+    listen_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | UnsetType = UNSET
+    desired_tags: tuple[str, ...] | UnsetType = UNSET
+    undesired_tags: tuple[str, ...] | UnsetType = UNSET
+    include_obb: bool | UnsetType = UNSET
+    debug_drawing: bool | UnsetType = UNSET
 
 
 class MonodriveSimulator(Simulator):
@@ -46,7 +65,7 @@ class MonodriveSimulator(Simulator):
 
     def parameters_of_config(self, path: str) -> Mapping[str, object]:
         """Return what the State entry of the simulator's sensor JSON sets."""
-        return read_sensor_config(Path(path))
+        return read_sensor_config(path)
 
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
@@ -58,3 +77,47 @@ class MonodriveSimulator(Simulator):
         """Make what sends commands on the control port."""
         assert isinstance(source, ConfiguredSource)
         return MonodriveCommands(source.client)
+
+
+def read_sensor_config(path: str | Path) -> dict[str, object]:
+    """
+    Read the State sensor from a file in the simulator's own format.
+
+    The file has one sensor, an array of sensors, or an object whose members are either. Keys
+    without a parameter are ignored.
+
+    :returns: parameters by name: ``port``, ``desired_tags``, ``undesired_tags``, ``include_obb``
+        and ``debug_drawing``, those that the file sets.
+    """
+    where = str(path)
+    value = read_json(path)
+    if not isinstance(value, list | dict):
+        raise ConfigError(where, json_text.shown(value), 'an array of sensors')
+    entries = [entry for entry in _sensors(value) if entry.get('type') == SENSOR_TYPE]
+    if not entries:
+        raise ConfigError(where, 'no State sensor', 'an entry with "type": "State"')
+    if len(entries) > 1:
+        ports = ', '.join(json_text.shown(entry.get('listen_port')) for entry in entries)
+        raise ConfigError(where, f'State sensors on ports {ports}', 'one, as a node reads one')
+    try:
+        sensor = msgspec.convert(entries[0], _Sensor)
+    except msgspec.ValidationError as error:
+        found = forms.error_of(str(error), entries[0], f'{where}: {SENSOR_TYPE}')
+        raise ConfigError(found.where, found.found, found.expected) from None
+    found_keys = {key: value for key, value in msgspec.structs.asdict(sensor).items()
+                  if value is not UNSET}
+    return {'port' if key == 'listen_port' else key: value for key, value in found_keys.items()}
+
+
+def read_json(path: str | Path) -> Any:  # noqa: ANN401
+    """Read a configuration file of the simulator, of any content."""
+    with restated(ConfigError, str(path)):
+        return json_text.parse(read_limited(path, _MAX_BYTES, 'a sensor configuration'))
+
+
+def _sensors(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
+    if isinstance(value, dict) and 'type' in value:
+        yield value
+    elif isinstance(value, list | dict) and depth < _MAX_DEPTH:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _sensors(item, depth + 1)

@@ -240,19 +240,6 @@ def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, re
     reports.wait_for_text('no packet in 0.05 s after SampleSensorsCommand_ID')
 
 
-def test_control_client_retries_until_there_is_an_ego(peer, new_client, reports):
-    no_ego = 'unable to sample sensors, no ego vehicle is registered'
-    peer.answer = lambda request: (reply(request, no_ego) if peer.types() == [CONFIGURE, SAMPLE]
-                                   else complete(request))
-    client = new_client(settings_for(peer, sample_rate=1000.0))
-    client.configure()
-    client.connected()
-    reports.wait_for_text(no_ego)
-    peer.wait_for_requests(3)
-    assert peer.types() == [CONFIGURE, SAMPLE, SAMPLE]
-    assert not any('no packet' in text for _, text in reports)
-
-
 @pytest.mark.parametrize('answer', [
     complete, reply, lambda request: reply(request, magic=OLD_MAGIC, extra=0)])
 def test_control_client_has_one_request_outstanding_with_any_simulator(peer, run, answer):

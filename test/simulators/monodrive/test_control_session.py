@@ -15,7 +15,6 @@ import threading
 import time
 
 from budgets import AWAIT_S
-from ports import free_port
 import pytest
 from scripted_simulator import complete, HANG_UP, NEVER, reply, ScriptedSimulator
 from stopwatch import Stopwatch
@@ -133,18 +132,6 @@ def test_session_sends_a_request_larger_than_any_buffer(peer, connect):
     body = 'x' * 5_000_000
     assert session.request('REPLAY_ConfigureTrajectoryCommand_ID', [body]) == 'complete'
     assert peer.requests[0]['message'] == [body]
-
-
-def test_session_connects_to_a_host_name_and_names_a_refused_connect(peer):
-    session = ControlSession('localhost', peer.control_port)
-    session.connect()
-    assert session.request('X', {}) == 'complete'
-    session.close()
-    port = free_port()
-    session = ControlSession('localhost', port)
-    with pytest.raises(TransportError, match=f'cannot connect to localhost:{port}: .*refused; is'):
-        session.connect()
-    assert not session.is_alive()
 
 
 def test_session_closed_from_another_thread_ends_at_once(peer, connect):

@@ -180,15 +180,6 @@ def test_packet_header_replaces_missing_members(name):
         assert (frame.time, frame.sample_count) == (0, 0)
 
 
-def test_lane_states_of_some_vehicles():
-    value = sample('minimal_v2')
-    [vehicle] = value['frame']['vehicles']
-    without = {**vehicle, 'state': {**vehicle['state'], 'name': 'without'}, 'control_state': None}
-    value['frame']['vehicles'] = [without, vehicle]
-    lanes = frame_of(value).lanes
-    assert (lanes.actor.tolist(), lanes.road_id.tolist()) == ([2], [7])
-
-
 def unknown(decoder, value):
     _, faults = with_faults(value, decoder=decoder)
     return {fault.error.where for fault in faults if fault.kind == MEMBER}

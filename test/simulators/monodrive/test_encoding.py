@@ -99,16 +99,6 @@ def test_nulls_come_back():
     assert_equal_as_float32(flat, written(frame_of(flat)))
 
 
-def test_what_is_unknown_is_not_written_in_flat_generations():
-    value = sample('minimal_v1')
-    for key in ('velocity', 'angular_velocity', 'wheel_speed', 'wheels', 'throttle_input',
-                'brake_input', 'wheel_input'):
-        del value['frame'][0][key]
-    for key in ('sample_count', 'game_time', 'time'):
-        del value[key]
-    assert written(frame_of(value)) == value
-
-
 def test_flags_ids_looks_and_order_of_v2():
     value = sample('minimal_v2')
     [cone], [vehicle] = value['frame'].values()
@@ -121,12 +111,6 @@ def test_flags_ids_looks_and_order_of_v2():
     value['frame'] = {'objects': [cone, {**cone, 'name': 'z', 'oriented_bounding_box': [],
                                          'tags': []}], 'vehicles': [plain, vehicle]}
     assert_equal_as_float32(value, written(frame_of(value)))
-
-
-def test_numbers_beyond_float32_stay_as_they_are():
-    value = sample('minimal_v1')
-    value['frame'][0]['position'] = [1e300, 0.0, 0.0]
-    assert written(frame_of(value))['frame'][0]['position'][0] == pytest.approx(1e300)
 
 
 def parts_equal(one, other):

@@ -13,30 +13,13 @@ import json
 import pytest
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.simulators.monodrive.sensor_config import read_sensor_config
+from state_sensor_ros.simulators.monodrive.simulator import read_sensor_config
 
 STATE = {'type': 'State', 'listen_port': 8701, 'packet_size': 1472, 'desired_tags': ['vehicle'],
          'undesired_tags': ['static', ''], 'debug_drawing': True, 'include_obb': False}
 PARAMETERS = {'port': 8701, 'desired_tags': ('vehicle',), 'undesired_tags': ('static', ''),
               'debug_drawing': True, 'include_obb': False}
 CAMERA = {'type': 'Camera', 'listen_port': 8001}
-# As printed in the vendor's documentation, without the comma after undesired_tags.
-WITHOUT_COMMA = """[
- {
-    "type": "State",
-    "listen_port": 8700,
-    "packet_size": 1472,
-    "desired_tags": [
-      "vehicle"
-    ],
-    "undesired_tags": [
-      "static"
-    ]
-    "debug_drawing": false,
-\t\t"include_obb": true
-}
-]
-"""
 
 
 @pytest.fixture
@@ -61,13 +44,6 @@ def test_sensor_config_finds_the_state_sensor(write, value):
 
 def test_sensor_config_sets_only_what_the_file_sets(write):
     assert read_sensor_config(write([{'type': 'State', 'fps': 30}])) == {}
-
-
-def test_sensor_config_reads_the_sample_with_its_comma(write):
-    path = write(WITHOUT_COMMA.replace(']\n    "debug', '],\n    "debug'))
-    assert read_sensor_config(path) == {
-        'port': 8700, 'desired_tags': ('vehicle',), 'undesired_tags': ('static',),
-        'debug_drawing': False, 'include_obb': True}
 
 
 @pytest.mark.parametrize(('value', 'error'), [
@@ -100,14 +76,7 @@ def test_sensor_config_refuses_with_a_reason(write, value, error):
     assert '\n' not in str(caught.value)
 
 
-def test_sensor_config_without_a_file_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match='no such file or directory'):
-        read_sensor_config(tmp_path / 'none.json')
-    with pytest.raises(ConfigError, match='is a folder'):
-        read_sensor_config(tmp_path)
-
-
 def test_sensor_config_does_not_read_a_recording_to_its_end(write, monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.simulators.monodrive.sensor_config._MAX_BYTES', 100)
+    monkeypatch.setattr('state_sensor_ros.simulators.monodrive.simulator._MAX_BYTES', 100)
     with pytest.raises(ConfigError, match='found more than 100 bytes'):
         read_sensor_config(write([STATE] * 10))

@@ -197,20 +197,6 @@ def test_a_fault_before_the_end_is_no_cut(text):
     assert not isinstance(error, trajectory.TruncatedError)
 
 
-@pytest.mark.parametrize(('begin', 'again', 'message'), [
-    (b'{"b": [', b'{"c": 1}, ', 'more than 1000000 bytes in frame 1, begun at line 2 column 1'),
-    (b'{"b": "', b'cc', 'more than 1000000 bytes in frame 1, begun at line 2 column 1'),
-    (b'{"b": "', b'{"c": 1}, ', 'line 2 column 10: .* expected JSON')])
-def test_a_frame_without_end_does_not_fill_the_memory(monkeypatch, begin, again, message):
-    monkeypatch.setattr(trajectory, 'MAX_ELEMENT_BYTES', 1_000_000)
-    handle = io.BytesIO(b'[{"a": 1},\n' + begin + again * (3_000_000 // len(again)))
-    reader = read_elements(handle, 'x', strict)
-    assert next(reader).text == b'{"a": 1}'
-    with pytest.raises(TrajectoryFormatError, match=message):
-        next(reader)
-    assert handle.tell() < 2_000_000
-
-
 BITS = [b'', b'"', b'\\', b'{', b'}', b'[', b']', b',', b'\xff', b'\n', b'1']
 
 

@@ -130,16 +130,6 @@ def test_when_a_sample_is_shifted(wheels, is_shifted):
         assert [orientations(found)[i] for i in order] == ['spun', 'turned', 'spun', 'still']
 
 
-def test_entries_and_speeds_of_v1_need_not_match():
-    found = frame_of(v1({'wheel_speed': [1.0, None]}, {'wheels': [{'id': 3, 'orientation': SPUN}]},
-                        {'wheel_speed': [5.0], 'wheels': [{'id': 1}, {'id': 2}]}, {})).wheels
-    assert found.actor.tolist() == [0, 0, 1, 2, 2]
-    assert found.wheel.tolist() == [0, 1, 3, 0, 1]
-    assert found.source_id.tolist() == [-1, -1, 3, 1, 2]
-    np.testing.assert_array_equal(found.speed, [1.0, math.nan, math.nan, 5.0, math.nan])
-    assert found.orientation_known.tolist() == [False, False, True, False, False]
-
-
 def test_parts_of_a_wheel_may_be_missing_or_null():
     half = entry(2, SPUN, [None, 1, 2])
     found = frame_of(v2([{'id': 0}, entry(1, SPUN), half])).wheels
