@@ -89,9 +89,8 @@ class Faults:
         """Return the faults since the last call."""
         return tuple(self._new.popleft() for _ in range(len(self._new)))
 
+
 # A longer time between two frames is a step of the clock and is not waited for.
-
-
 MAX_GAP_S = 10.0
 # A delay above this is not made up for, since that would be a burst of frames.
 _MAX_LAG_S = 0.5
@@ -252,10 +251,8 @@ class Health:
 
         :param earlier: health of the source before; of its connects only the reconnects count.
         """
-        self.n_bytes += earlier.n_bytes
-        self.n_packets += earlier.n_packets
-        self.n_protocol_errors += earlier.n_protocol_errors
-        self.n_cut_packets += earlier.n_cut_packets
+        for name in ('n_bytes', 'n_packets', 'n_protocol_errors', 'n_cut_packets'):
+            setattr(self, name, getattr(self, name) + getattr(earlier, name))
         self.n_earlier_reconnects += earlier.n_reconnects
 
 
