@@ -30,7 +30,7 @@ from launch_ros.substitutions import FindPackageShare
 from launch_ros.utilities import make_namespace_absolute, prefix_namespace
 import yaml
 
-from state_sensor_ros.commands.parameter_file import parameters_of
+from state_sensor_ros.commands.parameters import parameters_of
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 from state_sensor_ros.texts import one_line

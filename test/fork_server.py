@@ -186,8 +186,9 @@ def _load_node():
 
 def _load_commands():
     """Load what the commands do, with what they load once: message definitions, fonts."""
-    from state_sensor_ros.commands.cli import COMMANDS, main
-    _load(*(f'state_sensor_ros.commands.{name}' for name in COMMANDS))
+    from state_sensor_ros.commands.cli import command_parser, COMMANDS, main
+    for name in COMMANDS:
+        command_parser(name)
     _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.source',
           'state_sensor_ros.files.osi_writer', 'state_sensor_ros.evaluation.evaluator')
     with tempfile.TemporaryDirectory() as folder:

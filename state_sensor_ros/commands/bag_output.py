@@ -14,12 +14,13 @@ import re
 import time
 
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.commands.reading import Warnings
+from state_sensor_ros.commands.reading import fault_lines
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.frame import Frame
+from state_sensor_ros.library.stream import FaultList, FrameFault
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import with_map
@@ -42,36 +43,35 @@ class BagOutput(BagSink, FrameWriter):
     checks = True
 
     def __init__(self, path: str, options: WriteOptions) -> None:
-        values = options.values
-        settings = options.settings
+        values, settings, reader = options.values, options.settings, options.recording
         definitions = load_definitions()
-        self._warnings = Warnings(options.source)
-        self._reader, self.n_frames = options.recording, 0
+        self._reader, self.n_frames = reader, 0
+        self._place, self._faults = '', FaultList()
         self.name_losses('a bag', carried())
         super().__init__(
             path, storage=options.storage, compression=values.get('compression') or 'zstd',
             overwrite=options.force, node_name=_node_name(
                 values.get('namespace', '/'), values.get('name', 'state_sensor')))
         try:
-            specific = with_map(find_simulator(
-                settings.source if options.recording is None
-                else options.recording.simulator).topics(
-                settings, recording=options.recording), settings)
-            encoder = Encoder(settings, definitions, self._warnings.add, specific.encoders)
+            simulator = find_simulator(settings.source if reader is None else reader.simulator)
+            specific = with_map(simulator.topics(settings, recording=reader), settings)
+            encoder = Encoder(settings, definitions, self._note, specific.encoders)
             self.open(encoder.topics)
             static_frames = encode_static_frames(settings, definitions, specific.transforms)
             if static_frames is not None:
                 self.latch(*static_frames)
-            self._pipeline = Pipeline(settings, lambda settings: encoder, self,
-                                      report=self._warnings.add)
+            self._pipeline = Pipeline(settings, lambda settings: encoder, self, report=self._note)
         except BaseException:
             self.abort()
             raise
 
+    def _note(self, kind: str, text: str) -> None:
+        self._faults.add(FrameFault(kind, self._place, text))
+
     @property
     def remarks(self) -> list[str]:
         """Return a line for each kind of warning about the frames."""
-        return self._warnings.lines()
+        return [*fault_lines(self._faults)]
 
     def write(self, frame: Frame) -> None:
         """
@@ -80,7 +80,7 @@ class BagOutput(BagSink, FrameWriter):
         :param frame: SI, REP-103 axes.
         """
         place = '' if self._reader is None else self._reader.faults.place
-        self._warnings.place = place or f'frame {self.n_frames}'
+        self._place = place or f'frame {self.n_frames}'
         self._pipeline.process(frame, time.perf_counter_ns())
         self.n_frames = self._pipeline.counters.n_published
 
@@ -92,8 +92,7 @@ class BagOutput(BagSink, FrameWriter):
 
 def _node_name(namespace: str, name: str) -> str:
     """Return the fully qualified name of the node that the topics of the bag are named after."""
-    tokens = [*filter(None, [namespace.strip('/')]), name]
-    tokens = '/'.join(tokens).split('/')
+    tokens = [*namespace.strip('/').split('/'), name] if namespace.strip('/') else [name]
     for token in tokens:
         if not _TOKEN.fullmatch(token):
             raise ConfigError('--name, --namespace', repr(token),

@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The same command for many recordings: in processes here, or on a Dask cluster.
+The same command for many recordings, in processes here or on a Dask cluster; `convert --to`.
 
 A process that fails or is killed loses its own recording only.
 """
@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import argparse
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 import json
 import logging
@@ -26,13 +26,29 @@ import multiprocessing
 import os
 from pathlib import Path
 import signal
+import sys
 import threading
 from typing import Any
 
 from state_sensor_ros.commands.cli import run_command
-from state_sensor_ros.commands.terminal import captured, print_line, print_output
-from state_sensor_ros.errors import reason_of, TransportError
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.commands.terminal import (
+    captured,
+    n_bytes_of,
+    print_line,
+    print_output,
+    show_result,
+)
+from state_sensor_ros.errors import (
+    ConfigError,
+    reason_of,
+    TrajectoryFormatError,
+    TransportError,
+    UsageError,
+)
+from state_sensor_ros.files import Format, format_of, format_of_name, formats
+from state_sensor_ros.files.bag import is_bag
+from state_sensor_ros.files.search import find_recordings, refuse_same
+from state_sensor_ros.texts import counted, listed, one_line
 
 # Options whose values are paths.
 _PATHS = ('file', 'input', 'output', 'truth', 'stack')
@@ -61,15 +77,14 @@ class Result:
 
 def job_of(command: str, args: argparse.Namespace, source: str, **changed: object) -> Job:
     """Return a job with the options of a batch, except the ``changed`` ones."""
-    output = str(changed.get('output', ''))
     values: dict[str, Any] = {**vars(args), 'jobs': None, 'dask': '', 'quiet': True, **changed}
     if args.dask:
         # The current folder of a worker is another one.
-        source, output = os.path.abspath(source), output and os.path.abspath(output)
-        for name in _PATHS & values.keys():
-            values[name] = [*map(os.path.abspath, values[name])] \
-                if isinstance(values[name], list) else os.path.abspath(values[name])
-    return Job(command, argparse.Namespace(**values), source, output)
+        source = os.path.abspath(source)
+        values |= {name: [*map(os.path.abspath, value)] if isinstance(value, list)
+                   else os.path.abspath(value) for name, value in values.items() if name in _PATHS}
+    return Job(command, argparse.Namespace(**values), source,
+               str(values['output']) if 'output' in changed else '')
 
 
 def run_job(job: Job) -> Result:
@@ -190,15 +205,11 @@ def _cluster(address: str) -> Iterator[futures.Executor]:
 def records_of(jobs: Sequence[Job], *, n_processes: int | None, dask: str,
                is_json: bool) -> list[dict[str, Any]]:
     """
-    Run jobs that print JSON and write nothing, here or on a cluster; print their warnings.
+    Run jobs that print JSON and write nothing, as :func:`run_jobs`; print their warnings.
 
-    :param jobs: jobs of different recordings.
-    :param n_processes: number of processes at a time; None for the number of cores.
-    :param dask: address of a scheduler, which runs them instead, ``''`` for none.
     :param is_json: whether each record is printed as soon as those before it are.
     :returns: what each job printed, in the order of the jobs, with ``file``, and ``error``, text
         without the file, or None.
-    :raises TransportError: if there is no such scheduler.
     """
     records: dict[str, dict[str, Any]] = {}
     waiting = deque(jobs)
@@ -213,21 +224,95 @@ def records_of(jobs: Sequence[Job], *, n_processes: int | None, dask: str,
     return [records[job.source] for job in jobs]
 
 
-def print_records(records: Sequence[Mapping[str, Any]], noun: str, headings: Sequence[str],
-                  cells_of: Callable[[Mapping[str, Any]], Iterable[str]], *,
-                  width: int) -> None:
-    """
-    Print a row for each recording: its name, cells, and the error if it has one.
+def convert_many(args: argparse.Namespace) -> None:
+    """Convert all recordings whose outputs do not exist or are older, but no bag to a bag."""
+    file_format = next(row for row in formats() if row.name == args.to)
+    _check_folder(args, file_format)
+    # Another file may have the suffix of a bag, too.
+    recordings = find_recordings(args.input, without=args.output)
+    bags = [found.path for found in recordings if file_format.storage and is_bag(Path(found.path))
+            and (os.path.isdir(found.path) or format_of(found.path).storage)]
+    if bags:
+        print_line(f'warning: {args.output}: ignored, because they are bags: {listed(bags)}')
+    outputs = _outputs_of({found.path: found.place for found in recordings
+                           if found.path not in bags}, args.output, file_format)
+    jobs = [job_of('convert', args, path, input=[path], output=output, to=None, force=True,
+                   storage=file_format.storage or None) for path, output in outputs.items()
+            if args.force or not _is_newer(Path(output), Path(path))]
+    # The largest first: a long job at the end would run alone.
+    jobs.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
+    failures, n_done, shown = dict[str, str](), 0, set[str]()
+    try:
+        for job, result in run_jobs(jobs, n_processes=args.jobs, dask=args.dask):
+            n_done += 1
+            if result.code:
+                failures[job.source] = result.error.removeprefix(f'{job.source}: ')
+            # The same warning about many files is printed once.
+            for line in result.warnings:
+                text = line.replace(job.source, 'IN').replace(job.output, 'OUT')
+                if text not in shown:
+                    print_line(line)
+                shown.add(text)
+            if sys.stderr.isatty() and not args.quiet:
+                sys.stderr.write(f'\r{n_done} of {len(jobs)}' + '\n' * (n_done == len(jobs)))
+    except KeyboardInterrupt:
+        print_line(f'{n_done - len(failures)} of {counted(len(jobs), "recording")} '
+                   'converted; the same command continues with the others')
+        raise
+    finally:
+        width = max(map(len, ('failed', *map(one_line, failures))))
+        for name, reason in (('failed', 'reason'), *sorted(failures.items())) if failures else ():
+            print_line(f'{one_line(name):{width}}  {reason}')
+    n_old = len(outputs) - len(jobs)
+    if failures:
+        raise TrajectoryFormatError(
+            args.output, f'{len(jobs) - len(failures)} of {len(jobs)} converted'
+            + (f', {n_old} already up to date' if n_old else '') + f'; {len(failures)} failed: '
+            + listed(sorted(failures)))
+    show_result(args.output, [f'{counted(len(jobs), "recording")} converted',
+                              f'{n_old} already up to date',
+                              *([f'{len(bags)} ignored'] if bags else [])], is_quiet=args.quiet)
 
-    :param records: records of :func:`records_of`.
-    :param noun: heading of the names.
-    :param headings: headings of the cells.
-    :param cells_of: returns the cells of a record.
-    :param width: width of the cells.
+
+def _check_folder(args: argparse.Namespace, output: Format) -> None:
+    """Refuse an OUT that is no folder, and another storage than that of --to."""
+    folder, named = Path(args.output), format_of_name(args.output)
+    if named is not None and not folder.exists():
+        raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected a '
+                         'folder for the outputs of --to')
+    if args.storage and output.storage != args.storage:
+        raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}')
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError('OUT', args.output, 'a folder')
+
+
+def _outputs_of(places: dict[str, str], folder: str, file_format: Format) -> dict[str, str]:
     """
-    rows = [(noun, headings, ''), *((one_line(record['file']), cells_of(record), one_line(
-        record['error'] or '')) for record in records)]
-    first = max(len(name) for name, *_ in rows)
-    for name, cells, error in rows:
-        print_output(f'{name:{first}}' + ''.join(f'  {cell:>{width}}' for cell in cells)
-                     + (f'  {error}' if error else ''))
+    Return the path of the output of each recording.
+
+    The bag of ``a.json`` beside ``a/b.json`` cannot be the folder ``a``: it is ``a_mcap``.
+
+    :param places: of the recordings, by path.
+    """
+    # Bags are folders.
+    suffix = '' if file_format.storage else file_format.suffixes[0]
+    outputs = {path: os.path.join(folder, place + suffix) for path, place in places.items()}
+    folders = {str(parent) for output in outputs.values() for parent in Path(output).parents}
+    for path, place in places.items():
+        if str(Path(outputs[path])) in folders:
+            outputs[path] = os.path.join(folder, f'{place}_{file_format.name}{suffix}')
+        if os.path.realpath(path) == os.path.realpath(outputs[path]):
+            raise ConfigError('OUT', f'{outputs[path]}, which is also an input', 'another folder')
+    refuse_same((output, path) for path, output in outputs.items())
+    return outputs
+
+
+def _is_newer(output: Path, source: Path) -> bool:
+    """Return whether the last change of a file, or of any in a folder, is that of the output."""
+    def changed_ns(path: Path) -> int:
+        files = path.rglob('*') if path.is_dir() else [path]
+        return max((file.stat().st_mtime_ns for file in files if not file.is_dir()), default=0)
+
+    with suppress(OSError):
+        return changed_ns(output) >= changed_ns(source)
+    return False

@@ -48,6 +48,8 @@ COMMANDS = {
     'evaluate': 'evaluate an autonomy stack against ground truth',
     'parameters': 'list the parameters: type, default, unit, text',
 }
+# Commands in the module of another one. Each module has add_NAME() and run_NAME().
+_MODULES = {'record': 'convert', 'synth': 'simulate'}
 _EPILOG = """`state_sensor COMMAND --help` describes a command.
 
 examples:
@@ -115,8 +117,8 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
     try:
         with importing(program):
             args = parsed()
-            _module('options').take_parameters(args)
-            _module(name).run(args)
+            _module('parameters').take_parameters(args)
+            getattr(_module(name), f'run_{name}')(args)
             print(end='', flush=True)
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
@@ -126,7 +128,7 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
         print_line(f'error: {program}: {error}')
         return WRONG_USAGE
     except (StateSensorError, OSError) as error:
-        print_line(f'error: {error if isinstance(error, StateSensorError) else _in_words(error)}')
+        print_line(f'error: {_in_words(error)}')
         try:
             print(end='', flush=True)
         except OSError:
@@ -141,8 +143,7 @@ def command_parser(name: str) -> Parser:
     text = COMMANDS[name]
     parser = Parser(prog=f'state_sensor {name}',
                     description=f'{text[0].upper()}{text[1:]}.')
-    _module(name).add_arguments(parser)
-    _module('options').add_parameters(parser)
+    _add_options(name, parser)
     # The options are listed below it.
     _, usage = ' '.join(parser.format_usage().split()).split(f'{parser.prog} ', 1)
     parser.usage = f'%(prog)s [options] {_OPTION.sub("", usage)}'
@@ -151,7 +152,12 @@ def command_parser(name: str) -> Parser:
 
 def _module(name: str) -> Any:  # noqa: ANN401
     # By name: only the modules of the sub-command that runs are imported.
-    return import_module(f'state_sensor_ros.commands.{name}')
+    return import_module(f'state_sensor_ros.commands.{_MODULES.get(name, name)}')
+
+
+def _add_options(name: str, parser: argparse.ArgumentParser) -> None:
+    getattr(_module(name), f'add_{name}')(parser)
+    _module('parameters').add_assignments(parser)
 
 
 def _parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
@@ -169,8 +175,7 @@ def _explain(words: Sequence[str]) -> int:
     for name, help_ in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name in os.environ.get('COMP_LINE', '').split():
-            _module(name).add_arguments(command)
-            _module('options').add_parameters(command)
+            _add_options(name, command)
     with suppress(ImportError):
         from argcomplete import autocomplete
         autocomplete(parser)
@@ -184,7 +189,9 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print_line(f'warning: {message}')
 
 
-def _in_words(error: OSError) -> str:
-    """Return an error of the operating system in one line, with what it is of if that is known."""
+def _in_words(error: StateSensorError | OSError) -> str:
+    """Return an error in one line; one of the operating system with what it is of, if known."""
+    if isinstance(error, StateSensorError):
+        return str(error)
     where = error.filename or ('standard output' if error.errno in _OF_OUTPUT else '')
     return f'{where}: {reason_of(error)}' if where else reason_of(error)

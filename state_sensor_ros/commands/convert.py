@@ -7,43 +7,64 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-`state_sensor convert`: a recording of any format to another format.
+`state_sensor convert` and `record`: a recording, or a live stream, to a recording of any format.
 
-Bags are written by the same pipeline as the node's topics.
+Both are one loop from a reader to a writer. Bags are written by the same pipeline as the node's
+topics. Several recordings are converted by :mod:`state_sensor_ros.commands.batch`.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, ExitStack, nullcontext, suppress
+import math
+import threading
 
-from state_sensor_ros.commands import options, terminal
-from state_sensor_ros.commands.reading import read_frames, warn_of_unmatched
+from state_sensor_ros.commands import options
+from state_sensor_ros.commands.reading import LiveRecording, open_input, read_frames
+from state_sensor_ros.commands.terminal import print_warnings, show_result, size_of, Summary
 from state_sensor_ros.ends import signals_held
-from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError, UsageError
+from state_sensor_ros.errors import (
+    ConfigError,
+    no_frames,
+    reason_of,
+    SinkError,
+    StateSensorError,
+    TransportError,
+    UsageError,
+)
 from state_sensor_ros.files import Format, output_format, STANDARD_INPUT, WriteOptions
-from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedRecording
+from state_sensor_ros.files.frame_selection import SelectedRecording
 from state_sensor_ros.files.look_ahead import is_needed, LookAhead
-from state_sensor_ros.files.output import part_of, remove
+from state_sensor_ros.files.output import part_of, refuse_part, remove
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import simulators
-from state_sensor_ros.source import DROPPED
 from state_sensor_ros.texts import counted
 
-_EPILOG = """examples:
+_CONVERT_EPILOG = """examples:
   state_sensor convert drive.json drive_bag
   state_sensor convert drive_bag ego.parquet --desired-tags ego --rate 10
   state_sensor convert 'days/**/*.json' bags --to mcap"""
+_RECORD_EPILOG = """OUT is created at the end; until then, and after a crash, .OUT.part has the
+frames.
+
+examples:
+  state_sensor record drive_bag --desired-tags vehicle,ego
+  state_sensor record town.mcap --frames 500 -p ego_frame:=base_link"""
+# What is older than this survives a kill, where the format allows it. Each flush makes a
+# compressed file longer by some bytes.
+_FLUSH_S = 1.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments to ``parser``."""
-    parser.epilog = _EPILOG
+def add_convert(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `convert` to ``parser``."""
+    parser.epilog = _CONVERT_EPILOG
     options.add_input(parser, 'input', metavar='IN', nargs='+', more='; many with --to')
     parser.add_argument('output', metavar='OUT', help='file or folder to write; its suffix '
                         'determines the format. A name without suffix is the folder of a bag; '
@@ -56,56 +77,105 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_writing_options(parser)
 
 
-def run(args: argparse.Namespace) -> None:
-    """
-    Convert; OUT appears when it is complete.
+def add_record(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `record` to ``parser``."""
+    parser.epilog = _RECORD_EPILOG
+    parser.add_argument('output', metavar='OUT', help='file or folder; the suffix sets its '
+                        'format. Without one it is the folder of a bag; - is standard output')
+    parser.add_argument('--once', action='store_true',
+                        help='end when the simulator closes the connection')
+    options.add_force(parser)
+    options.add_quiet(parser)
+    options.add_stream_options(parser)
+    options.add_selection(parser, has_times=False)
+    options.add_writing_options(parser)
 
-    :param args: the parsed options.
-    :raises StateSensorError: if IN cannot be read or OUT cannot be written.
-    """
+
+def run_convert(args: argparse.Namespace) -> None:
+    """Convert one recording, or many; OUT appears when it is complete."""
     if args.to is not None:
-        from state_sensor_ros.commands.convert_many import convert_many
+        from state_sensor_ros.commands.batch import convert_many
         convert_many(args)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
-        raise UsageError('many IN, --jobs and --dask need --to FORMAT')
-    [args.input] = args.input
+        raise UsageError('several inputs need --to FORMAT; OUT is then a folder')
     output = output_format(args.output, storage=args.storage or '')
     settings = options.settings_of(args, publish_clock=args.clock)
-    with closing(options.open_input(args, args.input, settings)) as recording:
-        _warn_of_gaps(recording, output)
+    with closing(open_input(args, args.input[0], settings)) as reader:
+        if isinstance(reader, TableRecording) and (output.storage or output.generations):
+            gaps = gaps_of(reader, has_own=reader.generation in simulators())
+            print_warnings(reader.name, [f'a table has no columns for: {"; ".join(gaps)}'])
         if output.storage and settings.stamp_source == 'ros':
             raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
-        selection, summary = options.selection_of(args), terminal.Summary()
-        target = WriteOptions(args.force, settings, vars(args), recording.name,
-                              recording.format_name, recording)
-        with writing(output, args.output, target) as writer:
-            selected = FrameLoop(recording, is_timed=writer.is_timed, selection=selection)
-            with _with_upcoming(read_frames(selected, 'convert', is_quiet=args.quiet), selection,
-                                args, target) as frames:
-                complaints = write_frames(selected, frames, writer, summary, nullcontext())
-            warn_of_unmatched(recording.name, complaints)
-            _check_any(summary, selected, selection)
+        _write(args, output, reader, settings)
+
+
+def run_record(args: argparse.Namespace) -> None:
+    """Record until the end set by the options, or a signal; the frames received are kept."""
+    output = output_format(args.output, to=args.to or '', storage=args.storage or '')
+    if not args.force:
+        refuse_part(args.output)
+    with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
+        _write(args, output, stream, stream.settings)
+
+
+def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
+           settings: Settings) -> None:
+    """Write the selected frames of a recording or a live stream, and print the result."""
+    stream = reader if isinstance(reader, LiveRecording) else None
+    selection, summary = options.selection_of(args), Summary()
+    remarks, failure = _Remarks(), None
+    target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
+                          None if stream else reader)
+    with _begun(output, args.output, target) as writer, ExitStack() as stack:
+        selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
+                             selection=selection)
+        frames = read_frames(selected, 'convert' if stream is None else 'record',
+                             is_quiet=args.quiet)
+        if stream is None and is_needed(settings):
+            # Standard input is read once only.
+            ahead = None if args.input[0] == STANDARD_INPUT else SelectedRecording(
+                open_input(args, args.input[0], settings), selection)
+            frames = stack.enter_context(closing(LookAhead(ahead, settings))).follow(frames)
+        salvaging = nullcontext() if stream is None else _Salvaging(writer)
+        try:
+            with salvaging, _flushed(writer, is_live=stream is not None) as lock:
+                for frame in frames:
+                    if not writer.checks:
+                        remarks.add(frame)
+                    with signals_held(), lock:
+                        # The first one has all parts, to name those that the format lacks.
+                        writer.losses.add(frame)
+                        n_before = writer.n_frames
+                        writer.write(frame)
+                        if writer.n_frames > n_before:
+                            summary.add(frame)
+                        if writer.part is None:
+                            # The reader of a pipe waits for it.
+                            writer.flush()
+                    selected.reader.details = writer.details
+        except (KeyboardInterrupt, TransportError) as end:
+            # The ordinary end of a stream, or its failure: what has come is kept.
+            if stream is None or not summary.n_frames:
+                raise
+            failure = end if isinstance(end, TransportError) else None
+        print_warnings(reader.name, [*writer.remarks, *remarks.lines])
+        if stream is None:
+            if not summary.n_frames:
+                raise no_frames(selected.name, is_part=not selection.has_all_frames,
+                                end_s=selected.selector.elapsed_s)
             selected.selector.check_actors(selected.name)
-            writer.complete()
-        for note in (*writer.notes, *writer.losses.lines):
-            terminal.print_line(f'warning: {args.output}: {note}')
-    terminal.show_result(args.output, [*summary.facts, *terminal.size_of(args.output)],
-                         is_quiet=args.quiet)
-
-
-def _warn_of_gaps(table: RecordingReader, output: Format) -> None:
-    """Warn of the parts of a bag or a trajectory that a table lacks."""
-    if not output.storage and not output.generations:
-        return
-    if not isinstance(table, TableRecording):
-        return
-    gaps = gaps_of(table, has_own=table.generation in simulators())
-    terminal.print_line(f'warning: {table.name}: a table has no columns for: {"; ".join(gaps)}')
+        with salvaging:
+            writer.finish()
+    print_warnings(args.output, [*writer.notes, *writer.losses.lines,
+                                 *(() if stream is None else stream.lines)])
+    if failure is not None:
+        raise failure
+    show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
 @contextmanager
-def writing(output: Format, path: str, target: WriteOptions) -> Iterator[FrameWriter]:
+def _begun(output: Format, path: str, target: WriteOptions) -> Iterator[FrameWriter]:
     """Write an output; a signal while its files are made leaves none of them."""
     try:
         writer = output.create(path, target)
@@ -116,75 +186,69 @@ def writing(output: Format, path: str, target: WriteOptions) -> Iterator[FrameWr
         yield writer
 
 
-def write_frames(recording: FrameLoop, frames: Iterable[Frame], writer: FrameWriter,
-                 summary: terminal.Summary, lock: AbstractContextManager[object]) -> list[str]:
-    """
-    Write frames, and return lines about them.
+class _Salvaging:
+    """Keep what can be read of an output that fails, such as on a full disk."""
 
-    :param recording: selected frames, whose ``details`` are set to what is written.
-    :param frames: the same frames.
-    :param writer: that has begun.
-    :param summary: to which the frames are added.
-    :param lock: taken while the writer is used.
-    """
-    check, complaints = Checks(periods_s=SAMPLED), list[str]()
-    n_back, first_back = 0, ''
-    try:
-        for frame in frames:
-            if frame.game_time < summary.game_time:
-                check.restart()
-                n_back += 1
-                first_back = first_back or (
-                    f'{summary.game_time:.6g} s, then {frame.game_time:.6g}')
-            if not writer.checks and frame.game_time >= check.next_s:
-                check.add(frame)
-                complaints += check.new_complaints()
-            with signals_held(), lock:
-                # The first one has all parts, to name those that the format does not carry.
-                writer.losses.add(frame)
-                n_before = writer.n_frames
-                writer.write(frame)
-                if writer.n_frames > n_before:
-                    summary.add(frame)
-                if writer.part is None:
-                    # The reader of a pipe waits for it.
-                    writer.flush()
-            recording.reader.details = writer.details
-    except KeyboardInterrupt:
-        # The ordinary end of a stream.
-        if recording.format_name != 'stream' or not summary.n_frames:
-            raise
-    if n_back and not writer.checks:
-        complaints.append(f'the clock goes back {counted(n_back, "time")}, first from '
-                          f'{first_back} s: another run, or frames that are not in order')
-    return [*writer.remarks, *complaints]
+    def __init__(self, writer: FrameWriter) -> None:
+        self._writer = writer
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not isinstance(error, OSError) or isinstance(error, BrokenPipeError) or not (
+                isinstance(error, SinkError) or error.filename):
+            return
+        kept = self._writer.salvage()
+        raise SinkError(self._writer.name, (
+            error.found if isinstance(error, SinkError) else reason_of(error)) + (
+                f'; what fitted is in {kept}' if kept else '')) from error
 
 
-def _check_any(summary: terminal.Summary, selected: FrameLoop,
-               selection: RecordingSelection) -> None:
-    if not summary.n_frames:
-        raise no_frames(selected.name, is_part=not selection.has_all_frames,
-                        end_s=selected.selector.elapsed_s)
-    n_dropped = selected.faults.counts.get(DROPPED, 0)
-    if n_dropped and not summary.n_actors:
-        first = next(fault for fault in selected.faults if fault.kind == DROPPED)
-        raise TrajectoryFormatError(
-            selected.name, f'no actor that can be used, {n_dropped} dropped; the first: '
-            f'{first.place}: {first.text}', 'at least one actor')
+class _Remarks:
+    """What is noticed of frames that are written: inconsistent ones, a clock that goes back."""
+
+    def __init__(self) -> None:
+        self._checks, self._complaints = Checks(periods_s=SAMPLED), list[str]()
+        self._last_s, self._n_back, self._first = -math.inf, 0, ''
+
+    def add(self, frame: Frame) -> None:
+        """Look at a frame."""
+        if frame.game_time < self._last_s:
+            self._checks.restart()
+            self._n_back += 1
+            self._first = self._first or f'{self._last_s:.6g} s, then {frame.game_time:.6g}'
+        if not math.isnan(frame.game_time):
+            self._last_s = frame.game_time
+        if frame.game_time >= self._checks.next_s:
+            self._checks.add(frame)
+            self._complaints += self._checks.new_complaints()
+
+    @property
+    def lines(self) -> list[str]:
+        """Return one line for each kind."""
+        back = (f'the clock goes back {counted(self._n_back, "time")}, first from {self._first} '
+                's: another run, or frames that are not in order')
+        return [*self._complaints, *([back] if self._n_back else [])]
 
 
 @contextmanager
-def _with_upcoming(frames: Iterator[Frame], selection: RecordingSelection,
-                   args: argparse.Namespace, target: WriteOptions) -> Iterator[Iterator[Frame]]:
-    """Link frames with those that follow, if an output has predicted paths."""
-    if not is_needed(target.settings):
-        yield frames
-        return
-    # Standard input is read once only.
-    ahead = None if args.input == STANDARD_INPUT else SelectedRecording(
-        options.open_input(args, args.input, target.settings), selection)
-    look_ahead = LookAhead(ahead, target.settings)
+def _flushed(writer: FrameWriter, *, is_live: bool) -> Iterator[threading.Lock]:
+    """Write what a stream has brought each second, also while it pauses; yield a lock."""
+    lock, over = threading.Lock(), threading.Event()
+
+    def flush() -> None:
+        while not over.wait(_FLUSH_S):
+            # The next write or the end fails as well.
+            with lock, suppress(OSError, StateSensorError):
+                writer.flush()
+
+    thread = threading.Thread(target=flush, name='flush', daemon=True)
+    if is_live:
+        thread.start()
     try:
-        yield look_ahead.follow(frames)
+        yield lock
     finally:
-        look_ahead.close()
+        over.set()
+        if is_live:
+            thread.join()

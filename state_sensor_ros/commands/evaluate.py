@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
-from functools import partial
+from contextlib import closing, suppress
 from html import escape
 import json
 import math
@@ -22,56 +21,48 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from state_sensor_ros.classes import CLASS_NAMES
+import numpy as np
+
+from state_sensor_ros.classes import CLASS_NAMES, TagRule
+from state_sensor_ros.commands import options
 from state_sensor_ros.commands.batch import job_of, records_of
-from state_sensor_ros.commands.options import (
-    above_zero,
-    add_batch_options,
-    add_force,
-    add_quiet,
-    add_selection,
-    check_suffix,
-    listed,
-    number,
-    selection_of,
-    settings_of,
-)
-from state_sensor_ros.commands.reading import warn_of_unmatched
+from state_sensor_ros.commands.reading import fault_lines, read_frames
 from state_sensor_ros.commands.terminal import (
-    clock_shown,
-    is_standard_output,
     print_line,
     print_output,
+    print_warnings,
     show_result,
     size_of,
-    STANDARD_OUTPUT,
 )
-from state_sensor_ros.commands.truth_reading import read_truth
-from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, UsageError
-from state_sensor_ros.evaluation import report
-from state_sensor_ros.evaluation.detection import ERROR_NAMES, error_rows, RECALLS
+from state_sensor_ros.errors import (
+    ConfigError,
+    DecodeError,
+    no_frames,
+    TrajectoryFormatError,
+)
+from state_sensor_ros.evaluation import detection, messages, report
+from state_sensor_ros.evaluation import truth as truths
 from state_sensor_ros.evaluation.evaluator import Evaluator, TopicResult
-from state_sensor_ros.evaluation.matching import (
-    EVALUATED_CLASSES,
-    MATCH_DISTANCES_M,
-    Selection,
-)
-from state_sensor_ros.evaluation.messages import chosen_topics, FAULTS, ODOMETRY
+from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, Selection
 from state_sensor_ros.evaluation.tracking import MAX_IDS
 from state_sensor_ros.evaluation.truth import (
-    FrameTransforms,
+    EgoTrack,
+    FrameGroundTruth,
     GroundTruth,
-    STATIC_TF_TOPIC,
-    TF_TOPIC,
-    TF_TYPE,
+    GroundTruthBuilder,
 )
-from state_sensor_ros.files import format_of
+from state_sensor_ros.files import format_of, open_any, ReadOptions
 from state_sensor_ros.files.bag import Bag, is_bag
-from state_sensor_ros.files.frame_selection import outside, RecordingSelection
+from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
+from state_sensor_ros.files.frame_selection import outside, RecordingSelection, SelectedNames
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, FoundRecording, is_glob
-from state_sensor_ros.texts import counted, one_line
-from state_sensor_ros.texts import listed as listed_text
+from state_sensor_ros.frame import Floats, NS_PER_S
+from state_sensor_ros.library.stream import FaultList, FrameFault, FrameLoop
+from state_sensor_ros.parameters import near_names
+from state_sensor_ros.rotations import IDENTITY_XYZW
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.texts import counted, listed, one_line
 
 _EPILOG = """examples:
   state_sensor evaluate drive.json stack_bag
@@ -80,12 +71,10 @@ _EPILOG = """examples:
 _FOR_EVER_S = 2.0 ** 32
 # A greater median error of the ego, m, or a smaller share of matches, is that of two drives.
 _ANOTHER_M, _ANOTHER = 20.0, 0.05
-# Options of tables, of which each of many bags writes a part.
-_TABLES = ('parquet', 'curves')
 _STATES = ('x', 'y', 'z', 'yaw', 'vx', 'vy', 'length', 'width', 'height')
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     parser.add_argument('truth', metavar='TRUTH',
@@ -102,11 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='errors over matches (default), or over recall with AMOTA, AMOTP')
     parser.add_argument('--align', choices=('none', 'se3', 'sim3'), default='none',
                         help='align the poses of the ego, as in evo (default: none)')
-    parser.add_argument('--horizons', type=_horizons, metavar='S,S...', default=[3.0, 5.0, 8.0],
-                        help='horizons of predicted paths (default: 3,5,8)')
-    parser.add_argument('--k', type=_path_counts, metavar='N,N...', default=[1, 6],
+    parser.add_argument('--horizons', type=options.numbers(options.above_zero), metavar='S,...',
+                        default='3,5,8', help='horizons of predicted paths (default: 3,5,8)')
+    parser.add_argument('--k', type=options.numbers(options.count), metavar='N,...', default='1,6',
                         help='numbers of the likeliest paths that count (default: 1,6)')
-    parser.add_argument('--range', type=above_zero, metavar='M', default=0.0,
+    parser.add_argument('--range', type=options.above_zero, metavar='M', default=0.0,
                         help="evaluate objects up to M meters from the ego's origin")
     parser.add_argument('--classes', type=_classes, action='extend', default=[],
                         metavar='CLASS,...', help='evaluate these classes only')
@@ -116,137 +105,111 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--parquet', metavar='OUT', help='write a table: a row for each match')
     parser.add_argument('--html', metavar='OUT',
                         help='write a page with curves and the ten worst moments')
-    parser.add_argument('--curves', metavar='OUT',
-                        help='write the precision-recall curve of each class (.parquet, .csv)')
-    add_force(parser)
+    options.add_force(parser)
     for name, what, path in (('below', 'less', 'detection/map=0.5'),
                              ('above', 'greater', 'detection/mate=0.5')):
         parser.add_argument(f'--fail-{name}', action='append', default=[], type=_bound,
                             metavar='PATH=VALUE',
                             help=f'exit with 1 if a result is {what}, such as {path}')
-    add_quiet(parser, 'print neither progress nor results, except --json')
-    add_selection(parser)
-    add_batch_options(parser)
-
-
-def _horizons(text: str) -> list[float]:
-    return sorted({above_zero(part) for part in text.split(',')})
+    options.add_quiet(parser, 'print neither progress nor results, except --json')
+    options.add_selection(parser)
+    options.add_batch_options(parser)
 
 
 def _classes(text: str) -> list[str]:
-    for name in (names := listed(text)):
+    for name in (names := options.listed(text)):
         if name not in CLASS_NAMES:
             raise argparse.ArgumentTypeError(f'found {name}; expected one of '
                                              f'{", ".join(CLASS_NAMES)}')
     return names
 
 
-def _path_counts(text: str) -> list[int]:
-    counts = {number(part) for part in text.split(',')}
-    if not all(count >= 1.0 and count == int(count) for count in counts):
-        raise argparse.ArgumentTypeError(f'{text!r} is not N,N... of numbers from 1')
-    return sorted(map(int, counts))
-
-
 def _bound(text: str) -> str:
     path, _, value = text.rpartition('=')
-    try:
-        if path and float(value) == float(value):
+    with suppress(ValueError):
+        if path and not math.isnan(float(value)):
             return text
-    except ValueError:
-        pass
     raise argparse.ArgumentTypeError(f'{text!r} is not PATH=VALUE, such as detection/map=0.5')
 
 
-def run(args: argparse.Namespace) -> None:
-    """
-    Evaluate one bag, or many.
-
-    :param args: the parsed options.
-    :raises StateSensorError: if TRUTH or STACK cannot be read, have no common time, or a number
-        is beyond its bound.
-    """
-    [*others, text] = args.stack
-    is_many = bool(others or args.jobs is not None or args.dask) or is_glob(text) or (
-        Path(text).is_dir() and not is_bag(Path(text)))
-    _check_outputs(args, is_many=is_many)
+def run_evaluate(args: argparse.Namespace) -> None:
+    """Evaluate one bag, or many."""
+    [*others, stack] = args.stack
+    is_many = bool(others or args.jobs is not None or args.dask) or is_glob(stack) or (
+        Path(stack).is_dir() and not is_bag(Path(stack)))
+    options.check_suffix('--parquet', args.parquet, ['.parquet'])
+    options.check_suffix('--html', args.html, ['.html'])
     if is_many:
         _evaluate_many(args)
         return
-    with clock_shown('evaluate', is_quiet=args.quiet):
-        truth, found = _evaluated(args, text)
+    truth, found = _evaluated(args, stack)
     result = report.result_of(
         found, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
     tables = [*report.tables_of(result)]
     for each in found:
-        _warn(text, each)
-    for name, table_of in (('parquet', _match_table), ('curves', _curve_table)):
-        if getattr(args, name) is not None:
-            _write_table(args, name, partial(table_of, found))
+        print_warnings(f'{stack}: {each.topic}', _warnings(each))
+    if args.parquet is not None:
+        _write_table(args, lambda: _match_table(found))
     if args.html is not None:
-        with WholeFile(args.html, force=args.force) as file:
-            report.write_page(
-                file.handle, f'Evaluation of {one_line(text)}', tables,
-                (f'<p>Ground truth: {escape(one_line(args.truth))}.</p>',
-                 f'<p>{report.heading_of(result)}.</p>',
-                 *(part for each in found for part in report.sections(each))), result)
-        show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
+        _write_page(args, f'Evaluation of {one_line(stack)}', tables, (
+            f'<p>Ground truth: {escape(one_line(args.truth))}.</p>',
+            f'<p>{report.heading_of(result)}.</p>',
+            *(part for each in found for part in report.sections(each))), result)
     if args.json:
         print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
         _print_tables(args, tables, report.heading_of(result))
-    check_bounds(args, text, result)
+    _check_bounds(args, stack, result)
 
 
 def _print_tables(args: argparse.Namespace, tables: Iterable[report.Table],
                   heading: str = '') -> None:
-    """Print tables in the format that is asked for, beside outputs on standard output."""
-    is_taken = any(out is not None and is_standard_output(out)
-                   for out in (args.parquet, args.html, args.curves))
-    show = print_line if is_taken else print_output
+    """Print tables in the format that is asked for."""
     if heading and args.format == 'text':
-        show(heading)
+        print_output(heading)
     for table in tables:
         for line in ('', *table.lines(args.format)) if heading else table.lines(args.format):
-            show(line)
+            print_output(line)
 
 
-def _check_outputs(args: argparse.Namespace, *, is_many: bool) -> None:
-    """Refuse outputs that are inputs, that have wrong names, or that share standard output."""
-    taken = {os.path.realpath(path): name for name, path in (
-        ('TRUTH', args.truth), *(('STACK', path) for path in args.stack))}
-    for name, suffixes in (('parquet', ['.parquet']), ('html', ['.html']),
-                           ('curves', ['.parquet', '.csv'])):
-        path = getattr(args, name)
-        if path is None:
-            continue
-        if taken.setdefault(os.path.realpath(path), f'--{name}') != f'--{name}':
-            raise UsageError(f'--{name} {path} is the file of {taken[os.path.realpath(path)]}')
-        if path == STANDARD_OUTPUT and (args.json or is_many):
-            raise UsageError(f'--{name} - is for one STACK without --json')
-        check_suffix(f'--{name}', path, suffixes)
+def _write_page(args: argparse.Namespace, title: str, tables: Sequence[report.Table],
+                parts: Iterable[str] = (), result: report.Result | None = None) -> None:
+    with WholeFile(args.html, force=args.force) as file:
+        report.write_page(file.handle, title, tables, parts, result)
+    show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
+
+
+def _write_table(args: argparse.Namespace, table_of: Callable[[], Any]) -> None:
+    """Write an Arrow table."""
+    from pyarrow import parquet
+    with WholeFile(args.parquet, force=args.force) as file:
+        table = table_of()
+        parquet.write_table(table, file.handle)
+    show_result(args.parquet, [counted(table.num_rows, 'row'), *size_of(args.parquet)],
+                is_quiet=args.quiet or args.json)
 
 
 def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[TopicResult]]:
-    settings = settings_of(args)
+    settings = options.settings_of(args)
     with _opened(stack) as bag:
-        keys = chosen_topics(stack, bag.with_messages(), args.topic)
+        keys = messages.chosen_topics(stack, bag.with_messages(), args.topic)
         for key in keys:
             bag.check_definition(key)
-        truth = read_truth(args, settings)
+        truth = _read_truth(args, settings)
         evaluator = Evaluator(
             truth=truth, selection=_selection(args, truth), at=args.at,
             global_frame=settings.global_frame, alignment=args.align,
             with_nuscenes=args.definition == 'nuscenes', horizons_s=args.horizons,
-            path_counts=args.k, open_transforms=lambda: FrameTransforms(_transforms(stack)))
+            path_counts=args.k,
+            open_transforms=lambda: truths.FrameTransforms(_transforms(stack)))
         found = []
         for key in keys:
-            if key[1] == ODOMETRY and truth.ego is None and len(keys) > 1 and not args.topic:
+            is_ego = key[1] == messages.ODOMETRY
+            if is_ego and truth.ego is None and len(keys) > 1 and not args.topic:
                 continue
-            evaluate_topic = evaluator.evaluate_ego if key[1] == ODOMETRY \
-                else evaluator.evaluate_objects
+            evaluate = evaluator.evaluate_ego if is_ego else evaluator.evaluate_objects
             try:
-                found.append(evaluate_topic(stack, key, (
+                found.append(evaluate(stack, key, (
                     (log_ns, data) for _, log_ns, data in bag.messages({key}))))
             except DecodeError as error:
                 raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
@@ -254,11 +217,11 @@ def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[
     return truth, found
 
 
-def _opened(stack: str) -> AbstractContextManager[Bag]:
+def _opened(stack: str) -> closing[Bag]:
     path = Path(stack)
+    if not path.exists():
+        raise TrajectoryFormatError(stack, 'no such file or directory')
     if not is_bag(path):
-        if not path.exists():
-            raise TrajectoryFormatError(stack, 'no such file or directory')
         raise TrajectoryFormatError(stack, format_of(stack).noun, 'a bag with the topics of the '
                                     'stack')
     return closing(Bag(path))
@@ -267,11 +230,12 @@ def _opened(stack: str) -> AbstractContextManager[Bag]:
 def _transforms(stack: str) -> Iterator[tuple[bytes, bool]]:
     """Yield the transform messages of a bag, each with whether it is static."""
     with _opened(stack) as bag:
-        keys = {(name, TF_TYPE) for name in (TF_TOPIC, STATIC_TF_TOPIC)} & bag.topics.keys()
+        names = truths.TF_TOPIC, truths.STATIC_TF_TOPIC
+        keys = {(name, truths.TF_TYPE) for name in names} & bag.topics.keys()
         for key in keys:
             bag.check_definition(key)
         for name, _, data in bag.messages(keys):
-            yield data, name == STATIC_TF_TOPIC
+            yield data, name == truths.STATIC_TF_TOPIC
 
 
 def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
@@ -279,13 +243,13 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
         raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
                           'have', 'ground truth with an ego')
     first_ns = int(truth.stamps_ns[0])
-    start_s, end_s = args.start, selection_of(args).end_s
     duration_s = (int(truth.stamps_ns[-1]) - first_ns) * 1e-9
-    if start_s > duration_s:
-        raise ConfigError('--start', f'{start_s:g} s', 'a time from the first frame to the last '
-                          f'one, {duration_s:.6g} s, of {truth.name}')
-    warn_of_unmatched(truth.name, outside(
-        RecordingSelection(end_s=end_s), len(truth.stamps_ns), duration_s))
+    if args.start > duration_s:
+        raise ConfigError('--start', f'{args.start:g} s', 'a time from the first frame to the '
+                          f'last one, {duration_s:.6g} s, of {truth.name}')
+    print_warnings(truth.name, outside(
+        RecordingSelection(end_s=options.selection_of(args).end_s), len(truth.stamps_ns),
+        duration_s))
     times: dict[str, Any] = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if 0.0 < value < math.inf}
     return Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,
@@ -296,9 +260,9 @@ def _nanoseconds(time_s: float) -> int:
     return round(min(time_s, _FOR_EVER_S) * 1e9)
 
 
-def _warn(stack: str, found: TopicResult) -> None:
-    """Print a line for each kind of fault of a topic."""
-    lines = [f'{counted(n_found, FAULTS[kind][0])}{FAULTS[kind][1]}'
+def _warnings(found: TopicResult) -> list[str]:
+    """Return a line for each kind of fault of a topic."""
+    lines = [f'{counted(n_found, messages.FAULTS[kind][0])}{messages.FAULTS[kind][1]}'
              for kind, n_found in found.faults.items() if n_found]
     if found.no_tracking:
         lines.append(f'{found.no_tracking}; tracks are not evaluated')
@@ -312,28 +276,20 @@ def _warn(stack: str, found: TopicResult) -> None:
     if found.unplaced_child:
         lines.append(f'the bag has no transform from base_link to {found.unplaced_child}, which '
                      'is evaluated as if it were base_link')
+    same = 'are TRUTH and STACK from the same drive, clock and global frame?'
     median = 0.0 if found.ego is None else found.ego.statistics['ate/translation']['median']
     if _ANOTHER_M < median < math.inf:
-        lines.append(f'half of the positions of the ego are more than {median:.0f} m off; are '
-                     'TRUTH and STACK from the same drive, clock and global frame?')
+        lines.append(f'half of the positions of the ego are more than {median:.0f} m off; {same}')
     classes = found.classes or []
     n_matches = sum(each.n_matches for each in classes)
     if n_matches < _ANOTHER * sum(min(each.n_truths, each.n_detections) for each in classes):
         lines.append(f'fewer than {_ANOTHER:.0%} of the objects are within 2 m of one of their '
-                     'class; are TRUTH and STACK from the same drive, clock and global frame?')
-    for line in lines:
-        print_line(f'warning: {stack}: {found.topic}: {line}')
+                     f'class; {same}')
+    return lines
 
 
-def check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any]) -> None:
-    """
-    Check the numbers of a result against ``--fail-below`` and ``--fail-above``.
-
-    :param args: the parsed options.
-    :param stack: path of the bag.
-    :param result: result of the bag.
-    :raises TrajectoryFormatError: if a number is beyond its bound, undefined, or missing.
-    """
+def _check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any]) -> None:
+    """Refuse numbers of a result beyond ``--fail-below`` or ``--fail-above``, or missing."""
     failures = []
     for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
         for text in bounds:
@@ -352,20 +308,6 @@ def check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any]
         raise failures[0]
 
 
-def _write_table(args: argparse.Namespace, name: str, table_of: Callable[[], Any]) -> None:
-    """Write an Arrow table to the file of an option, in the format of its suffix."""
-    from pyarrow import csv, parquet
-    path: str = getattr(args, name)
-    with WholeFile(path, force=args.force) as file:
-        table = table_of()
-        if path.endswith('.csv'):
-            csv.write_csv(table, file.handle)
-        else:
-            parquet.write_table(table, file.handle)
-    show_result(path, [counted(table.num_rows, 'row'), *size_of(path)],
-                is_quiet=args.quiet or args.json)
-
-
 def _match_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
     """Return a row for each match at 2 m: ground truth, detection, errors."""
     import pyarrow as pa
@@ -374,7 +316,7 @@ def _match_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
         for i, frame in enumerate(found.frames):
             of_stack, of_truth = frame.matched
             stack, truth = frame.stack.states[of_stack], frame.truth.states[of_truth]
-            errors = error_rows(stack, truth, frame.stack.classes[of_stack])
+            errors = detection.error_rows(stack, truth, frame.stack.classes[of_stack])
             for j, (a, b) in enumerate(zip(of_stack.tolist(), of_truth.tolist(), strict=True)):
                 rows.append({
                     'topic': found.topic, 'stamp_ns': frame.stamp_ns, 'frame': i,
@@ -382,27 +324,11 @@ def _match_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
                     'truth_id': frame.truth.ids[b], 'stack_id': frame.stack.ids[a],
                     'score': float(frame.stack.scores[a]),
                     'ego_distance': float(frame.distances[b]),
-                    **dict(zip(ERROR_NAMES, errors[j].tolist(), strict=True)),
+                    **dict(zip(detection.ERROR_NAMES, errors[j].tolist(), strict=True)),
                     **{f'{side}_{name}': value for side, states in (
                         ('truth', truth), ('stack', stack))
                        for name, value in zip(_STATES, states[j].tolist(), strict=False)}})
     return pa.Table.from_pylist(rows) if rows else pa.table({'topic': pa.array([], pa.string())})
-
-
-def _curve_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
-    """Return a row for each class, match distance and recall: precision and confidence."""
-    import pyarrow as pa
-    names = 'topic', 'class', 'match_distance', 'recall', 'precision', 'confidence'
-    return pa.Table.from_pylist(
-        [dict(zip(names, (found.topic, scores.name, distance, *point), strict=True))
-         for found in results for scores in found.classes or ()
-         if (curves := scores.curves) is not None
-         for distance, precisions, confidences in zip(
-             MATCH_DISTANCES_M, curves.precisions, curves.confidences, strict=True)
-         for point in zip(RECALLS.tolist(), precisions.tolist(), confidences.tolist(),
-                          strict=True)],
-        pa.schema([(name, pa.string() if name in ('topic', 'class') else pa.float64())
-                   for name in names]))
 
 
 def _evaluate_many(args: argparse.Namespace) -> None:
@@ -412,19 +338,14 @@ def _evaluate_many(args: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         jobs = [job_of('evaluate', args, stack.path, truth=truth, stack=[stack.path], json=True,
                        html=None, force=False,
-                       **{name: os.path.join(folder, f'{name}_{i}.parquet')
-                          for name in _TABLES if getattr(args, name)})
+                       parquet=args.parquet and os.path.join(folder, f'{i}.parquet'))
                 for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
         records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
-        for name in _TABLES:
-            if getattr(args, name) is not None:
-                parts = [(job.source, getattr(job.args, name)) for job in jobs]
-                _write_table(args, name, partial(_joined, parts))
+        if args.parquet is not None:
+            _write_table(args, lambda: _joined([(job.source, job.args.parquet) for job in jobs]))
     tables = [report.bags_table(records)]
     if args.html is not None:
-        with WholeFile(args.html, force=args.force) as file:
-            report.write_page(file.handle, f'Evaluation of {counted(len(records), "bag")}', tables)
-        show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
+        _write_page(args, f'Evaluation of {counted(len(records), "bag")}', tables)
     if not (args.json or args.quiet):
         _print_tables(args, tables)
     failed = [record for record in records if record['error'] is not None]
@@ -452,7 +373,123 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
     by_place = {recording.place: recording.path for recording in truths}
     missing = [stack.place for stack in stacks if stack.place not in by_place]
     if missing:
-        raise ConfigError('TRUTH', f'no recording {listed_text(missing)} in {args.truth}',
+        raise ConfigError('TRUTH', f'no recording {listed(missing)} in {args.truth}',
                           'a recording of the same name for each bag, such as '
                           f'{stacks[0].path}')
     return [by_place[stack.place] for stack in stacks]
+
+
+def _read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
+    """Read the ground truth: a recording of frames, or a bag of objects."""
+    if settings.stamp_source == 'ros':
+        raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
+    stamps_ns: list[int] | None = None
+    # An OSI trace may be an MCAP file, too.
+    if is_bag(Path(args.truth)) and format_of(args.truth).storage:
+        with closing(Bag(Path(args.truth))) as bag:
+            frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
+                      and args.truth_topic in ('', key[0])]
+            if not frames:
+                return _checked(args, _of_objects(args, bag, settings))
+            # ``game_time`` is rounded. A message too short for a stamp is no frame.
+            stamps_ns = [seconds * NS_PER_S + nanoseconds for seconds, nanoseconds in (
+                stamp_of(data) or (0, 0) for _, _, data in bag.messages({frames[0]}))]
+    return _checked(args, _of_frames(args, settings, stamps_ns))
+
+
+def _of_frames(args: argparse.Namespace, settings: Settings,
+               stamps_ns: list[int] | None) -> GroundTruth:
+    """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
+    selection = options.selection_of(args)
+    rule, names = TagRule(selection.desired_tags, selection.undesired_tags), \
+        SelectedNames(selection)
+    tagged, faults = set[str](), FaultList()
+
+    def selects(name: str, tags: tuple[str, ...]) -> bool:
+        if rule.passes(tags):
+            tagged.add(name)
+            return not selection.actors or name in selection.actors
+        return False
+
+    reader = open_any(args.truth, ReadOptions(settings, args.truth_topic))
+    with closing(FrameLoop(reader)) as recording:
+        truth = FrameGroundTruth(args.truth, settings, selects, lambda kind, text: faults.add(
+            FrameFault(kind, recording.place, text)))
+        for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
+            names.add(frame)
+            truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
+        found = truth.finish()
+    print_warnings(args.truth, (
+        *fault_lines(faults), *truth.assumptions.lines, *truth.jumps.lines,
+        *names.lines(is_empty=not rule.passes_all and not tagged)))
+    return found
+
+
+def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> GroundTruth:
+    """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
+    key = messages.truth_topic(args.truth, bag.with_messages(), args.truth_topic)
+    if args.desired_tags or args.undesired_tags:
+        raise ConfigError('--desired-tags, --undesired-tags', f'TRUTH {args.truth}, a bag of '
+                          'objects, which have no tags', 'TRUTH with frames, or --actors')
+    builder, seen = GroundTruthBuilder(args.truth), set[str]()
+
+    def add(data: bytes) -> None:
+        message = messages.objects_in(data, messages.TRACKED)
+        if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
+            raise TrajectoryFormatError(f'{args.truth}: {key[0]}',
+                                        f'objects in the frame {message.frame_id}',
+                                        f'the frame {settings.global_frame}; -p '
+                                        'global_frame:=NAME selects another')
+        objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
+        seen.update(objects.ids)
+        builder.add(message.stamp_ns, objects, np.array(
+            [not args.actors or name in args.actors for name in objects.ids], np.bool_))
+
+    _decoded(bag, key, add)
+    for name in sorted({*args.actors} - seen):
+        print_line(f'warning: --actors {name}: the ground truth has no such object'
+                   + near_names([name], seen))
+    return builder.finish(_ego_of(bag))
+
+
+def _ego_of(bag: Bag) -> EgoTrack | None:
+    """Return the ego at base_link from its odometry, None without a pose."""
+    key = messages.EGO_TOPIC, messages.ODOMETRY
+    poses: dict[int, tuple[Floats, float]] = {}
+
+    def add(data: bytes) -> None:
+        message = messages.decode_flat(data, messages.ODOMETRY)
+        pose = messages.unit_pose(message.pose.pose.values)
+        if pose is not None:
+            stamp_ns = messages.nanoseconds(message.header.stamp)
+            poses[stamp_ns] = pose, float(message.twist.twist.values[0])
+
+    if key in bag.topics:
+        _decoded(bag, key, add)
+    if not poses:
+        return None
+    stamps = sorted(poses)
+    rows = np.stack([poses[stamp][0] for stamp in stamps])
+    return EgoTrack(np.array(stamps, np.int64), rows[:, :3], rows,
+                    np.array([poses[stamp][1] for stamp in stamps]), frozenset(), np.zeros(3))
+
+
+def _decoded(bag: Bag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:
+    """Pass each message of a topic to ``add``."""
+    bag.check_definition(key)
+    for _, _, data in bag.messages({key}):
+        try:
+            add(data)
+        except DecodeError as error:
+            raise TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
+                                        error.expected) from error
+
+
+def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:
+    if not len(truth.stamps_ns):
+        raise no_frames(truth.name)
+    if (args.actors or args.desired_tags or args.undesired_tags) and truth.names \
+            and not truth.are_selected.any():
+        raise TrajectoryFormatError(truth.name, 'no selected object in any frame',
+                                    'at least one selected object beside the ego')
+    return truth

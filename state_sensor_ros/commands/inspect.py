@@ -24,7 +24,6 @@ from contextlib import closing
 from datetime import datetime, timezone
 import json
 import math
-import os
 from pathlib import Path
 import re
 from typing import Any
@@ -35,10 +34,8 @@ import numpy as np
 from state_sensor_ros import errors, source
 from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
 from state_sensor_ros.commands import options
-from state_sensor_ros.commands.batch import job_of, records_of
-from state_sensor_ros.commands.live import open_frames
-from state_sensor_ros.commands.reading import again, read_frames
-from state_sensor_ros.commands.terminal import print_output, show_result, STANDARD_OUTPUT
+from state_sensor_ros.commands.reading import again, open_frames, read_frames
+from state_sensor_ros.commands.terminal import print_output, show_result
 from state_sensor_ros.files import TRAJECTORY
 from state_sensor_ros.files.frame_selection import RecordingSelection
 from state_sensor_ros.files.output import WholeFile
@@ -95,15 +92,12 @@ _SAFETY_COLUMNS = (
     ('ego', 'string', 'safety actor'),
     *((name, 'double', f'safety worst {name} value') for name in MEASURES),
     *((name, 'int64', '') for name in _EVENTS))
-# Columns of a printed row: heading, name, unit.
-_SHOWN = (('frames', 'frames', ''), ('duration', 'duration_s', ' s'), ('rate', 'rate_hz', ' Hz'),
-          ('actors', 'n_actors', ''), ('anomalies', 'n_anomalies', ''))
-_SHOWN_OF_SAFETY = (('closest', 'closest_distance', ' m'), ('TTC', 'time_to_collision', ' s'),
-                    ('braking', 'hard_brakings', ''), ('cut-ins', 'cut_ins', ''),
-                    ('near', 'near_misses', ''), ('contacts', 'collisions', ''))
+# Columns of a printed row.
+_SHOWN = 'frames', 'duration_s', 'rate_hz', 'n_actors', 'n_anomalies'
+_SHOWN_OF_SAFETY = 'closest_distance', 'time_to_collision', *_EVENTS
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_inspect(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     options.add_input(parser, 'file', metavar='FILE', nargs='*',
@@ -124,12 +118,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_selection(parser)
 
 
-def run(args: argparse.Namespace) -> None:
+def run_inspect(args: argparse.Namespace) -> None:
     """Print a summary of the recording, or a row for each of many."""
     if args.live == bool(args.file):
         raise errors.UsageError('expected either FILE, or --live for a running simulator')
-    if args.json and args.parquet == STANDARD_OUTPUT:
-        raise errors.UsageError('--parquet - and --json both write to standard output')
+    options.check_suffix('--parquet', args.parquet, ['.parquet'])
     if args.file and _is_batch(args):
         _inspect_many(args)
         return
@@ -561,11 +554,8 @@ def _is_batch(args: argparse.Namespace) -> bool:
 
 def _inspect_many(args: argparse.Namespace) -> None:
     """Print or write a row for each recording."""
+    from state_sensor_ros.commands.batch import job_of, records_of
     found = find_recordings(args.file, has_results=False)
-    if args.parquet and os.path.realpath(args.parquet) in (
-            os.path.realpath(recording.path) for recording in found):
-        raise errors.UsageError(f'--parquet {args.parquet} is one of the recordings')
-    options.check_suffix('--parquet', args.parquet, ['.parquet'])
     jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
                    parquet=None) for recording in found]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
@@ -581,7 +571,7 @@ def _inspect_many(args: argparse.Namespace) -> None:
         show_result(args.parquet, [counted(len(records), 'recording')],
                     is_quiet=args.json or args.quiet)
     elif not args.json:
-        _print_rows(rows, _SHOWN + (_SHOWN_OF_SAFETY if args.safety else ()))
+        _print_rows(rows, (*_SHOWN, *(_SHOWN_OF_SAFETY if args.safety else ())))
     failed = [record['file'] for record in records if record['error'] is not None]
     if failed:
         raise errors.TrajectoryFormatError(
@@ -606,13 +596,12 @@ def _row(record: Mapping[str, Any], columns: Iterable[tuple[str, str, str]]) -> 
     return row
 
 
-def _print_rows(rows: Sequence[Mapping[str, Any]],
-                shown: Sequence[tuple[str, str, str]]) -> None:
+def _print_rows(rows: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> None:
+    """Print the columns that are shown, and errors."""
     names = [one_line(row['file']) for row in rows]
     width = max(map(len, ('recording', *names)))
-    print_output(f'{"recording":{width}}' + ''.join(f'  {heading:>9}' for heading, *_ in shown))
+    print_output('  '.join((f'{"recording":{width}}', *(f'{name:>9}' for name in shown))))
     for name, row in zip(names, rows, strict=True):
-        cells = ['-' if (value := row[key]) is None else
-                 f'{figure(value)}{unit}' if unit else str(value) for _, key, unit in shown]
-        error = f'  {one_line(row["error"])}' if row['error'] else ''
-        print_output(f'{name:{width}}' + ''.join(f'  {cell:>9}' for cell in cells) + error)
+        texts = ['-' if row[key] is None else figure(row[key]) for key in shown]
+        cells = [f'{text:>{max(len(key), 9)}}' for key, text in zip(shown, texts, strict=True)]
+        print_output('  '.join((f'{name:{width}}', *cells, one_line(row['error'] or ''))).rstrip())

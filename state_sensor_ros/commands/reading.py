@@ -6,45 +6,55 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Recordings read from beginning to end, with progress and one warning for each kind of fault."""
+"""Frames of recordings and live streams: progress, and one warning for each kind of fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+import argparse
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 import gc
 import math
+import sys
+import threading
+import time
 
-from state_sensor_ros.commands.terminal import print_line, progress_bar
+from state_sensor_ros.commands.options import settings_of
+from state_sensor_ros.commands.terminal import print_line, print_warnings, progress_bar
+from state_sensor_ros.errors import failed_stream, TransportError, TruncatedError
+from state_sensor_ros.files import open_any, ReadOptions
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import CUT, FaultList, FrameFault, FrameLoop
-from state_sensor_ros.source import LOST, UNDECLARED
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import find_simulator
+from state_sensor_ros.source import Faults, LOST, Source, UNDECLARED
+from state_sensor_ros.texts import counted
 
-_REPEATED = 'repeated_frame'
+# Failures of one reason, without a new frame between them, that end a command.
+_MAX_FAILURES = 3
+# Pause between two attempts at the only connection; a longer wait for a frame is named, s.
+_RETRY_S, _SILENCE_S = 0.1, 1.0
 
 
-def reading(recording: RecordingReader, what: str, *,
-            is_quiet: bool = False) -> closing[Generator[Frame, None, None]]:
-    """
-    Read the frames of a recording with progress, until the end of a block.
+def open_input(args: argparse.Namespace, path: str, settings: Settings) -> RecordingReader:
+    """Open a recording; raise TrajectoryFormatError if it cannot be read."""
+    return open_any(path, ReadOptions(settings, args.topic))
 
-    :param what: name of the work, one word, for the progress bar.
-    :param is_quiet: whether to show no progress.
-    """
-    def frames() -> Generator[Frame, None, None]:
-        with _progress(recording, what, is_quiet=is_quiet) as show:
-            for frame in recording.frames():
-                yield frame
-                show()
 
-    return closing(frames())
+def open_frames(args: argparse.Namespace, path: str | None) -> tuple[Settings, RecordingReader]:
+    """Open a recording, or a live stream without one."""
+    if path is None:
+        stream = LiveRecording(args)
+        return stream.settings, stream
+    settings = settings_of(args)
+    return settings, open_input(args, path, settings)
 
 
 @contextmanager
-def _progress(recording: RecordingReader, what: str, *, is_quiet: bool,
-              ) -> Iterator[Callable[[], object]]:
-    """Make what shows the position in a recording; report a cut at its end."""
+def _progress(recording: RecordingReader, what: str, *,
+              is_quiet: bool) -> Iterator[Callable[[], object]]:
+    """Yield what shows the position in a recording on a terminal; report a cut at its end."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
@@ -56,27 +66,37 @@ def _progress(recording: RecordingReader, what: str, *, is_quiet: bool,
         print_line(f'warning: {recording.cut.warning}')
 
 
+def with_progress(recording: RecordingReader, what: str, *,
+                  is_quiet: bool) -> Generator[Frame, None, None]:
+    """Yield the frames of a recording, show its position on a terminal, and report a cut."""
+    with _progress(recording, what, is_quiet=is_quiet) as show:
+        for frame in recording.frames():
+            yield frame
+            show()
+
+
 def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
                 warns: bool = True) -> Iterator[Frame]:
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.
 
-    A cut is always reported, whatever ``warns``.
+    :param what: name of the work, one word, for the progress bar.
+    :param warns: whether to warn of faults; a cut and what is not found are always reported.
     """
     has_frames, faults, last_s = False, FaultList(), math.nan
     with _progress(recording.reader, what, is_quiet=is_quiet) as show:
         for frame in recording:
             has_frames = True
             if frame.game_time == last_s:
-                faults.add(FrameFault(_REPEATED, recording.place, again(last_s)))
+                faults.add(FrameFault('repeated_frame', recording.place, again(last_s)))
             last_s = frame.game_time
             yield frame
             show()
-    for line in (*_lines(recording.faults), *_lines(faults)) if warns else ():
-        print_line(f'warning: {recording.name}: {line}')
+    if warns:
+        print_warnings(recording.name, [*fault_lines(recording.faults), *fault_lines(faults)])
     # Without a frame there is an error.
     if has_frames:
-        warn_of_unmatched(recording.name, recording.unmatched)
+        print_warnings(recording.name, recording.unmatched)
 
 
 def again(game_time: float) -> str:
@@ -84,36 +104,7 @@ def again(game_time: float) -> str:
     return f'game_time is {game_time:.6g} again'
 
 
-def warn_of_unmatched(name: str, lines: Iterable[str]) -> None:
-    """Print warnings about what is selected and a recording does not have."""
-    for line in lines:
-        print_line(f'warning: {name}: {line}')
-
-
-class Warnings:
-    """The first warning of each kind, and the number of them."""
-
-    def __init__(self, name: str) -> None:
-        self.place = ''
-        self._name = name
-        self.faults = FaultList()
-
-    def add(self, kind: str, text: str) -> None:
-        """Count a warning about the frame at :attr:`place`; keep the first text of each kind."""
-        # kind: kind of the fault, with ``_`` for spaces.
-        self.faults.add(FrameFault(kind, self.place, text))
-
-    def lines(self) -> list[str]:
-        """Return one line for each kind, without the name of the recording."""
-        return [*_lines(self.faults)]
-
-    def show(self) -> None:
-        """Print one line for each kind."""
-        for line in self.lines():
-            print_line(f'warning: {self._name}: {line}')
-
-
-def _lines(faults: FaultList) -> Iterator[str]:
+def fault_lines(faults: FaultList) -> Iterator[str]:
     """Yield one line for each kind of fault except a cut, which is reported apart."""
     for kind, count in faults.counts.items():
         if kind != CUT:
@@ -123,3 +114,128 @@ def _lines(faults: FaultList) -> Iterator[str]:
                 'consistency' if kind.startswith('consistency ') else words
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             yield f'{what}: {first.place}: {first.text}{more}'
+
+
+class LiveRecording:
+    """
+    The next frames of a live stream, with the interface of a recording; read once.
+
+    :param ends: whether they end with the connection; otherwise it is made again.
+    :param has_clock: whether /clock is published.
+    :ivar notes: lines about what was found beside the frames, by kind.
+    """
+
+    format_name, unit, is_timed = 'stream', 'frame', False
+    cut: TruncatedError | None = None
+
+    def __init__(self, args: argparse.Namespace, *, ends: bool = False,
+                 has_clock: bool = False) -> None:
+        self.settings = settings = settings_of(args, is_live=True, publish_clock=has_clock)
+        simulator = find_simulator(settings.source)
+        self.name, self.simulator = simulator.address(settings), simulator.name
+        self.notes: dict[str, str] = {}
+        self.source: Source = simulator.open_source(
+            settings, self.notes.__setitem__, reconnect=not ends)
+        self.source.health.failures.limit = _MAX_FAILURES
+        seconds = math.inf if args.seconds is None else args.seconds
+        # A simulation as fast as possible is measured by its own clock.
+        is_unpaced = not settings.rate and simulator.is_paced
+        self._simulated_s: float = seconds if is_unpaced else math.inf
+        self._seconds: float = math.inf if is_unpaced else seconds
+        self.total: int | None = args.frames
+        self.position = 0
+        self._is_quiet: bool = args.quiet
+        self._is_over = threading.Event()
+
+    @property
+    def faults(self) -> Faults:
+        """Return those of the source."""
+        return self.source.faults
+
+    @property
+    def details(self) -> bool:
+        """Return whether boxes, wheels and inputs are used."""
+        return self.source.details
+
+    @details.setter
+    def details(self, details: bool) -> None:
+        self.source.details = details
+
+    @property
+    def lines(self) -> list[str]:
+        """Return what is to be said of it at its end."""
+        n_reconnects = self.source.health.n_reconnects
+        return [*(text for kind, text in self.notes.items() if kind != 'clocks'), *(
+            [f'the stream was interrupted {counted(n_reconnects, "time")}'] if n_reconnects
+            else [])]
+
+    def mark(self) -> None:
+        """Return None: it is read once."""
+
+    def frames(self, mark: None = None) -> Iterator[Frame]:
+        """Yield frames until the end that the options set."""
+        begin_s, silence = math.nan, _timer(_SILENCE_S, self._name_silence)
+        ending = _timer(self._seconds, self.close)
+        try:
+            for frame in self._received():
+                if math.isnan(begin_s):
+                    begin_s = frame.game_time
+                # Tolerance of half a nanosecond: multiples of a step are rounded.
+                if frame.game_time >= begin_s + self._simulated_s - 5e-10:
+                    return
+                if not self.position:
+                    silence.cancel()
+                    ending.cancel()
+                    ending = _timer(self._seconds, self.close)
+                self.position += 1
+                yield frame
+                if self.position == self.total or self._is_over.is_set():
+                    return
+        except KeyboardInterrupt:
+            # The ordinary end.
+            if not self.position:
+                raise
+        finally:
+            silence.cancel()
+            ending.cancel()
+            self.close()
+        if not self.position:
+            raise failed_stream(self.name, self.source.health.reason, 'no frame received' + (
+                '' if self._seconds == math.inf else f' in {self._seconds:g} s'))
+
+    def _received(self) -> Iterator[Frame]:
+        """Yield what arrives; of a stream that ends, what the first connection brings."""
+        health = self.source.health
+        while True:
+            try:
+                yield from self.source.frames()
+            except TransportError:
+                # Otherwise the health has the reason.
+                if health.failures.are_final:
+                    raise
+            if health.n_connects or self._is_over.wait(_RETRY_S):
+                return
+
+    def _name_silence(self) -> None:
+        """Print that no frame has arrived, unless on a terminal."""
+        if self.position or self._is_quiet or sys.stderr.isatty():
+            return
+        since = time.strftime('%H:%M:%S', time.localtime(time.time() - _SILENCE_S))
+        reason = self.source.health.reason.removeprefix('cannot connect to ')
+        reason = reason.removeprefix(self.name).lstrip(': ')
+        print_line(f'waiting for a frame from {self.name} since {since}'
+                   + (f': {reason}' if reason else ''))
+
+    def close(self) -> None:
+        """End the stream, from any thread."""
+        self._is_over.set()
+        self.source.close()
+
+
+def _timer(wait_s: float, call: Callable[[], None]) -> threading.Timer:
+    """Call a function after a time, in a thread, unless the time is infinite."""
+    timer = threading.Timer(min(wait_s, threading.TIMEOUT_MAX), call)
+    timer.daemon = True
+    if wait_s < math.inf:
+        timer.start()
+    return timer

@@ -16,44 +16,14 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-import math
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from state_sensor_ros.commands.map_check import on_map
-from state_sensor_ros.commands.options import (
-    add_bag_options,
-    add_force,
-    add_input,
-    add_quiet,
-    add_selection,
-    number,
-    open_input,
-    selection_of,
-    settings_of,
-)
-from state_sensor_ros.commands.reading import read_frames
-from state_sensor_ros.commands.terminal import (
-    clock_shown,
-    facts_of,
-    opening,
-    show_result,
-    size_of,
-)
+from state_sensor_ros.commands import options
+from state_sensor_ros.commands.reading import open_frames, read_frames
+from state_sensor_ros.commands.terminal import facts_of, show_result, size_of
+from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
-from state_sensor_ros.drawing.style import (
-    BY_SPEED,
-    COLORINGS,
-    FILM_SIZE,
-    is_page_size,
-    LEAST_HEIGHT,
-    LEAST_WIDTH,
-    MOST_INCHES,
-    ORDINARY,
-    PageSize,
-    PAPER,
-    PictureStyle,
-)
 from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files import output_format, RENDER, STANDARD_INPUT
 from state_sensor_ros.files.output import WholeFile
@@ -62,40 +32,36 @@ from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.texts import one_line
 
 _MAX_PIXELS = 1e8
-# Most pixels in a row or a column: of a GIF by its format, of an MP4 by its encoder.
-_MAX_ROW = {'.png': math.inf, '.gif': 65535, '.mp4': 16384}
-_PAPER = 'paper'
 # It returns notes of what has no room.
 _Writer: TypeAlias = Callable[[Scene, BinaryIO], Sequence[str] | None]
-_DPI = (10.0, 1200.0)
 _EPILOG = """examples:
   state_sensor render drive.json drive.png
   state_sensor render drive.json figure.pdf --style paper --no-names
   state_sensor render drive_bag drive.html --start 10 --desired-tags vehicle"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_render(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
-    add_input(parser, 'input', metavar='IN')
+    options.add_input(parser, 'input', metavar='IN')
     parser.add_argument('output', metavar='OUT',
                         help='NAME.png, .svg or .pdf for a picture, .html for an interactive '
                         'animation, .gif or .mp4 for a video')
-    add_force(parser)
-    add_quiet(parser)
-    parser.add_argument('--color', choices=COLORINGS, default=BY_SPEED,
+    options.add_force(parser)
+    options.add_quiet(parser)
+    parser.add_argument('--color', choices=style.COLORINGS, default=style.BY_SPEED,
                         help='what the colors show; actor: each vehicle, or each class if there '
-                        f'are more than eight (default: {BY_SPEED})')
-    parser.add_argument('--at', type=number, metavar='S',
+                        f'are more than eight (default: {style.BY_SPEED})')
+    parser.add_argument('--at', type=options.number, metavar='S',
                         help='time of the boxes, or start of the animation, s after the first '
                         'drawn frame (default: the last one with the ego; animation: the first)')
     parser.add_argument('--style', choices=('screen', 'paper'), default='screen',
-                        help=f'paper: {PAPER.width:g} inches wide, 8 pt, without header and '
+                        help=f'paper: {style.PAPER.width:g} inches wide, 8 pt, without header and '
                         'statistics')
     parser.add_argument('--size', type=_page_size, metavar='W[xH]',
                         help='width and height in inches (default: 11 and what the map needs; '
-                        f'video: {FILM_SIZE.width:g}x{FILM_SIZE.height:g})')
-    parser.add_argument('--dpi', type=_resolution, metavar='N',
+                        f'video: {style.FILM_SIZE.width:g}x{style.FILM_SIZE.height:g})')
+    parser.add_argument('--dpi', type=options.number_in(10.0, 1200.0), metavar='N',
                         help='pixels per inch (default: 150; video: 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
                         help='show the names of the actors (default: yes)')
@@ -105,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='map to draw, .xodr or .net.xml (default: that of IN)')
     parser.add_argument('--title', help="title; '' for none (default: the name of IN; none with "
                         '--style paper)')
-    add_bag_options(parser)
-    add_selection(parser)
+    options.add_bag_options(parser)
+    options.add_selection(parser)
 
 
 def _page_size(text: str) -> tuple[float, float | None]:
@@ -116,98 +82,71 @@ def _page_size(text: str) -> tuple[float, float | None]:
         size = float(width), float(height) if separator else None
     except ValueError as error:
         raise argparse.ArgumentTypeError(f'{text!r} is not W or WxH, such as 3.5x3') from error
-    if not is_page_size(*size):
+    if not style.is_page_size(*size):
         raise argparse.ArgumentTypeError(
-            f'{text} is not between {LEAST_WIDTH:g}x{LEAST_HEIGHT:g} and '
-            f'{MOST_INCHES:g}x{MOST_INCHES:g}')
+            f'{text} is not between {style.LEAST_WIDTH:g}x{style.LEAST_HEIGHT:g} and '
+            f'{style.MOST_INCHES:g}x{style.MOST_INCHES:g}')
     return size
 
 
-def _resolution(text: str) -> float:
-    """Return the pixels per inch in ``text``; raise ArgumentTypeError if out of range."""
-    dpi: float = number(text)
-    if not _DPI[0] <= dpi <= _DPI[1]:
-        raise argparse.ArgumentTypeError(f'{text} is not between {_DPI[0]:g} and {_DPI[1]:g}')
-    return dpi
-
-
-def run(args: argparse.Namespace) -> None:
-    """
-    Draw the recording; OUT is created when it is complete.
-
-    :param args: the parsed options.
-    :raises StateSensorError: if IN cannot be read or has no frames, ``--at`` is outside of it,
-        or OUT cannot be written.
-    """
+def run_render(args: argparse.Namespace) -> None:
+    """Draw the recording; OUT is created when it is complete."""
     output = output_format(args.output, command=RENDER)
     # Before IN is read, which can take minutes: the options are wrong, or the library is missing.
     write = {'animation': _animation_writer, 'film': _film_writer}.get(
         output.name, _picture_writer)(args)
     with WholeFile(args.output, force=args.force) as file:
         scene = _scene(args)
-        with clock_shown('draw', is_quiet=args.quiet):
-            notes = write(scene, file.handle)
-    facts = facts_of(scene.n_frames, scene.duration_s, len(scene.names))
-    texts = [*size_of(args.output), *(notes or ()), opening(args.output)]
-    show_result(args.output, [*facts, '; '.join(filter(None, texts))], is_quiet=args.quiet)
+        notes = write(scene, file.handle) or ()
+    show_result(args.output, [*facts_of(scene.n_frames, scene.duration_s, len(scene.names)),
+                              '; '.join([*size_of(args.output), *notes])], is_quiet=args.quiet)
 
 
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
-    settings = settings_of(args)
-    map_lines = read_map(args.map) if args.map else ()
-    builder = SceneBuilder(settings.ego_tag, map_lines)
-    reader = open_input(args, args.input, settings)
-    with closing(FrameLoop(reader, selection=selection_of(args))) as recording:
-        frames = read_frames(recording, 'render', is_quiet=args.quiet)
-        for frame in on_map(frames, args.map, map_lines):
+    settings, reader = open_frames(args, args.input)
+    selection = options.selection_of(args)
+    builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
+    with closing(FrameLoop(reader, selection=selection)) as recording:
+        for frame in read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
-        name = recording.name
         scene = builder.finish()
         if not len(scene.time_s):
-            raise no_frames(name, is_part=not selection_of(args).has_all_frames,
+            raise no_frames(recording.name, is_part=not selection.has_all_frames,
                             end_s=recording.selector.elapsed_s)
         recording.selector.check_actors(recording.name)
-    scene.check_time(args.at, '--at', name)
+    scene.check_time(args.at, '--at', recording.name)
     return scene
 
 
 def _title(args: argparse.Namespace) -> str:
     if args.title is not None:
         return str(args.title)
-    if args.style == _PAPER:
+    if args.style == 'paper':
         return ''
-    if args.input == STANDARD_INPUT:
-        return 'standard input'
-    return one_line(Path(args.input).resolve().name)
+    return 'standard input' if args.input == STANDARD_INPUT \
+        else one_line(Path(args.input).resolve().name)
 
 
-def _style(args: argparse.Namespace, size: PageSize) -> PictureStyle:
+def _style(args: argparse.Namespace, size: style.PageSize) -> style.PictureStyle:
     """Return the style of the pages; ``size`` is the size without options."""
     if args.size is not None:
         size = replace(size, width=args.size[0], height=args.size[1])
     if args.dpi is not None:
         size = replace(size, dpi=args.dpi)
-    _check_pixels(size, Path(args.output).suffix.lower())
-    return PictureStyle(_title(args), args.color, args.names, size, has_legend=args.legend)
-
-
-def _check_pixels(size: PageSize, suffix: str) -> None:
-    """Refuse a page with too many pixels; .svg and .pdf have none."""
+    # Pages of .svg and .pdf have no pixels.
     width, height = (each * size.dpi for each in (size.width, size.height or size.width))
-    if suffix in _MAX_ROW and width * height > _MAX_PIXELS:
+    if not args.output.lower().endswith(('.svg', '.pdf')) and width * height > _MAX_PIXELS:
         raise ConfigError('--size, --dpi', f'{width * height / 1e6:.0f} million pixels',
                           f'at most {_MAX_PIXELS / 1e6:.0f} million')
-    if max(width, height) > _MAX_ROW.get(suffix, math.inf):
-        raise ConfigError('--size, --dpi', f'{width:.0f}x{height:.0f} pixels',
-                          f'at most {_MAX_ROW[suffix]} in a row or a column of {suffix}')
+    return style.PictureStyle(_title(args), args.color, args.names, size, has_legend=args.legend)
 
 
 # Each function imports its own plotting library only.
 def _picture_writer(args: argparse.Namespace) -> _Writer:
     from state_sensor_ros.drawing.picture import write_picture
-    style = _style(args, PAPER if args.style == _PAPER else ORDINARY)
-    return partial(write_picture, style=style, at_s=args.at,
+    page = style.PAPER if args.style == 'paper' else style.ORDINARY
+    return partial(write_picture, style=_style(args, page), at_s=args.at,
                    format_=Path(args.output).suffix.lower()[1:])
 
 
@@ -221,5 +160,4 @@ def _film_writer(args: argparse.Namespace) -> _Writer:
     from state_sensor_ros.drawing.film import write_gif, write_mp4
     is_gif = args.output.lower().endswith('.gif')
     import_module('PIL.Image' if is_gif else 'av')
-    write = write_gif if is_gif else write_mp4
-    return partial(write, style=_style(args, FILM_SIZE))
+    return partial(write_gif if is_gif else write_mp4, style=_style(args, style.FILM_SIZE))

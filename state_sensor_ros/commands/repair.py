@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 import stat
-from typing import cast
 
 from state_sensor_ros import files
 from state_sensor_ros.commands.options import add_force, add_quiet
@@ -42,7 +41,7 @@ examples:
   state_sensor repair cut_bag whole_bag"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_repair(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     parser.add_argument('part', metavar='PART', help='damaged trajectory, recorder log, bag '
@@ -53,30 +52,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
 
 
-def run(args: argparse.Namespace) -> None:
+def run_repair(args: argparse.Namespace) -> None:
     """Copy the complete frames or messages, and print what is lost."""
     part = Path(args.part)
     try:
         mode = part.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise TrajectoryFormatError(args.part, 'a special file',
-                                        'a file or a folder')
-        _check_apart(part, args.output)
-        wanted = files.format_of_name(args.output)
-        if wanted == files.PARQUET:
-            raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
-                                        'located without the end of the file',
-                                        'a table in CSV, or another recording')
-        # The content does not distinguish these formats.
-        is_of_name = wanted is not None and bool(wanted.repair) and not wanted.recognized_by \
-            and wanted != files.TRAJECTORY
-        stored = [] if is_of_name or is_compressed_trajectory(part) else find_files(part)
-        if is_of_name:
-            line = _copied(cast(files.Format, wanted), args)
-        elif not stored:
-            line = _repair_trajectory(args)
-        else:
-            line = _repair_bag(stored, args)
+            raise TrajectoryFormatError(args.part, 'a special file', 'a file or a folder')
+        here, there = part.resolve(), Path(args.output).resolve()
+        if args.output != STANDARD_OUTPUT and (
+                here == there or here in there.parents or there in here.parents):
+            raise ConfigError('OUT', args.output, 'a path that neither contains PART nor lies in '
+                              'it')
+        line = _repaired(part, args)
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename is None:
             raise
@@ -84,33 +72,34 @@ def run(args: argparse.Namespace) -> None:
     show_result(args.output, [line], is_quiet=args.quiet)
 
 
-def _check_apart(part: Path, output: str) -> None:
-    """Refuse an output that would replace PART or be written into it."""
-    if output == STANDARD_OUTPUT:
-        return
-    here, there = part.resolve(), Path(output).resolve()
-    if here == there or here in there.parents or there in here.parents:
-        raise ConfigError('OUT', output, 'a path that neither contains PART nor lies in it')
-
-
-def _repair_trajectory(args: argparse.Namespace) -> str:
-    """Copy the complete frames of a file; return a line about the result."""
-    file_format = files.format_of(args.part)
-    if not file_format.repair:
-        file_format = files.TRAJECTORY
-    if file_format == files.TRAJECTORY:
-        if files.output_format(args.output) != file_format:
+def _repaired(part: Path, args: argparse.Namespace) -> str:
+    """Copy what is whole; return a line about the result."""
+    wanted = files.format_of_name(args.output)
+    if wanted == files.PARQUET:
+        raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
+                                    'located without the end of the file',
+                                    'a table in CSV, or another recording')
+    # The content does not distinguish these formats.
+    if wanted is not None and wanted.repair and not wanted.recognized_by \
+            and wanted != files.TRAJECTORY:
+        return _copied(wanted, args)
+    if not is_compressed_trajectory(part) and (stored := find_files(part)):
+        return _repair_bag(stored, args)
+    found = files.format_of(args.part)
+    if not found.repair:
+        found = files.TRAJECTORY
+    if found == files.TRAJECTORY:
+        if files.output_format(args.output) != found:
             raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
-    elif files.format_of_name(args.output) != file_format:
-        raise ConfigError('OUT', args.output, f'NAME{file_format.suffixes[0]}, because PART is '
-                          f'{file_format.noun}')
-    return _copied(file_format, args)
+    elif wanted != found:
+        raise ConfigError('OUT', args.output, f'NAME{found.suffixes[0]}, because PART is '
+                          f'{found.noun}')
+    return _copied(found, args)
 
 
 def _copied(file_format: files.Format, args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
-    with open(args.part, 'rb') as part, WholeFile(
-            args.output, force=args.force) as file:
+    with open(args.part, 'rb') as part, WholeFile(args.output, force=args.force) as file:
         source, compressed = decompressed(part)
         n_frames, lost = file_format.copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
@@ -122,10 +111,9 @@ def _repair_bag(stored: list[Path], args: argparse.Namespace) -> str:
     """Copy the messages that can be read; return a line about the result."""
     if not files.output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
-    repair = BagRepair(stored)
+    repair, n_copied = BagRepair(stored), 0
     storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or 'mcap'
     with BagSink(args.output, storage=storage, overwrite=args.force) as sink:
-        n_copied = 0
         for topic, message in bar_type()(repair.messages(), unit='message', desc='repair',
                                          leave=False, disable=args.quiet or None):
             sink.copy(topic, message.log_time, message.data, message.publish_time,
@@ -133,18 +121,14 @@ def _repair_bag(stored: list[Path], args: argparse.Namespace) -> str:
             n_copied += 1
         for topic in repair.topics:
             sink.copy_topic(topic)
+        losses = 'nothing was lost'
+        if repair.losses or repair.n_lost:
+            n_lost = f'{counted(repair.n_lost, "message")}: ' if repair.n_lost else ''
+            places = listed(repair.losses, separator='; ', rest='; {} more places')
+            losses = f'lost: {n_lost}{places or "not known where"}'
+        if repair.defects:
+            losses += f' ({"; ".join(repair.defects)})'
         n_topics = len(repair.topics)
         if not n_copied and (repair.losses or not n_topics):
-            raise TrajectoryFormatError(args.part, f'no whole message ({_losses(repair)})',
-                                        'at least one')
-    return f'{counted(n_copied, "message")} of {counted(n_topics, "topic")}; {_losses(repair)}'
-
-
-def _losses(repair: BagRepair) -> str:
-    """Describe what is lost, and the defects of the bag."""
-    defects = f' ({"; ".join(repair.defects)})' if repair.defects else ''
-    if not repair.losses and not repair.n_lost:
-        return f'nothing was lost{defects}'
-    losses = listed(repair.losses, separator='; ', rest='; {} more places')
-    n_lost = f'{counted(repair.n_lost, "message")}: ' if repair.n_lost else ''
-    return f'lost: {n_lost}{losses or "not known where"}{defects}'
+            raise TrajectoryFormatError(args.part, f'no whole message ({losses})', 'at least one')
+    return f'{counted(n_copied, "message")} of {counted(n_topics, "topic")}; {losses}'

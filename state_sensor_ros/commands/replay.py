@@ -13,19 +13,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import closing, contextmanager
 import os
 import select
 import sys
 import termios
 import tty
-from typing import Any
 
 from state_sensor_ros.commands import options
-from state_sensor_ros.commands.reading import reading
+from state_sensor_ros.commands.reading import with_progress
 from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.files import ReadOptions
-from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.replay import open_replay, ReplayClient
 from state_sensor_ros.source import ignore
@@ -46,7 +44,7 @@ examples:
   state_sensor replay drive_bag --host 192.168.1.20 --loop"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_replay(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
     parser.add_argument('file', metavar='FILE', help='recording to play, but not a table; - is a '
@@ -63,8 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='frames per step; a negative number plays backwards (default: 1)')
     parser.add_argument('--start', type=options.index, metavar='N',
                         help='first frame to play (default: the first; backwards, the last)')
-    parser.add_argument('--loop', action='store_true',
-                        help='repeat until Ctrl-C')
+    parser.add_argument('--loop', action='store_true', help='repeat until Ctrl-C')
     parser.add_argument('--backwards', action='store_true', help='play backwards')
     parser.add_argument('--no-sensor', action='store_true',
                         help='only send steps; other clients read the sensor')
@@ -78,16 +75,13 @@ def _step(text: str) -> int:
     return -step if text.startswith('-') else step
 
 
-def run(args: argparse.Namespace) -> None:
+def run_replay(args: argparse.Namespace) -> None:
     """Replay to the end, or until a signal."""
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
     args.read_options = ReadOptions(options.settings_of(args))
     args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
-
-    def read(recording: RecordingReader) -> AbstractContextManager[Iterator[Any]]:
-        return reading(recording, 'read', is_quiet=args.quiet)
-
-    replay = open_replay(args, read, _warn)
+    replay = open_replay(args, lambda recording: closing(with_progress(
+        recording, 'read', is_quiet=args.quiet)), _warn)
     replaying: list[Future[None]] = []
     with ThreadPoolExecutor(1, 'replay') as thread:
         try:
@@ -113,56 +107,26 @@ def _warn(text: str) -> None:
 def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
     actions = {' ': replay.pause_or_resume, 'b': replay.turn_round}
-    with keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
-                                        leave=False, bar_format=_BAR) as bar:
+    with _keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
+                                         leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
-            if keys.descriptor is not None:
-                actions.get(keys.wait(_REFRESH_S), ignore)()
-            else:
+            if keys is None:
                 wait([replaying], None if bar.disable else _REFRESH_S)
+            elif select.select([keys], [], [], _REFRESH_S)[0]:
+                key = os.read(keys, 1)
+                actions.get(key.decode('ascii', 'replace'), ignore)()
+                # Without one, the terminal was closed.
+                keys = keys if key else None
             bar.n = replay.index + 1
             bar.set_description_str(replay.state)
 
 
-class Keyboard:
-    """The keys of a terminal."""
-
-    # descriptor: descriptor of the terminal in single-key mode; None without a terminal.
-
-    def __init__(self, descriptor: int | None) -> None:
-        self.descriptor = descriptor
-
-    def wait(self, timeout_s: float) -> str:
-        """Wait for a key and return it; ``''`` if none was pressed within ``timeout_s``."""
-        if self.descriptor is None or not select.select([self.descriptor], [], [], timeout_s)[0]:
-            return ''
-        data = os.read(self.descriptor, 1)
-        if not data:
-            # The terminal was closed.
-            self.descriptor = None
-        return data.decode('ascii', 'replace')
-
-
 @contextmanager
-def keyboard() -> Iterator[Keyboard]:
-    """Read keys from standard input while the block runs; restore the terminal's mode then."""
-    descriptor = _terminal()
-    if descriptor is None:
-        yield Keyboard(None)
-        return
-    before = termios.tcgetattr(descriptor)
-    try:
-        # Ctrl-C still interrupts in this mode.
-        tty.setcbreak(descriptor)
-        yield Keyboard(descriptor)
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
-
-def _terminal() -> int | None:
-    """Return standard input if it is a terminal and this process is in its foreground."""
+def _keyboard() -> Iterator[int | None]:
+    """Read single keys while the block runs; yield the descriptor of the terminal, if any."""
     if not sys.stdin.isatty():
-        return None
+        yield None
+        return
     descriptor = sys.stdin.fileno()
     try:
         # In the background, a change of the terminal would stop the program.
@@ -170,4 +134,13 @@ def _terminal() -> int | None:
     except OSError:
         # It is not the controlling terminal of this process.
         is_in_foreground = True
-    return descriptor if is_in_foreground else None
+    if not is_in_foreground:
+        yield None
+        return
+    before = termios.tcgetattr(descriptor)
+    try:
+        # Ctrl-C still interrupts in this mode.
+        tty.setcbreak(descriptor)
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -18,12 +18,8 @@ import io
 import math
 import os
 from pathlib import Path
-import shlex
-import shutil
-import stat
 import sys
 import threading
-import time
 from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
 from tqdm import tqdm
@@ -36,8 +32,6 @@ if TYPE_CHECKING:
 
 # Path of an output that is standard output.
 STANDARD_OUTPUT = '-'
-_SILENCE_S = 1.0
-_REFRESH_S = 0.2
 # Standard output and standard error of one job of a batch; a worker may run several at a time.
 _captured: ContextVar[tuple[TextIO, TextIO] | None] = ContextVar('captured', default=None)
 
@@ -73,40 +67,16 @@ def print_line(text: str) -> None:
         print(line, file=sys.stderr if texts is None else texts[1], flush=True)
 
 
+def print_warnings(name: str, lines: Iterable[str]) -> None:
+    """Print warnings about a recording or an output."""
+    for line in lines:
+        print_line(f'warning: {name}: {line}')
+
+
 def discard_output() -> None:
     """Discard the buffer of standard output: Python would report a failed write again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def waiting_named(where: str, has_begun: Callable[[], bool], reason: Callable[[], str], *,
-                  is_quiet: bool) -> Iterator[None]:
-    """
-    Print one line if the first frame has not arrived after a second, unless on a terminal.
-
-    :param where: ``host:port`` of the stream.
-    :param has_begun: whether a frame has arrived.
-    :param reason: text of the last error of the stream, ``''`` for none.
-    :param is_quiet: whether to print nothing.
-    """
-    since = time.strftime('%H:%M:%S')
-
-    def name() -> None:
-        if not has_begun():
-            why = reason().removeprefix('cannot connect to ').removeprefix(f'{where}: ')
-            why = why.removeprefix(f'{where} ')
-            print_line(f'waiting for a frame from {where} since {since}'
-                       f'{f": {why}" if why else ""}')
-
-    timer = threading.Timer(_SILENCE_S, name)
-    timer.daemon = True
-    if not is_quiet and not sys.stderr.isatty():
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 @cache
@@ -135,44 +105,6 @@ def progress_bar(recording: RecordingReader, what: str, *,
                       mininterval=0.0 if recording.format_name == 'stream' else 0.1)
 
 
-@contextmanager
-def clock_shown(what: str, *, is_quiet: bool) -> Iterator[None]:
-    """
-    Show on a terminal how long the block has been running, if its progress is not known.
-
-    :param what: name of the work, one word.
-    :param is_quiet: whether to show nothing.
-    """
-    if is_quiet or not sys.stderr.isatty():
-        yield
-        return
-    over = threading.Event()
-    with bar_type()(desc=what, bar_format='{desc}: {elapsed}', leave=False) as bar:
-        def refresh() -> None:
-            while not over.wait(_REFRESH_S):
-                bar.refresh()
-
-        thread = threading.Thread(target=refresh, name='progress', daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-
-def opening(path: str) -> str:
-    """Return how to open a file; nothing where no program is known that does."""
-    if sys.platform == 'win32':
-        return f'open it: start "" "{path}"'
-    # With CI, the viewer sends no usage reports.
-    command = 'CI=1 rerun' if path.endswith('.rrd') else \
-        'open' if sys.platform == 'darwin' else 'xdg-open'
-    if command == 'xdg-open' and not shutil.which(command):
-        return ''
-    return f'open it: {command} {shlex.quote(path)}'
-
-
 class Summary:
     """Frames, duration and actors of an output."""
 
@@ -182,9 +114,9 @@ class Summary:
     def __init__(self) -> None:
         self.n_frames = 0
         self.duration_s = 0.0
-        self._names: set[str] = set()
-        self._last_names: tuple[str, ...] = ()
+        self.names: set[str] = set()
         self.game_time = math.nan
+        self._last_names: tuple[str, ...] = ()
 
     def add(self, frame: Frame) -> None:
         """Count a frame; ``frame``: frame with ``game_time`` in s, NaN for none."""
@@ -196,16 +128,12 @@ class Summary:
             self.game_time = frame.game_time
         if frame.names != self._last_names:
             self._last_names = frame.names
-            self._names.update(frame.names)
-
-    @property
-    def n_actors(self) -> int:
-        return len(self._names)
+            self.names.update(frame.names)
 
     @property
     def facts(self) -> list[str]:
         """Return the numbers as text, without a duration of 0 s."""
-        return facts_of(self.n_frames, self.duration_s, self.n_actors)
+        return facts_of(self.n_frames, self.duration_s, len(self.names))
 
 
 def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
@@ -214,7 +142,7 @@ def facts_of(n_frames: int, duration_s: float, n_actors: int) -> list[str]:
     return [counted(n_frames, 'frame'), *duration, counted(n_actors, 'actor')]
 
 
-def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
+def show_result(output: str, facts: Iterable[str], *, is_quiet: bool) -> None:
     """
     Print the line about a complete output, on standard error if the output is standard output.
 
@@ -224,39 +152,25 @@ def show_result(output: str, facts: list[str], *, is_quiet: bool) -> None:
     """
     if is_quiet:
         return
-    name = 'standard output' if output == STANDARD_OUTPUT else output
-    line = f'{name}: {", ".join(facts)}'
-    if is_standard_output(output):
-        print_line(line)
+    if output in (STANDARD_OUTPUT, '/dev/stdout'):
+        print_line(f'standard output: {", ".join(facts)}')
         return
     try:
-        print_output(one_line(line))
+        print_output(one_line(f'{output}: {", ".join(facts)}'))
     except OSError:
         # The work is done: a closed pipe or a full disk is not a failure.
         discard_output()
 
 
-def is_standard_output(output: str) -> bool:
-    """Return whether the output has just been written to standard output, also by its path."""
-    if output == STANDARD_OUTPUT:
-        return True
-    with suppress(OSError, ValueError):
-        mine = os.fstat(sys.stdout.fileno())
-        return not stat.S_ISCHR(mine.st_mode) and os.path.samestat(mine, os.stat(output))
-    return False
-
-
 def n_bytes_of(path: Path) -> int:
     """Return the size of a file, or of all in a folder, bytes; 0 if it is unknown."""
     with suppress(OSError):
-        if not path.is_dir():
-            return path.stat().st_size
-        return sum(file.stat().st_size for file in path.rglob('*') if file.is_file())
+        files = path.rglob('*') if path.is_dir() else [path]
+        return sum(file.stat().st_size for file in files if file.is_file())
     return 0
 
 
 def size_of(output: str) -> list[str]:
     """Return the size of a file, or of all files in a folder, as text; ``[]`` if unknown."""
-    path = Path(output)
-    is_there = output != STANDARD_OUTPUT and (path.is_dir() or path.is_file())
-    return [size(n_bytes_of(path))] if is_there else []
+    n_bytes = 0 if output == STANDARD_OUTPUT else n_bytes_of(Path(output))
+    return [size(n_bytes)] if n_bytes else []

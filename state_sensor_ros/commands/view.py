@@ -24,27 +24,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 import os
 from pathlib import Path
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from state_sensor_ros.commands.live import LiveRecording, open_frames
-from state_sensor_ros.commands.map_check import on_map
-from state_sensor_ros.commands.options import (
-    add_bag_options,
-    add_force,
-    add_input,
-    add_quiet,
-    add_selection,
-    add_stream_options,
-    port,
-    selection_of,
-)
-from state_sensor_ros.commands.reading import read_frames
+from state_sensor_ros.commands import options
+from state_sensor_ros.commands.reading import open_frames, read_frames
 from state_sensor_ros.commands.terminal import (
-    opening,
     print_line,
     print_output,
     show_result,
@@ -77,12 +66,14 @@ _N_TOGETHER = 64
 # A viewer that was closed during a live stream is detected within this time.
 _LIVE_FLUSH_S, _FLUSH_LIMIT_S = 1.0, 60.0
 _PROBE = bytes(4096)
+# Sends all frames; its argument is called after each group of them.
+_Send: TypeAlias = Callable[[Callable[[], None]], Summary]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_view(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments to ``parser``."""
     parser.epilog = _EPILOG
-    add_input(parser, 'input', metavar='IN', nargs='?')
+    options.add_input(parser, 'input', metavar='IN', nargs='?')
     target = parser.add_mutually_exclusive_group()
     target.add_argument('--web', action='store_true',
                         help='serve the viewer to a browser on this machine')
@@ -90,21 +81,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='write NAME.rrd, which `rerun NAME.rrd` opens')
     target.add_argument('--no-spawn', action='store_true',
                         help='use a viewer that is already open')
-    parser.add_argument('--viewer-port', type=port, metavar='N', help='port of the viewer '
-                        f'(default: {_DEFAULT_PORT}; --web: a free one)')
-    add_force(parser)
-    add_quiet(parser)
+    parser.add_argument('--viewer-port', type=options.port, metavar='N', help='port of the '
+                        f'viewer (default: {_DEFAULT_PORT}; --web: a free one)')
+    options.add_force(parser)
+    options.add_quiet(parser)
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
                         help='show all names (default: only under the pointer)')
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map to draw, .xodr or .net.xml (default: that of IN)')
-    add_bag_options(parser)
-    add_stream_options(parser)
-    add_selection(parser)
+    options.add_bag_options(parser)
+    options.add_stream_options(parser)
+    options.add_selection(parser)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Show the frames."""
+def run_view(args: argparse.Namespace) -> None:
+    """Show the frames in a window, on a page or in a viewer that is open, or write a file."""
     if args.save is not None:
         output_format(args.save, command=VIEW)
     # The command reports the errors itself.
@@ -112,138 +103,88 @@ def run(args: argparse.Namespace) -> None:
     import rerun as rr
     # Otherwise the library prints a warning instead of raising an error.
     rr.set_strict_mode(True)
+    stream = rr.RecordingStream('state_sensor')
     settings, reader = open_frames(args, args.input)
-    with closing(FrameLoop(reader, selection=selection_of(args))) as recording:
-        show = _Show(args, settings, recording, reader, rr.RecordingStream('state_sensor'))
+    with closing(FrameLoop(reader, selection=options.selection_of(args))) as recording:
+        title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
+                         else Path(args.input).resolve().name)
+        stream.send_recording_name(title)
+        send = partial(_send, args, settings, reader, recording, stream)
         if args.save is None:
-            show.in_viewer()
+            _in_viewer(args, stream, title, send)
         else:
-            show.to_file()
+            _to_file(args, stream, send)
+
+
+def _in_viewer(args: argparse.Namespace, stream: rr.RecordingStream, title: str,
+               send: _Send) -> None:
+    """Show the frames in a viewer: one that is open, a new window, or a page."""
+    from state_sensor_ros.viewing import viewer
+    if args.no_spawn:
+        viewer.connect_to_open(stream, args.viewer_port or _DEFAULT_PORT)
+        _show(args, stream, title, send, lambda: False)
+        return
+    opened = viewer.Viewer(args.viewer_port, is_page=args.web)
+    try:
+        opened.connect(stream)
+        if args.web:
+            print_output(f'the page of the viewer: {opened.serve_page()}')
+        is_complete = _show(args, stream, title, send, lambda: opened.is_over)
+        if args.web and is_complete:
+            # The page gets the frames from this process.
+            with suppress(KeyboardInterrupt):
+                opened.wait()
+    finally:
+        if args.web:
+            opened.stop()
 
 
 class _ViewerClosedError(Exception):
     """The viewer was closed while frames were sent to it."""
 
 
-class _Show:
-    """Sends the frames of a recording or a live stream to a viewer or to a file of the viewer."""
+def _show(args: argparse.Namespace, stream: rr.RecordingStream, title: str, send: _Send,
+          is_closed: Callable[[], bool]) -> bool:
+    """Send the frames to a viewer; return whether it stayed open until the last one."""
+    last_s = time.monotonic()
 
-    def __init__(self, args: argparse.Namespace, settings: Settings, recording: FrameLoop,
-                 reader: RecordingReader, stream: rr.RecordingStream) -> None:
-        self._args, self._settings, self._stream = args, settings, stream
-        self._recording, self._reader = recording, reader
-        self._is_live = isinstance(reader, LiveRecording)
-        self._summary = Summary()
-        self._title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
-                               else Path(args.input).resolve().name)
-
-    def in_viewer(self) -> None:
-        """Show the frames in a viewer: one that is open, a new window, or a page."""
-        from state_sensor_ros.viewing import viewer
-        args = self._args
-        if args.no_spawn:
-            viewer.connect_to_open(self._stream, args.viewer_port or _DEFAULT_PORT)
-            self._send_to(lambda: False)
+    def flush(*, is_last: bool = False) -> None:
+        nonlocal last_s
+        if args.input is None and not is_last and time.monotonic() < last_s + _LIVE_FLUSH_S:
             return
-        opened = viewer.Viewer(args.viewer_port, is_page=args.web)
-        try:
-            opened.connect(self._stream)
-            if args.web:
-                print_output(f'the page of the viewer: {opened.serve_page()}')
-            is_complete = self._send_to(lambda: opened.is_over)
-            if args.web and is_complete:
-                # The page gets the frames from this process.
-                with suppress(KeyboardInterrupt):
-                    opened.wait()
-        finally:
-            if args.web:
-                opened.stop()
-
-    def _send_to(self, is_closed: Callable[[], bool]) -> bool:
-        """Send the frames to a viewer; return whether it stayed open until the last one."""
         last_s = time.monotonic()
-
-        def flush() -> None:
-            nonlocal last_s
-            if self._is_live and time.monotonic() < last_s + _LIVE_FLUSH_S:
-                return
-            last_s = time.monotonic()
-            try:
-                self._stream.flush(timeout_sec=_FLUSH_LIMIT_S)
-            except RuntimeError as error:
-                if is_closed() or 'severed' in str(error):
-                    raise _ViewerClosedError from error
-                raise TransportError('viewer', str(error), 'one that takes the frames') from error
-
         try:
-            self._send(flush)
-            last_s = -_LIVE_FLUSH_S
-            flush()
-        except _ViewerClosedError:
-            print_line('the viewer was closed')
-            return False
-        show_result(self._title, [*self._summary.facts, 'in the viewer'],
-                    is_quiet=self._args.quiet)
-        return True
+            stream.flush(timeout_sec=_FLUSH_LIMIT_S)
+        except RuntimeError as error:
+            if is_closed() or 'severed' in str(error):
+                raise _ViewerClosedError from error
+            raise TransportError('viewer', str(error), 'one that takes the frames') from error
 
-    def to_file(self) -> None:
-        """Write the frames to a file, which appears when it is complete."""
-        args = self._args
-        with WholeFile(args.save, force=args.force) as file:
-            part = file.part
-            if part is None:
-                raise SinkError(args.save, 'a pipe or a device', 'the name of a file')
-            # The library takes text in UTF-8 only.
-            is_text = args.save.isprintable() or sys.platform == 'win32'
-            try:
-                self._stream.save(part if is_text else f'/dev/fd/{file.handle.fileno()}')
-                self._send(lambda: self._stream.flush(timeout_sec=_FLUSH_LIMIT_S))
-                self._stream.disconnect()
-            except RuntimeError as error:
-                raise _failed_write(args.save, part, error) from error
-        show_result(args.save, [*self._summary.facts, '; '.join([
-            *size_of(args.save), opening(args.save)])], is_quiet=args.quiet)
+    try:
+        summary = send(flush)
+        flush(is_last=True)
+    except _ViewerClosedError:
+        print_line('the viewer was closed')
+        return False
+    show_result(title, [*summary.facts, 'in the viewer'], is_quiet=args.quiet)
+    return True
 
-    def _send(self, flush: Callable[[], None]) -> None:
-        """Send all frames; ``flush`` is called after each group of them."""
-        from state_sensor_ros.viewing import scene
-        recording, args, faults = self._recording, self._args, self._recording.faults
-        self._stream.send_recording_name(self._title)
-        map_lines = read_map(args.map) if args.map else ()
-        log = scene.FrameLog(
-            self._stream, ego_tag=self._settings.ego_tag, names=args.names,
-            n_together=1 if self._is_live else _N_TOGETHER, is_live=self._is_live,
-            flush=flush, map_lines=map_lines)
-        images_of = find_simulator(self._reader.simulator).sensor_reader(
-            self._settings, lambda kind, text: log.note(text),
-            None if self._is_live else self._reader)
-        finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
-        frames = read_frames(recording, 'view', is_quiet=args.quiet)
+
+def _to_file(args: argparse.Namespace, stream: rr.RecordingStream, send: _Send) -> None:
+    """Write the frames to a file, which appears when it is complete."""
+    with WholeFile(args.save, force=args.force) as file:
+        part = file.part
+        if part is None:
+            raise SinkError(args.save, 'a pipe or a device', 'the name of a file')
+        # The library takes text in UTF-8 only.
+        is_text = args.save.isprintable() or sys.platform == 'win32'
         try:
-            for frame in on_map(frames, args.map, map_lines):
-                self._summary.add(frame)
-                log.add(frame, () if images_of is None else images_of(frame))
-                for fault in faults[n_faults:]:
-                    log.note(str(fault))
-                n_faults = len(faults)
-                finder.add(frame)
-                for change in finder.changes[n_changes:]:
-                    log.note(f'{change.name} changes to the {change.direction}, from lane '
-                             f'{change.from_lane} to {change.to_lane}', scene.INFO)
-                n_changes = len(finder.changes)
-        except KeyboardInterrupt:
-            # The ordinary end.
-            if not self._summary.n_frames:
-                raise
-        for fault in faults[n_faults:]:
-            log.note(str(fault))
-        if not self._is_live:
-            if not self._summary.n_frames:
-                raise no_frames(recording.name,
-                                is_part=not selection_of(args).has_all_frames,
-                                end_s=recording.selector.elapsed_s)
-            recording.selector.check_actors(recording.name)
-        log.send()
+            stream.save(part if is_text else f'/dev/fd/{file.handle.fileno()}')
+            summary = send(lambda: stream.flush(timeout_sec=_FLUSH_LIMIT_S))
+            stream.disconnect()
+        except RuntimeError as error:
+            raise _failed_write(args.save, part, error) from error
+    show_result(args.save, [*summary.facts, *size_of(args.save)], is_quiet=args.quiet)
 
 
 def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
@@ -255,3 +196,41 @@ def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
     except OSError as reason:
         return SinkError(name, reason_of(reason))
     return SinkError(name, str(error), 'a file that can be written')
+
+
+def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
+          recording: FrameLoop, stream: rr.RecordingStream, flush: Callable[[], None]) -> Summary:
+    """Send all frames; ``flush`` is called after each group of them."""
+    from state_sensor_ros.viewing import scene
+    is_live, faults, summary = args.input is None, recording.faults, Summary()
+    log = scene.FrameLog(
+        stream, ego_tag=settings.ego_tag, names=args.names,
+        n_together=1 if is_live else _N_TOGETHER, is_live=is_live,
+        flush=flush, map_lines=read_map(args.map) if args.map else ())
+    images_of = find_simulator(reader.simulator).sensor_reader(
+        settings, lambda kind, text: log.note(text), None if is_live else reader)
+    finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
+    try:
+        for frame in read_frames(recording, 'view', is_quiet=args.quiet):
+            summary.add(frame)
+            log.add(frame, () if images_of is None else images_of(frame))
+            for fault in faults[n_faults:]:
+                log.note(str(fault))
+            finder.add(frame)
+            for change in finder.changes[n_changes:]:
+                log.note(f'{change.name} changes to the {change.direction}, from lane '
+                         f'{change.from_lane} to {change.to_lane}', scene.INFO)
+            n_faults, n_changes = len(faults), len(finder.changes)
+    except KeyboardInterrupt:
+        # The ordinary end.
+        if not summary.n_frames:
+            raise
+    for fault in faults[n_faults:]:
+        log.note(str(fault))
+    if not is_live:
+        if not summary.n_frames:
+            raise no_frames(recording.name, is_part=not options.selection_of(args).has_all_frames,
+                            end_s=recording.selector.elapsed_s)
+        recording.selector.check_actors(recording.name)
+    log.send()
+    return summary

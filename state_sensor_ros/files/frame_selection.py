@@ -316,6 +316,9 @@ class SelectedRecording(SelectedReader):
     def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
         """Yield the selected frames with their selected actors, from a mark on."""
         inner, times = mark or (None, FrameSelector(self.selector.selection))
+        if self.selector.selection.has_all:
+            self._times = times
+            return self.reader.frames(inner)
         return self._selected(self.reader.frames(inner), copy(times))
 
     def mark(self) -> Any:  # noqa: ANN401

@@ -11,7 +11,7 @@
 from budgets import AWAIT_S
 import pytest
 
-from state_sensor_ros.commands import terminal
+from state_sensor_ros.commands import reading
 from state_sensor_ros.connections import connection
 
 
@@ -22,5 +22,5 @@ def _patient(monkeypatch):
 
     The limits of the programs hold: tests of these start them.
     """
-    monkeypatch.setattr(terminal, '_SILENCE_S', AWAIT_S)
+    monkeypatch.setattr(reading, '_SILENCE_S', AWAIT_S)
     monkeypatch.setattr(connection, 'SILENCE_S', AWAIT_S)

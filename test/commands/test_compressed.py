@@ -10,13 +10,10 @@
 
 import gzip
 import json
-import shutil
 
-from budgets import AWAIT_S, one_of
+from budgets import one_of
 from mock_simulator import served
-from programs import start
 import pytest
-from simulator_peer import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
@@ -73,19 +70,6 @@ def test_compressed_trajectories_are_read(drive, plain, tmp_path, capsys):
     assert capsys.readouterr().err == ''
 
 
-def test_compressed_trajectories_are_recognized_by_their_content(drive, tmp_path):
-    other = tmp_path / 'other.json'
-    shutil.copy(drive, other)
-    with sensor.open_recording(other) as recording:
-        assert len(list(recording)) == N_FRAMES
-    with drive.open('rb') as standard_input:
-        process = start('convert', '-', tmp_path / 'piped.json', stdin=standard_input,
-                        is_new=True)
-    with process:
-        assert process.wait(AWAIT_S) == 0
-    assert len(json.loads((tmp_path / 'piped.json').read_text())) == N_FRAMES
-
-
 @pytest.fixture(params=one_of(SUFFIXES))
 def cut(request, plain):
     """Compress a trajectory in blocks, and cut it inside the last one."""
@@ -113,15 +97,6 @@ def test_cut_compressed_trajectories_are_read_with_one_warning(cut, tmp_path, ca
     assert len(frames) == N_FRAMES - 1
 
 
-def test_a_cut_in_the_checksum_loses_no_frame(plain, tmp_path, capsys):
-    drive = tmp_path / 'drive.json.gz'
-    drive.write_bytes(gzip.compress(plain.read_bytes())[:-3])
-    assert main(['convert', str(drive), str(tmp_path / 'out.json')]) == 0
-    [line] = capsys.readouterr().err.splitlines()
-    assert f'{N_FRAMES} whole frames; lost: nothing but the end of the ' in line
-    assert len(json.loads((tmp_path / 'out.json').read_text())) == N_FRAMES
-
-
 @pytest.mark.parametrize('command', ['inspect', 'simulate', 'convert'])
 def test_damaged_compressed_trajectories_are_an_error(drive, tmp_path, refusal, command):
     data = bytearray(drive.read_bytes())
@@ -132,34 +107,3 @@ def test_damaged_compressed_trajectories_are_an_error(drive, tmp_path, refusal, 
     line = refusal(command, drive, *out)
     assert line.startswith(f'error: {drive}: ')
     assert '; expected ' in line
-
-
-@pytest.fixture(params=['drive.json.gz', 'bag', 'bag/file'])
-def recording(request, plain, tmp_path):
-    """Return the path of a recording in another format than plain JSON."""
-    out = tmp_path / request.param.partition('/')[0]
-    assert main(['convert', str(plain), str(out)]) == 0
-    return next(out.glob('*.mcap')) if request.param == 'bag/file' else out
-
-
-def frames_served(recording):
-    """Return the frames that `simulate` sends of a recording, and what it prints as errors."""
-    with start('simulate', recording, '--port', 0, '--rate', 'max') as process:
-        try:
-            port = int(process.stdout.readline().rpartition(':')[2])
-            with Reader(port) as reader:
-                served = reader.frames_until_end()
-            assert process.wait(AWAIT_S) == 0
-        finally:
-            process.kill()
-        return served, process.stderr.read()
-
-
-def test_recordings_of_any_form_are_served(recording, plain):
-    frames = json.loads(plain.read_text())
-    served, errors = frames_served(recording)
-    assert errors == ''
-    assert [[frame['game_time'], frame['sample_count'], [
-        actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in served] == [
-        [frame['game_time'], frame['sample_count'], [
-            actor['state']['name'] for actor in frame['frame']['vehicles']]] for frame in frames]

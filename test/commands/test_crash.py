@@ -169,21 +169,6 @@ def test_killed_at_every_call_leaves_the_old_or_the_new(trial, name):
 
 
 @each_state_and_case
-def test_killed_at_a_write_leaves_the_old_or_the_new_and_the_next_run_works(trial, name):
-    trial = trial(name)
-    trial.restore()
-    for limit in limits(trial):
-        # What the others have left stays: the next run must work with that, too.
-        ended = trial.run(limit=limit, is_killed=True)
-        found = trial.found()
-        assert (ended.code in KILLED and found in ('none', 'old')) or (
-            (ended.code, found) == (0, 'new')), limit
-        if found == 'new':
-            break
-    assert (found, trial.beside()) == ('new', [])
-
-
-@each_state_and_case
 def test_without_room_for_a_write_the_old_one_stays(trial, name):
     trial = trial(name)
     check_full(trial, [(limit, {'limit': limit}) for limit in limits(trial)])

@@ -110,15 +110,3 @@ def test_cut_trajectory_without_a_whole_frame_is_an_error(text, words, tmp_path,
     line = refusal(command, path, *(tmp_path / name for name in out))
     assert line.startswith(f'error: {path}: ')
     assert [entry.name for entry in tmp_path.iterdir()] == ['cut.json']
-
-
-@pytest.mark.parametrize('text', [LINES.replace(b'"sample_count"', b'"sample_count', 1)[:-300],
-                                  LINES[:300] + b'\0' * 300 + LINES[600:-300], LINES[:-2] + b'x'])
-@pytest.mark.parametrize('words', [['inspect'], ['convert', 'bag'], ['simulate']],
-                         ids=lambda words: words[0])
-def test_trajectory_with_another_fault_is_an_error(text, words, tmp_path, refusal):
-    path = tmp_path / 'bad.json'
-    path.write_bytes(text)
-    command, *out = words
-    line = refusal(command, path, *(tmp_path / name for name in out))
-    assert line.startswith(f'error: {path}: ')

@@ -13,8 +13,6 @@ import sqlite3
 
 import pytest
 
-from state_sensor_ros.commands.cli import main
-
 
 @pytest.mark.parametrize(('profile', 'found'), [
     ('', 'an MCAP file without a profile'), ('ros1', "an MCAP file of the profile 'ros1'")])
@@ -36,19 +34,3 @@ def test_database_of_another_program_is_named(tmp_path, refusal):
     with closing(sqlite3.connect(path)) as database:
         database.execute('CREATE TABLE notes(text)')
     assert 'without the tables topics and messages' in refusal('inspect', path)
-
-
-def test_folder_in_place_of_a_file_is_named(tmp_path, refusal):
-    folder = tmp_path / 'drive.json'
-    folder.mkdir()
-    assert refusal('synth', folder, '--force') == f'error: {folder}: is a folder'
-
-
-def test_inspect_counts_one_vehicle_and_names_what_it_does_not_compare(tmp_path, capsys):
-    path = tmp_path / 'one.json'
-    assert main(['synth', '-q', str(path), '--vehicles', '1', '--objects', '0',
-                 '--frames', '3']) == 0
-    assert main(['inspect', str(path)]) == 0
-    output = capsys.readouterr().out
-    assert '1: 1 vehicle, 0 objects; 1 per frame\n' in output
-    assert ', rotation not compared\n' in output

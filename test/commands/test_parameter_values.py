@@ -13,7 +13,6 @@ from functools import cache
 import json
 
 from paths import DATA, ROOT, SAMPLE
-from ports import free_port
 import pytest
 
 from state_sensor_ros.commands.cli import COMMANDS, main
@@ -180,24 +179,3 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
         line = refusal(*words, code=2)
         assert ' are both given; leave' in line
     assert [path.name for path in folder.iterdir()] == ['in.json']
-
-
-def test_tags_of_the_selection_configure_the_simulator(folder, capsys):
-    """With ``control_port`` they were not used: the list of tags was called empty."""
-    port = str(free_port())
-    assert main(['record', 'out.json', '--port', port, '-p', f'control_port:={port}',
-                 '--desired-tags', 'vehicle', '--once', '--seconds', '1']) == 1
-    assert f'cannot connect to 127.0.0.1:{port}' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('words', [
-    ['inspect', '--live'], ['record', 'out.json'], ['view', '--save', 'out.rrd']],
-    ids=lambda words: words[0])
-def test_parameter_of_live_streams_is_taken_by_every_reader_of_one(folder, capsys, words):
-    """``view`` refused those that are not its options, such as ``-p rate:=0``."""
-    if words[0] == 'view':
-        pytest.importorskip('rerun')
-    port = free_port()
-    assert main([*words, '--port', str(port), '--seconds', '0.2',
-                 '-p', 'reconnect_min:=0.05']) == 1
-    assert f'127.0.0.1:{port}: ' in capsys.readouterr().err

@@ -10,16 +10,12 @@
 """`state_sensor record` of a live stream: what is written, its ends, signals and failures."""
 
 from contextlib import suppress
-import fcntl
 import json
 import os
 import re
 import signal
 import socket
-import struct
-import termios
 import time
-from types import SimpleNamespace
 
 from budgets import AWAIT_S
 from mock_simulator import served
@@ -30,15 +26,11 @@ import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
 
 import state_sensor_ros as sensor
-from state_sensor_ros.commands import record as record_command
+from state_sensor_ros.commands import convert
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.commands.convert import writing
 from state_sensor_ros.files.output import part_of
 
 OUTS = 'out.json', 'bag', 'out.mcap', 'out.db3', 'out.parquet', 'out.osi', 'out.osi.mcap'
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-
-
 @pytest.fixture
 def peer():
     with ScriptedSimulator() as scripted:
@@ -96,24 +88,6 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
     assert line.endswith(' (and 4 more of this kind)')
 
 
-def test_record_takes_arrays_apart_and_stops_exactly(peer, out):
-    with sending(peer, b'[' + b', '.join(frame(float(i)) for i in range(5)) + b']'):
-        assert record(peer, out, '--frames', '3') == 0
-    assert times_of(out) == [0.0, 1.0, 2.0]
-
-
-def test_record_filters_by_tags(peer, out):
-    actors = [{'name': name, 'position': [0.5, 0, 0], 'orientation': [0, 0, 0, 1], 'tags': tags}
-              for name, tags in (('a', ['Vehicle', 'ego']), ('b', ['vehicle', 'static']),
-                                 ('c', ['cone']))]
-    payload = json.dumps({'frame': actors, 'game_time': 1.0}).encode()
-    with sending(peer, payload):
-        assert record(peer, out, '--frames', '1', '--desired-tags', 'vehicle,sign',
-                      '--undesired-tags', 'STATIC') == 0
-    with sensor.open_recording(out) as recording:
-        assert [frame.names for frame in recording] == [('a',)]
-
-
 def test_record_ends_in_time(peer, out):
     with sending(peer, frame(1.0), frame(2.0)):
         assert record(peer, out, '--seconds', '0.5') == 0
@@ -125,13 +99,13 @@ def test_record_ends_in_time(peer, out):
     (('--seconds', '1000'), signal.SIGHUP, 'out.db3'), (('--once',), signal.SIGTERM, 'bag')])
 def test_record_interrupted_keeps_what_has_come(peer, tmp_path, number, words, name, capsys,
                                                 monkeypatch):
-    class Interrupting(record_command.Summary):
+    class Interrupting(convert.Summary):
         def add(self, frame):
             super().add(frame)
             if self.n_frames == 30:
                 signal.raise_signal(number)
 
-    monkeypatch.setattr(record_command, 'Summary', Interrupting)
+    monkeypatch.setattr(convert, 'Summary', Interrupting)
     out = tmp_path / name
     with sending(peer, *(frame(i / 10) for i in range(31))):
         assert record(peer, out, *words) == 0
@@ -165,14 +139,6 @@ def test_record_takes_the_port_of_the_configuration_of_the_simulator(peer, out, 
     assert times_of(out) == [0.5]
 
 
-@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live'), ('view',)],
-                         ids=' '.join)
-def test_command_refuses_a_configuration_that_it_cannot_read(words, tmp_path, capsys):
-    path = tmp_path / 'sensors.json'
-    assert main([*words, '-p', f'config_file:={path}', '--seconds', '1']) == 1
-    assert capsys.readouterr().err == f'error: {path}: no such file or directory\n'
-
-
 def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
     assert record(peer, out, '--seconds', '0.1') == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -193,10 +159,9 @@ def test_command_names_the_reason_where_no_frame_was_received(words, tmp_path, m
         'running?\n')
 
 
-@pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')], ids=' '.join)
-def test_command_that_waits_names_for_what_and_since_when(words, tmp_path):
+def test_command_that_waits_names_for_what_and_since_when(tmp_path):
     port = free_port()
-    with start(*words, '--port', port, '--seconds', '600', cwd=tmp_path) as process:
+    with start('record', 'out.json', '--port', port, '--seconds', '600', cwd=tmp_path) as process:
         line = process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=AWAIT_S)
@@ -218,10 +183,7 @@ def test_record_goes_on_after_a_lost_connection(peer, out, capsys):
     assert capsys.readouterr().err == f'warning: {out}: the stream was interrupted 2 times\n'
 
 
-@pytest.mark.parametrize('words', [
-    ('record', 'out.json'), ('record', 'out.json', '--once'), ('record', 'out.mcap'),
-    ('inspect', '--live'), ('view', '--save', 'out.rrd')], ids=' '.join)
-def test_command_ends_if_the_port_is_of_another_server(words, tmp_path):
+def test_command_ends_if_the_port_is_of_another_server(tmp_path):
     with socket.create_server(('127.0.0.1', 0)) as server:
         port = server.getsockname()[1]
 
@@ -232,7 +194,7 @@ def test_command_ends_if_the_port_is_of_another_server(words, tmp_path):
                         client.sendall(b'HTTP/1.1 400 Bad Request' + bytes(40))
 
         with InBackground(answer):
-            with start(*words, '--port', port, '--seconds', '600', cwd=tmp_path) as process:
+            with start('record', 'out.json', '--port', port, cwd=tmp_path) as process:
                 _, text = process.communicate(timeout=AWAIT_S)
             server.shutdown(socket.SHUT_RDWR)
     line = text.splitlines()[-1]
@@ -241,28 +203,12 @@ def test_command_ends_if_the_port_is_of_another_server(words, tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize('words', [(), ('--frames', '9'), ('--force',)])
-def test_record_interrupted_before_anything_came(peer, out, words, capsys):
-    if words == ('--force',):
-        out.write_text('old')
-    before = names(out.parent)
+def test_record_interrupted_before_anything_came_leaves_the_old_one(peer, out, capsys):
+    out.write_text('old')
     with interrupting(signal.SIGTERM, peer, lambda p: 'sensor opened' in p.events):
-        assert record(peer, out, *words) == 143
+        assert record(peer, out, '--force') == 143
     assert capsys.readouterr().err == 'interrupted: the work is not done\n'
-    assert names(out.parent) == before
-    assert not before or out.read_text() == 'old'
-
-
-def test_record_interrupted_while_it_makes_its_files_leaves_none(tmp_path):
-    out = tmp_path / 'bag'
-
-    def create(path, options):
-        (part_of(path) / 'bag').mkdir(parents=True)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), writing(SimpleNamespace(create=create), out, None):
-        pass
-    assert names(tmp_path) == []
+    assert (names(out.parent), out.read_text()) == ([out.name], 'old')
 
 
 def test_frames_are_on_the_disk_while_the_stream_pauses(peer, out, tmp_path):
@@ -290,27 +236,6 @@ def test_record_ends_while_it_opens_a_pipe(peer, tmp_path):
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=AWAIT_S)
     assert (process.returncode, errors) == (143, 'interrupted: the work is not done\n')
-
-
-def test_record_shows_progress_on_a_terminal(peer, out):
-    master, slave = os.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 200, 0, 0))
-    with start('record', str(out), '--port', str(peer.port), '--frames', '10',
-               stderr=slave) as process:
-        os.close(slave)
-        peer.wait_for(lambda p: 'sensor opened' in p.events)
-        shown = b''
-        for i in range(9):
-            peer.emit(frame(float(i)))
-        while b'9/10' not in shown:
-            shown += os.read(master, 1000)
-        peer.emit(frame(9.0))
-        output, _ = process.communicate(timeout=AWAIT_S)
-        shown += os.read(master, 10_000)
-        os.close(master)
-    assert process.returncode == 0
-    assert b'frame/s' in shown
-    assert output.startswith(f'{out}: 10 frames, 9 s, ')
 
 
 @pytest.mark.parametrize(('words', 'suffix'), [

@@ -12,7 +12,6 @@ from itertools import count
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -25,13 +24,6 @@ from scripted_simulator import frame, ScriptedSimulator
 from state_sensor_ros.ends import raising_at_signals
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-LEFT = 'interrupted: the work is not done\n'
-WORDS = {'trajectory': ('convert', 'in.json', 'out.json'), 'bag': ('convert', 'in.json', 'out'),
-         'table': ('convert', 'in.json', 'out.csv'), 'synthetic': ('synth', 'out.json')}
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize('number', SIGNALS)
@@ -52,19 +44,6 @@ def test_ignored_hang_up_stays_ignored(monkeypatch):
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-@pytest.mark.parametrize(('words', 'number'), [
-    (('inspect', '-'), signal.SIGINT), (('convert', '-', 'out.json'), signal.SIGTERM),
-    (('convert', '-', 'bag'), signal.SIGHUP), (('render', '-', 'out.png'), signal.SIGTERM)])
-def test_interrupted_while_it_reads_leaves_nothing(tmp_path, words, number):
-    with start(*words, cwd=tmp_path, stdin=subprocess.PIPE) as process:
-        process.stdin.write('[' + ' ' * 100_000)
-        process.stdin.flush()
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=AWAIT_S)
-    assert (process.returncode, output, errors) == (128 + number, '', LEFT)
-    assert names(tmp_path) == []
 
 
 def test_record_keeps_what_has_come(tmp_path):

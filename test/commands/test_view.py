@@ -46,8 +46,8 @@ def code_of(*words):
 def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
     out = tmp_path / 'drive.rrd'
     assert code_of(SAMPLE, '--save', out) == 0
-    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, \d+ kB; open it: CI=1 rerun '
-                        rf'{out}\n', capsys.readouterr().out)
+    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, \d+ kB\n',
+                        capsys.readouterr().out)
     assert list(tmp_path.iterdir()) == [out]
     before = out.read_bytes()
     assert code_of(SAMPLE, '--save', out) == 1
@@ -68,32 +68,6 @@ def test_view_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, wo
     assert code_of(*words) == 2
     assert error in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_convert_names_the_command_that_makes_a_scene(tmp_path, capsys):
-    assert main(['convert', str(SAMPLE), str(tmp_path / 'a.rrd')]) == 2
-    assert '`state_sensor view` makes a scene of Rerun' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('content', [b'', b'[', b'\0' * 100, b'{"frame": 5}'])
-def test_view_of_what_is_no_recording_is_one_line(tmp_path, capsys, content):
-    source, out = tmp_path / 'in.json', tmp_path / 'out.rrd'
-    source.write_bytes(content)
-    assert code_of(source, '--save', out) == 1
-    *warnings, error = capsys.readouterr().err.splitlines()
-    assert error.startswith(f'error: {source}: ')
-    assert all(line.startswith(f'warning: {source}: ') for line in warnings)
-    assert not out.exists()
-    assert code_of(tmp_path / 'none.json', '--save', out, '--force') == 1
-    assert 'none.json' in capsys.readouterr().err
-
-
-def test_view_of_paths_that_are_not_utf8(tmp_path):
-    source, out = (tmp_path / os.fsdecode(name) for name in (b'\xff.json', b'\xff.rrd'))
-    source.write_bytes(SAMPLE.read_bytes())
-    assert code_of(source, '--save', out) == 0
-    assert out.rename(tmp_path / 'out.rrd').stat().st_size > 100_000
-    assert read_scene(tmp_path / 'out.rrd')
 
 
 @pytest.mark.thorough
@@ -123,12 +97,6 @@ def test_view_on_a_full_disk_is_one_line_and_leaves_nothing(tmp_path):
     assert ended.code == 1, ended.errors
     assert ended.errors == f'error: {tmp_path}/out.rrd: file too large\n'
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize('target', ['/dev/null', '-'])
-def test_view_writes_no_pipe_and_no_device(target, capsys):
-    assert code_of(SAMPLE, '--save', target) in (1, 2)
-    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_view_without_a_viewer_is_one_line_at_once(capsys):
@@ -263,19 +231,6 @@ def test_view_keeps_the_frames_of_a_live_stream_at_a_signal(tmp_path):
     assert (process.returncode, lines_of(errors)) == (0, [])
     assert 'frames' in output
     assert read_scene(out)
-
-
-@pytest.mark.parametrize('options', one_of([('--frames', '9'), ()]))
-def test_view_of_a_live_stream_that_ends_before_the_first_frame(tmp_path, options):
-    with ScriptedSimulator() as peer:
-        process = start('view', '--port', peer.port, '--save', tmp_path / 'a.rrd', *options,
-                        is_new=True)
-        peer.wait_for(lambda p: 'sensor opened' in p.events)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=AWAIT_S)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == 'interrupted: the work is not done'
-    assert [*tmp_path.iterdir()] == []
 
 
 def wait_for_part(folder, process, peer):

@@ -121,12 +121,10 @@ def test_bounds(capsys, drive, stack, options, code, error):
 
 
 @pytest.mark.parametrize(('words', 'error'), [
-    (['--parquet', 'out', '--html', './out', '--force'], '--html ./out is the file of --parquet'),
-    (['--parquet', 'drive.json', '--force'], '--parquet drive.json is the file of TRUTH'),
-    (['--html', 'stack', '--force'], '--html stack is the file of STACK'),
+    (['--parquet', 'drive.json', '--force'], '--parquet drive.json does not end with .parquet'),
+    (['--html', 'stack', '--force'], '--html stack does not end with .html'),
     (['--parquet', 'out.csv'], '--parquet out.csv does not end with .parquet'),
-    (['--html', 'out.pdf'], '--html out.pdf does not end with .html'),
-    (['--html', '-', '--json'], '--html - is for one STACK without --json')])
+    (['--html', 'out.pdf'], '--html out.pdf does not end with .html')])
 def test_outputs_are_files_of_their_own(refusal, monkeypatch, drive, stack, words, error):
     monkeypatch.chdir(drive.parent)
     assert error in refusal('evaluate', drive, stack, *words, code=2)
@@ -146,13 +144,6 @@ def test_parquet_has_a_row_for_each_match(tmp_path, drive, stack):
     assert len(set(table['truth_id'].to_pylist())) == N_CARS
     assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out)]) == 1
     assert main(['evaluate', str(drive), str(bag), '-q', '--parquet', str(out), '--force']) == 0
-
-
-def test_output_on_standard_output_is_alone_there(capfd, drive, stack):
-    assert main(['evaluate', str(drive), str(stack), '--html', '-']) == 0
-    captured = capfd.readouterr()
-    assert (captured.out[:15], captured.out[-8:]) == ('<!DOCTYPE html>', '</html>\n')
-    assert 'all objects    1.0000    1.0000    1.0000' in captured.err
 
 
 def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
@@ -514,28 +505,7 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive
     page = (tmp_path / 'page.html').read_text()
     assert 'Evaluation of 2 bags' in page
     assert '<td>standard deviation</td><td>0.0000</td>' in page
-    for option in (['--curves', '-'], ['--curves', 'c.txt'], ['--parquet', '-']):
-        assert option[0] in refusal(*words, *option, code=2)
-
-
-@pytest.mark.parametrize('suffix', ['.csv', '.parquet'])
-def test_curves_are_a_table(tmp_path, refusal, drive, stack, suffix):
-    pq, csv = (pytest.importorskip(f'pyarrow.{name}') for name in ('parquet', 'csv'))
-    out = tmp_path / f'curves{suffix}'
-    bag = changed(stack, tmp_path / 'bag', lambda message, log_ns: setattr(
-        message, 'objects', message.objects[:N_CARS // 2]))
-    words = ['evaluate', str(drive), str(bag), '--topic', TRACKING, '-q', '--curves', str(out)]
-    assert main(words) == 0
-    table = (csv.read_csv if suffix == '.csv' else pq.read_table)(out).to_pydict()
-    assert list(table) == ['topic', 'class', 'match_distance', 'recall', 'precision', 'confidence']
-    assert len(table['recall']) == 4 * 101
-    found = [(recall, precision) for recall, precision, distance in zip(
-        table['recall'], table['precision'], table['match_distance'], strict=True)
-        if distance == 2.0]
-    share = (N_CARS // 2) / N_CARS
-    assert all(precision == (recall <= share + 1e-9) for recall, precision in found)
-    assert main(words) == 1
-    assert 'does not end with .parquet or .csv' in refusal(*words[:-1], 'curves.txt', code=2)
+    assert '--parquet' in refusal(*words, '--parquet', '-', code=2)
 
 
 def test_odometry_that_is_not_in_order_is_sorted_and_a_second_run_refused(

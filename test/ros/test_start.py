@@ -15,7 +15,7 @@ import os
 import pytest
 from rig import NodeProcess
 
-from state_sensor_ros.commands.parameter_file import parameters_of, read_parameter_file
+from state_sensor_ros.commands.parameters import parameters_of, read_parameter_file
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.ros.main import choose_log_folder
 
