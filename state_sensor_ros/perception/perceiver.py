@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 import math
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +35,12 @@ from state_sensor_ros.objects import object_maker
 from state_sensor_ros.objects.object_maker import ObjectMaker, Objects
 from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES_S
 from state_sensor_ros.perception.occlusion import visible_shares
-from state_sensor_ros.rotations import plane_rotations
 from state_sensor_ros.settings import Perception, Settings
 from state_sensor_ros.source import ignore, Report
 
 Words = npt.NDArray[np.uint64]
+# Origin of the ego, (3,) m, and yaw of its x axis, rad, in the global frame.
+Viewpoint = tuple[Floats, float]
 
 _BYTE_SHARES: Floats = 2.0 ** np.array((-8.0, -16.0, -24.0, -32.0))
 # Words of 64 bits for each actor and frame.
@@ -96,13 +97,6 @@ def normal_deviates(words: Words) -> Floats:
 def chances_of(words: Words) -> Floats:
     """Return (R,) numbers from 0 to below 1, of the lower 8 bits of (4, R) words."""
     return _BYTE_SHARES @ (words & np.uint64(0xFF)).astype(np.float64)
-
-
-class Viewpoint(NamedTuple):
-    """``origin`` (3,) of the ego, m, and ``heading``, yaw of its x axis, rad; global frame."""
-
-    origin: Floats = np.zeros(3)
-    heading: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,8 +180,8 @@ class Perceiver:
         if i_ego >= 0 and frame.has_pose()[i_ego]:
             x, y, z, w = frame.orientation_xyzw[i_ego].tolist()
             # Of the x axis, whatever the length of the quaternion.
-            return Viewpoint(frame.position_xyz[i_ego], math.atan2(
-                2.0 * (x * y + z * w), x * x - y * y - z * z + w * w))
+            return frame.position_xyz[i_ego], math.atan2(
+                2.0 * (x * y + z * w), x * x - y * y - z * z + w * w)
         if looks and not self._is_reported:
             self._is_reported = True
             self._report('perception', 'perception: found no ego with a pose, so range, '
@@ -197,23 +191,23 @@ class Perceiver:
 
     def _in_view(self, objects: Objects, viewpoint: Viewpoint) -> Rows:
         """Return the objects that are near enough, in the field of view and not hidden."""
-        perception = self._settings.perception
-        ways = objects.poses[:, :3] - viewpoint.origin
+        perception, (origin, heading) = self._settings.perception, viewpoint
+        ways = objects.poses[:, :3] - origin
         are_seen = np.ones(len(ways), np.bool_)
         if perception.range:
             are_seen &= np.einsum('ij,ij->i', ways, ways) <= perception.range ** 2
         if 0.0 < perception.field_of_view < 360.0:
-            ahead = np.array((math.cos(viewpoint.heading), math.sin(viewpoint.heading)))
+            ahead = np.array((math.cos(heading), math.sin(heading)))
             # The cosine of the angle, times the distance.
             limit = math.cos(math.radians(perception.field_of_view) / 2.0)
             are_seen &= ways[:, :2] @ ahead >= limit * np.hypot(ways[:, 0], ways[:, 1])
         seen: Rows = are_seen.nonzero()[0]
         if perception.occlusion and len(seen):
-            seen = seen[self._visible(objects.rows[seen], viewpoint)
+            seen = seen[self._visible(objects.rows[seen], origin)
                         >= perception.occlusion - _SHARE_ERROR]
         return seen
 
-    def _visible(self, rows: Rows, viewpoint: Viewpoint) -> Floats:
+    def _visible(self, rows: Rows, origin: Floats) -> Floats:
         """Return which share of the width of objects, (S,), is seen; all objects hide others."""
         assert self._objects.all_objects is not None
         are_objects, centers = self._objects.all_objects
@@ -227,14 +221,14 @@ class Perceiver:
             lengths = np.where(lengths < _UPRIGHT, 1.0, lengths)
         wanted = np.searchsorted(all_rows, rows)
         return visible_shares(
-            centers.poses[chosen, :2] - viewpoint.origin[:2], headings / lengths,
+            centers.poses[chosen, :2] - origin[:2], headings / lengths,
             centers.sizes[chosen, :2], wanted)[wanted]
 
     def _invented(self, number: int, viewpoint: Viewpoint | None,
                   actor_list: ActorList) -> tuple[Objects, tuple[Actor, ...]]:
         """Draw G false objects, uniformly in the field of view, and their names and ids."""
         settings, perception = self._settings, self._settings.perception
-        origin, heading = viewpoint or Viewpoint()
+        origin, heading = viewpoint or (np.zeros(3), 0.0)
         size = object_maker.default_sizes(settings)[CAR]
         random = np.random.Generator(np.random.Philox(
             key=perception.seed, counter=(0, number, 0, 0)))
@@ -242,13 +236,16 @@ class Perceiver:
         share, side, yaw, pace = random.random((4, n_false))
         distances = (perception.range or _RANGE_M) * np.sqrt(share)
         directions = heading + math.radians(perception.field_of_view or 360.0) * (side - 0.5)
+        angles = np.array((directions, np.pi * yaw, 2.0 * np.pi * yaw))
+        cosines, sines = np.cos(angles), np.sin(angles)
         poses, twists, axes = (np.zeros((n_false, *shape)) for shape in ((7,), (6,), (3, 3)))
-        poses[:, :3] = origin
-        poses[:, :2] += distances[:, None] * plane_rotations(directions)[:, :, 0]
+        poses[:, 0] = origin[0] + distances * cosines[0]
+        poses[:, 1] = origin[1] + distances * sines[0]
         # They stand on the ground of the ego.
-        poses[:, 2] += size[2] / 2.0
-        poses[:, 6:4:-1] = plane_rotations(np.pi * yaw)[:, :, 0]
-        axes[:, :2, :2], axes[:, 2, 2] = plane_rotations(2.0 * np.pi * yaw), 1.0
+        poses[:, 2] = origin[2] + size[2] / 2.0
+        poses[:, 5], poses[:, 6] = sines[1], cosines[1]
+        axes[:, 0, 0] = axes[:, 1, 1] = cosines[2]
+        axes[:, 1, 0], axes[:, 0, 1], axes[:, 2, 2] = sines[2], -sines[2], 1.0
         twists[:, :2] = (_MAX_SPEED * pace)[:, None] * axes[:, :2, 0]
         objects = Objects(np.full(n_false, -1), np.full(n_false, CAR, np.uint8), poses, axes,
                           np.tile(size, (n_false, 1)), twists, np.zeros((n_false, 6)))

@@ -34,16 +34,6 @@ def ego_poses(poses, speeds=None):
                     np.full(len(poses), np.nan) if speeds is None else np.array(speeds))
 
 
-def on_circle(offset=(0.0, 0.0, 0.0), turn=0.0):
-    """Return (120, 7) poses on a circle of 40 m, with an error that swings."""
-    yaw = 0.15 * TIME_S + turn
-    zeros = np.zeros(len(yaw))
-    return np.column_stack((
-        40.0 * np.sin(0.15 * TIME_S) + offset[0] * np.sin(TIME_S),
-        40.0 * (1.0 - np.cos(0.15 * TIME_S)) + offset[1] * np.cos(2.0 * TIME_S),
-        0.3 * np.sin(0.5 * TIME_S) + offset[2], zeros, zeros, np.sin(yaw / 2), np.cos(yaw / 2)))
-
-
 def along_x(n_poses, step=1.0):
     """Return poses along the x axis."""
     poses = np.zeros((n_poses, 7))

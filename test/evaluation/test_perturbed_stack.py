@@ -107,15 +107,6 @@ def test_wrong_class(evaluated):
     assert numbers['result']['detection']['map'] == pytest.approx(numbers['ap'])
 
 
-def mean_speed(stack, topic=TRACKING):
-    """Return the mean speed of the objects in the plane, m/s."""
-    speeds = [math.hypot(twist.linear.x, twist.linear.y)
-              for *_, message in messages_of(stack, (topic,))
-              for twist in (each.kinematics.twist_with_covariance.twist
-                            for each in message.objects)]
-    return float(np.mean(speeds))
-
-
 def test_prediction_that_is_off_to_a_side(tmp_path, evaluate, stack):
     """A constant offset of a path: both errors are the offset, and above 2 m a miss."""
     for offset_m, miss_rate in ((0.7, 0.0), (2.5, 1.0)):

@@ -156,16 +156,6 @@ def test_frames_of_fcd_output(fcd, options, monkeypatch):
     check_cost(path, monkeypatch, StepDecoder, 'decode')
 
 
-@pytest.mark.thorough
-def test_frames_of_people_beside_vehicles(fcd):
-    fcd('--person-fcd-output', 'people.xml')
-    check('people.xml', n_frames=60)
-    for name in ('fcd.xml', 'people.xml'):
-        text = Path(name).read_bytes()
-        Path(name).write_bytes(text[:text.rindex(b'<timestep')])
-    check('people.xml', n_frames=60)
-
-
 def check_cost(path, monkeypatch, decoder, method):
     """Check that an access reads few frames, whichever it is, and with little memory, too."""
     with sensor.open_recording(path) as recording:

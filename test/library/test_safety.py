@@ -346,27 +346,6 @@ def test_lead_vehicle_in_the_bend_of_a_lane_has_a_time_to_collision():
         assert found.time_to_collision == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize('lane', [-1, 1])
-@pytest.mark.parametrize(('aside', 'collides'), [(3.5, False), (1.0, True)])
-def test_slow_oncoming_traffic_in_a_bend(lane, aside, collides):
-    # On a right bend of 40 m it is to the left of the path, and straight ahead.
-    turned = 0.45
-    oncoming = ((40.0 + aside) * math.sin(turned), (40.0 + aside) * math.cos(turned) - 40.0,
-                math.pi - turned, 2.0)
-    for others_lane, expected in ((-lane, collides), (lane, True)):
-        found = criticality_of((0.0, 0.0, 0.0, 10.0), oncoming, yaw_rates=(-0.25, -0.05), lanes=[
-            (0, 5, 0, lane, 10.0), (1, 5, 0, others_lane, 33.0)])
-        assert math.isfinite(found.time_to_collision) == expected
-        assert (found.partner == 1) == expected
-    # A contact is one, and on a straight road all is as without lanes.
-    for other in ((2.0, 0.0, math.pi, 10.0), (40.0, 1.0, 3.1, 10.0)):
-        known, plain = (criticality_of((0.0, 0.0, 0.0, 10.0), other, lanes=lanes,
-                                       yaw_rates=(0.0, 0.0))
-                        for lanes in ([(0, 5, 0, -1, 10.0), (1, 5, 0, 1, 12.0)], []))
-        assert known.time_to_collision == pytest.approx(plain.time_to_collision)
-        assert known.time_to_collision < 2.0
-
-
 def on_road(s, aside, radius):
     """Return x, y and yaw on a road that is straight for 10 m, and then bends to the left."""
     if s < 10.0:

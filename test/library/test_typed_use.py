@@ -16,8 +16,6 @@ from paths import ROOT
 import pytest
 
 RIGHT = '''"""A user's functions, annotated with the public names."""
-from collections.abc import Iterator
-
 import numpy as np
 import state_sensor_ros as sensor
 
@@ -43,22 +41,13 @@ def speeds(recording: sensor.Recording) -> np.ndarray[tuple[int, ...], np.dtype[
     return track.at(track.game_time).speed
 
 
-def nearest(frame: sensor.Frame) -> float:
-    way = frame.position_xyz - frame.position_xyz[frame.ego_row]
-    return float(np.sort(np.linalg.norm(way, axis=1))[1])
-
-
-def frames(stream: sensor.Stream) -> Iterator[sensor.Frame]:
-    yield from stream
-
-
 def main() -> None:
     try:
         with sensor.open_recording('drive.json') as recording:
             print(speeds(recording), recording.actors['a'].kind, recording.track('a').at([1.0]))
-            print(nearest(recording[0]), recording.select(tags=['vehicle'], rate=10.0).duration)
+            print(recording.select(tags=['vehicle'], rate=10.0).duration)
         with sensor.open_stream('127.0.0.1', 8700) as stream:
-            print([places(frame) for frame in frames(stream)])
+            print([places(frame) for frame in stream])
         print(sensor.read_table('drive.json', columns=['speed']).num_rows)
     except sensor.TrajectoryFormatError as error:
         print(error.where, error.found, error.expected)
