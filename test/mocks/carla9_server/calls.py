@@ -11,7 +11,7 @@
 from dataclasses import replace
 import struct
 
-from carla9_server.bodies import BLUEPRINTS, POSITION, ROTATION, VELOCITY
+from carla9_server.bodies import BLUEPRINTS
 from carla9_server.world import EpisodeOptions, Target
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG, Pedals
 
@@ -34,11 +34,8 @@ class Calls:
 
     # Their failure has another form than that of a call with a value.
     WITHOUT_VALUE = frozenset((
-        'load_new_episode', 'set_actor_location', 'set_actor_transform',
-        'set_actor_target_velocity', 'set_actor_simulate_physics', 'set_actor_autopilot',
-        'apply_control_to_vehicle', 'apply_ackermann_control_to_vehicle',
-        'set_vehicle_light_state', 'set_traffic_light_state', 'freeze_traffic_light',
-        'freeze_all_traffic_lights'))
+        'load_new_episode', 'apply_control_to_vehicle', 'apply_ackermann_control_to_vehicle',
+        'set_vehicle_light_state'))
 
     def __init__(self, world, port, version):
         self._world, self._port, self._version = world, port, version
@@ -120,25 +117,6 @@ class Calls:
         self._world.destroy(self._spawned(number))
         return True
 
-    def get_actor_bounding_box(self, number):
-        return _box(self._actor(number).body)
-
-    def set_actor_location(self, number, location):
-        self._spawned(number).numbers[POSITION] = location
-
-    def set_actor_transform(self, number, transform):
-        numbers = self._spawned(number).numbers
-        numbers[POSITION], numbers[ROTATION] = transform
-
-    def set_actor_target_velocity(self, number, velocity):
-        self._spawned(number).numbers[VELOCITY] = velocity
-
-    def set_actor_simulate_physics(self, number, is_on):
-        self._actor(number)
-
-    def set_actor_autopilot(self, number, is_on):
-        self._actor(number)
-
     # Vehicles.
 
     def apply_control_to_vehicle(self, number, control):
@@ -163,22 +141,7 @@ class Calls:
         return [(actor.id, actor.lights) for actor in self._world.actors.values()
                 if actor.body.family == 'vehicle']
 
-    # Traffic lights and the level.
-
-    def set_traffic_light_state(self, number, state):
-        light = self._light(number)
-        light.state, light.elapsed_s = state, 0.0
-
-    def freeze_traffic_light(self, number, is_frozen):
-        self._light(number).is_frozen = is_frozen
-
-    def freeze_all_traffic_lights(self, is_frozen):
-        for light in self._world.lights.values():
-            light.is_frozen = is_frozen
-
-    def get_light_boxes(self, number):
-        self._light(number)
-        return [_box(self._actor(number).body)]
+    # The level.
 
     def get_environment_objects(self, label):
         return [thing for thing in self._world.scene.environment if label in (_ANY, thing[4])]
@@ -210,10 +173,6 @@ class Calls:
         if actor.row >= 0:
             raise CallError(f'actor {number} is moved by the mock server')
         return actor
-
-    def _light(self, number):
-        self._actor(number)
-        return self._world.lights[number]
 
 
 def _description(actor):

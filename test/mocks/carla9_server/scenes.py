@@ -71,8 +71,6 @@ _MAX_GAP_S = 10.0
 # A frame is shown up to so much before its time, s: recorded times are rounded.
 _EARLY_S = 1e-3
 _STATES = {LIGHT_GREEN: GREEN, LIGHT_YELLOW: YELLOW, LIGHT_RED: RED}
-# Cosine of an angle between axes that counts as none.
-_ALONG = 1.0 - 1e-6
 
 
 class TrafficScene:
@@ -359,9 +357,6 @@ def _boxes(frame, numbers):
         axes = axes_of_rotation(numbers[row, 3:6])
         turn, extent = axes_of_rotation(rotations[at]) @ axes.T, extents[at]
         tilt = rotations_of_axes(turn[None])[0]
-        # A box along the axes of the actor in another order is one along these axes.
-        if np.abs(turn).max(axis=0).min() > _ALONG:
-            tilt, extent = np.zeros(3), np.rint(np.abs(turn)).T @ extent
         center = axes @ (centers[at] - numbers[row, 0:3])
         boxes[row] = tuple(tuple(np.nan_to_num(each).tolist()) for each in (center, extent, tilt))
     return boxes

@@ -47,8 +47,7 @@ _FIELDS = {
     # A traffic light, and its first field a sign.
     'sign_id': ('S32', _STATE), 'green_s': ('<f4', _STATE + 32),
     'yellow_s': ('<f4', _STATE + 36), 'red_s': ('<f4', _STATE + 40),
-    'elapsed_s': ('<f4', _STATE + 44), 'is_frozen': ('?', _STATE + 52),
-    'light': ('u1', _STATE + 53)}
+    'elapsed_s': ('<f4', _STATE + 44), 'light': ('u1', _STATE + 53)}
 ACTOR = np.dtype({'names': list(_FIELDS), 'formats': [kind for kind, _ in _FIELDS.values()],
                   'offsets': [at for _, at in _FIELDS.values()], 'itemsize': 119})
 _ACTIVE = 1
@@ -93,12 +92,11 @@ class Light:
 
     state: int
     elapsed_s: float = 0.0
-    is_frozen: bool = False
     durations: dict = field(default_factory=lambda: {GREEN: GREEN_S, YELLOW: YELLOW_S, RED: RED_S})
 
     def advance(self, elapsed_s):
         """Let it change after its time: ``elapsed_s`` of simulated time, s."""
-        if self.is_frozen or self.state not in self.durations:
+        if self.state not in self.durations:
             return
         self.elapsed_s += elapsed_s
         if self.elapsed_s >= self.durations[self.state]:
@@ -223,7 +221,7 @@ class EmulatedWorld:
             self._row_ids = np.array([actor.id for actor in self._by_row], np.uint32)
         if frame.lights is not None:
             for actor in self._by_row:
-                if actor.id in self.lights and not self.lights[actor.id].is_frozen:
+                if actor.id in self.lights:
                     self.lights[actor.id] = Light(int(frame.lights[actor.row]), durations={})
 
     def numbers(self, actor):
@@ -279,5 +277,4 @@ def _put_light(row, sign_id, light):
     row['sign_id'] = sign_id.encode()
     row['green_s'], row['yellow_s'], row['red_s'] = (
         light.durations.get(state, 0.0) for state in (GREEN, YELLOW, RED))
-    row['elapsed_s'], row['is_frozen'], row['light'] = (
-        light.elapsed_s, light.is_frozen, light.state)
+    row['elapsed_s'], row['light'] = light.elapsed_s, light.state

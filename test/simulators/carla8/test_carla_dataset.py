@@ -135,14 +135,6 @@ def test_carla_bag_is_read_as_a_recording_of_frames(tmp_path):
                 state for state in ours.extension.lights.tolist() if state < 3]
 
 
-def test_carla_dataset_as_a_trajectory_reports_losses(tmp_path, capsys):
-    convert(CARLA, tmp_path / 'a.json')
-    assert capsys.readouterr().err.count('v2 does not carry:') == 1
-    frames = json.loads((tmp_path / 'a.json').read_text())
-    assert len(frames) == 12
-    assert len(frames[0]['frame']['vehicles']) == 5
-
-
 def test_carla_dataset_is_inspected(capsys):
     assert main(['inspect', '--json', str(CARLA)]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -198,18 +198,6 @@ def test_relay_names_a_server_that_refuses_for_a_while(monkeypatch):
         until(lambda: node.reports == [text], 'a report')
 
 
-def test_relay_waits_for_its_ports():
-    with LateServer(free_ports(3)) as server:
-        port = free_ports(3)
-        taken = socket.create_server(('127.0.0.1', port))
-        with relayed(server.world_port, **{'carla.relay_port': port}) as node:
-            assert f'127.0.0.1:{port}: found address already in use' in node.health.last_error
-            taken.close()
-            until(lambda: node.health.last_error.startswith('no client'), 'open ports')
-            with CarlaClient(port) as client:
-                assert client.frame()
-
-
 def test_relay_forwards_frames_that_are_too_long():
     with LateServer(free_ports(3), image_bytes=8192) as server, \
             relayed(server.world_port, max_frame_bytes=4096) as node, \

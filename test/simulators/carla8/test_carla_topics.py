@@ -129,11 +129,6 @@ def test_carla_lights_and_limits(messages):
     assert sign.pose.position.z == 3.0
 
 
-def test_carla_frame_without_signs_sends_an_empty_array():
-    messages = Rig(debug_drawing=True).messages(changed(nonPlayerAgents=[]))
-    assert messages['~/speed_limits'].speed_limits == []
-
-
 def test_carla_state_frame_has_nan_where_carla_measures_nothing(messages):
     frame = messages['~/frame']
     assert frame.generation == 'carla'
