@@ -117,6 +117,9 @@ class Calls:
         self._world.destroy(self._spawned(number))
         return True
 
+    def get_actor_bounding_box(self, number):
+        return _box(self._actor(number).body)
+
     # Vehicles.
 
     def apply_control_to_vehicle(self, number, control):
