@@ -187,9 +187,7 @@ def test_recorder_log_cut_at_any_place_gives_its_whole_frames(capsys):
 
 @pytest.mark.parametrize(('frame', 'words'), [
     (logs.packet(6, struct.pack('<HI', 3, 8)), 'frame 1: packet 6: found 4 bytes; expected 3'),
-    (logs.packet(6, b'\1'), 'frame 1: packet 6: found 1 bytes; expected a number'),
     (logs.packet(2, b'\1\0' + bytes(30)), 'frame 1: packet 2: found 32 bytes'),
-    (logs.packet(2, b'\1\0' + logs.added(8, MODEL)[:-2] + b'\5\0'), 'frame 1: packet 2'),
     (logs.packet(22, b'\1\0' + struct.pack('<II', 8, 2 ** 31)), 'frame 1: packet 22: found'),
     (logs.packet(0, bytes(24)), 'frame 1: found another start before its end'),
     (logs.packet(0, bytes(3)), 'frame 1: start: found 3 bytes; expected 24')])
@@ -200,7 +198,7 @@ def test_recorder_log_names_a_frame_that_it_cannot_read(frame, words):
     assert len([fault for fault in faults if words in fault]) == 1, faults
 
 
-@pytest.mark.parametrize('elapsed', [math.nan, math.inf, -1.0, 1e300])
+@pytest.mark.parametrize('elapsed', [math.nan, -1.0])
 def test_recorder_log_names_a_frame_without_a_time(elapsed):
     frames, [fault] = read(logs.header() + logs.frame(1, elapsed, spawned())
                            + logs.frame(2, 0.1))
@@ -259,7 +257,7 @@ def test_recorder_log_says_what_is_derived_and_assumed(capsys):
     assert sensor.read_table('drive.parquet')['derived'].to_pylist()[-2:] == ['velocity;size'] * 2
 
 
-@pytest.mark.parametrize('halves', [(0.0, 0.0, 0.0), (90.0, 0.0, 70.0), (90.0, 40.0, 25000.0)])
+@pytest.mark.parametrize('halves', [(90.0, 0.0, 70.0), (90.0, 40.0, 25000.0)])
 def test_recorder_log_with_the_boxes_of_two_wheelers_that_cannot_be(halves):
     """Of CARLA 0.9.11 to 0.9.14, in cm."""
     [frame], faults = read(logs.header() + logs.frame(
@@ -277,8 +275,6 @@ def test_recorder_log_with_the_boxes_of_two_wheelers_that_cannot_be(halves):
      '10 bytes; expected 0 records'),
     ([logs.counted(13, [logs.vectors(77, 0, 0, 0, 1, 1, 1)])], 'actor 77: found a box'),
     ([logs.counted(12, [logs.vectors(77, 0, 0, 0, 1, 1, 1)])], 'actor 77: found a velocity'),
-    ([logs.counted(8, [struct.pack('<IfffBi', 77, 0, 0, 0, 0, 0)])], 'actor 77: found controls'),
-    ([logs.counted(3, [struct.pack('<I', 77)])], 'actor 77: found a removal'),
     ([placed((77, 0.0))], 'actor 77: found a position'),
     ([logs.counted(3, [struct.pack('<I', i) for i in range(1000, 1200)])],
      'actor 1000: found a removal; expected an actor that was added (and 199 more of this kind)'),
