@@ -70,8 +70,9 @@ class MonodriveSimulator(Simulator):
     def open_source(self, settings: Settings, report: Report, *,
                     reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
-        kind = ConfiguredSource if settings.control_port else SensorPort
-        return kind(settings, report, reconnect=reconnect)
+        if settings.control_port:
+            return ConfiguredSource(settings, report, reconnect=reconnect)
+        return SensorPort(settings, reconnect=reconnect)
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands on the control port."""

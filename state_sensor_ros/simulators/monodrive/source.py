@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import Units
@@ -21,7 +19,7 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.control import ControlClient
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.simulators.monodrive.wire import Packet, PacketFramer
-from state_sensor_ros.source import ignore, Report
+from state_sensor_ros.source import Report
 
 # What to check if the port is open and sends nothing.
 _SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '
@@ -29,13 +27,9 @@ _SILENCE = ('check that the port is that of the sensor, that the sensor is confi
 
 
 class SensorPort(TcpSource):
-    """
-    Frames of ``settings.port``; it connects when they are iterated over.
+    """Frames of ``settings.port``; it connects when they are iterated over."""
 
-    :param report: called with a kind, for throttling, and a line about clocks that differ.
-    """
-
-    def __init__(self, settings: Settings, report: Report = ignore, *, reconnect: bool = True,
+    def __init__(self, settings: Settings, *, reconnect: bool = True,
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None) -> None:
         super().__init__(
@@ -43,27 +37,11 @@ class SensorPort(TcpSource):
             lambda where: PacketFramer(settings.max_frame_bytes, where), self._frames_of, settings,
             reconnect=reconnect, before_connect=before_connect, after_connect=after_connect)
         self._decoder = Decoder(Units(settings.obb_extents, settings.road_s_unit), self.faults)
-        self._report, self._are_clocks_reported = report, False
         self.health.silence = _SILENCE
 
     def _frames_of(self, packet: Packet) -> Iterator[Frame]:
         self._decoder.details = self.details
-        for frame in self._decoder.frames(packet.payload, packet[1:]):
-            # The header of an array is that of one of its frames.
-            if not self._are_clocks_reported and packet.payload[:1] != b'[':
-                self._compare_clocks(packet, frame)
-            yield frame
-
-    def _compare_clocks(self, packet: Packet, frame: Frame) -> None:
-        """Report once if header and JSON of a packet have different times; the JSON is used."""
-        # In the header game_time is a float32.
-        if abs(packet.game_time - frame.game_time) > np.spacing(np.float32(frame.game_time)) or (
-                packet.time and frame.time and abs(packet.time - frame.time) > 1):
-            self._are_clocks_reported = True
-            self._report('clocks', 'the header of a packet has game_time '
-                         f'{packet.game_time:.9g}, time {packet.time}, its JSON has '
-                         f'{frame.game_time:.9g}, {frame.time}: the values in the JSON '
-                         'are used (reported once)')
+        return self._decoder.frames(packet.payload, packet[1:])
 
 
 class ConfiguredSource(SensorPort):
@@ -76,8 +54,8 @@ class ConfiguredSource(SensorPort):
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self.client = ControlClient(settings, report, self._note_silence)
-        super().__init__(settings, report, reconnect=reconnect,
-                         before_connect=self.client.configure,
+        self._report = report
+        super().__init__(settings, reconnect=reconnect, before_connect=self.client.configure,
                          after_connect=self.client.connected)
 
     def frames(self) -> Iterator[Frame]:

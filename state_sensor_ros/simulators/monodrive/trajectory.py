@@ -68,8 +68,6 @@ _CHUNK_BYTES = 256 * 1024
 _MAX_LINE_BYTES = 4 * 1024 * 1024
 _MAX_SHOWN = 40
 _BLANK, _LEAD = re.compile(rb'[ \t\r\n]*'), re.compile(rb'[ \t\r\n]*(,?)[ \t\r\n]*')
-# No text has these characters.
-_CONTROL = re.compile(rb'[\x00-\x08\x0e-\x1f]')
 _N_LOOKED_AT = 16
 _EXPECTED = ('a JSON array of frames, or an unpacked file with the suffix of its format '
              '(.osi, .mcap)')
@@ -254,8 +252,6 @@ class _Splitter(Generic[Value]):
         if not self._buffer:
             raise TruncatedError(self._name, 'an empty file', 'a JSON array of frames', n_frames=0,
                                  end=0, lost='nothing')
-        if _CONTROL.search(self._buffer, 0, _N_LOOKED_AT):
-            raise TrajectoryFormatError(self._name, 'binary data', _EXPECTED)
         self._expect(self._buffer.startswith((b'[', b'{')), _EXPECTED)
         is_array = self._buffer.startswith(b'[')
         self._consume(int(is_array))
