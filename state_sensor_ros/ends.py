@@ -12,9 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+import os
 import signal
+import sys
+from threading import Timer
 from types import FrameType
 from typing import Any
+
+# Time for a destructor to end.
+_PAUSE_S = 0.01
 
 
 def ending_signals() -> list[signal.Signals]:
@@ -32,9 +38,19 @@ def raising_at_signals() -> Iterator[None]:
     Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, once.
 
     Its argument is the number of the signal. The first signal disarms the handler: a second one
-    acts as before the block. A SIGHUP that is ignored stays so, as with nohup.
+    acts as before the block. A SIGHUP that is ignored stays so, as with nohup. Python drops what
+    is raised in a destructor or a callback of C: the signal is then sent again.
     """
     before: dict[int, Any] = {}
+    hook = sys.unraisablehook
+
+    def send_again(dropped: sys.UnraisableHookArgs) -> None:
+        if isinstance(dropped.exc_value, KeyboardInterrupt) and dropped.exc_value.args:
+            [number] = dropped.exc_value.args
+            signal.signal(number, handle)
+            Timer(_PAUSE_S, os.kill, (os.getpid(), number)).start()
+        else:
+            hook(dropped)
 
     def disarm() -> None:
         for number, handler in before.items():
@@ -48,10 +64,12 @@ def raising_at_signals() -> Iterator[None]:
             raise KeyboardInterrupt(number)
 
     before.update((number, signal.signal(number, handle)) for number in ending_signals())
+    sys.unraisablehook = send_again
     try:
         yield
     finally:
         disarm()
+        sys.unraisablehook = hook
 
 
 class _Held:

@@ -28,22 +28,21 @@ MAY_IMPORT = {
     'pipeline': {'topics'},
     'connections': set(),
     'files': {'cdr', 'objects', 'topics', 'pipeline'},
-    'files/tables': {'cdr', 'objects', 'topics', 'pipeline', 'files'},
     'control': set(),
     'emulator': set(),
-    'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'files/tables',
+    'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files',
                    'emulator'},
     **{f'simulators/{name}': {
         'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'emulator', 'simulators'}
        for name in ('monodrive', 'carla', 'carla9', 'sumo')},
     'simulators/osi': {'control', 'connections', 'files', 'simulators'},
     'drawing': {'objects'},
-    'library': {'objects', 'perception', 'pipeline', 'connections', 'files', 'files/tables',
+    'library': {'objects', 'perception', 'pipeline', 'connections', 'files',
                 'simulators', 'drawing'},
     'viewing': {'objects', 'connections', 'simulators', 'drawing'},
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
     'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
-    'commands': {'cdr', 'topics', 'pipeline', 'files', 'files/tables',
+    'commands': {'cdr', 'topics', 'pipeline', 'files',
                  'simulators', 'simulators/monodrive', 'library', 'drawing', 'viewing', 'ros',
                  'evaluation', 'emulator'}}
 # The package exports the names of the library; a frame is shown as a table by it.
@@ -63,8 +62,8 @@ POSIX = {'fcntl', 'termios'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (
                        'wire', 'schema', 'frames', 'forms', 'wheels', 'encoding'))}
-# The longest wait, in source.py, is a constant of threading.
-WITH_THREADS = {'source.py'}
+# The longest wait, in source.py, is a constant of threading; a signal is sent by a timer.
+WITH_THREADS = {'source.py', 'ends.py'}
 EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asyncio'}
 
 

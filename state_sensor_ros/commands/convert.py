@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, ExitStack, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 import math
 import threading
 
@@ -34,12 +34,11 @@ from state_sensor_ros.errors import (
     TransportError,
     UsageError,
 )
-from state_sensor_ros.files import Format, output_format, STANDARD_INPUT, WriteOptions
-from state_sensor_ros.files.frame_selection import SelectedRecording
-from state_sensor_ros.files.look_ahead import is_needed, LookAhead
+from state_sensor_ros.files import Format, output_format, WriteOptions
 from state_sensor_ros.files.output import part_of, refuse_part, remove
+from state_sensor_ros.files.player import with_upcoming
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
-from state_sensor_ros.files.tables.table_recording import gaps_of, TableRecording
+from state_sensor_ros.files.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
@@ -127,16 +126,13 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     remarks, failure = _Remarks(), None
     target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
                           None if stream else reader)
-    with _begun(output, args.output, target) as writer, ExitStack() as stack:
+    with _begun(output, args.output, target) as writer:
         selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
                              selection=selection)
         frames = read_frames(selected, 'convert' if stream is None else 'record',
                              is_quiet=args.quiet)
-        if stream is None and is_needed(settings):
-            # Standard input is read once only.
-            ahead = None if args.input[0] == STANDARD_INPUT else SelectedRecording(
-                open_input(args, args.input[0], settings), selection)
-            frames = stack.enter_context(closing(LookAhead(ahead, settings))).follow(frames)
+        if stream is None:
+            frames = with_upcoming(frames, settings)
         salvaging = nullcontext() if stream is None else _Salvaging(writer)
         try:
             with salvaging, _flushed(writer, is_live=stream is not None) as lock:
@@ -163,8 +159,8 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
         if stream is None:
             if not summary.n_frames:
                 raise no_frames(selected.name, is_part=not selection.has_all_frames,
-                                end_s=selected.selector.elapsed_s)
-            selected.selector.check_actors(selected.name)
+                                end_s=selected.reader.elapsed_s)
+            selected.reader.check_actors()
         with salvaging:
             writer.finish()
     print_warnings(args.output, [*writer.notes, *writer.losses.lines,
@@ -177,13 +173,15 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
 @contextmanager
 def _begun(output: Format, path: str, target: WriteOptions) -> Iterator[FrameWriter]:
     """Write an output; a signal while its files are made leaves none of them."""
+    is_entered = False
     try:
-        writer = output.create(path, target)
+        with output.create(path, target) as writer:
+            is_entered = True
+            yield writer
     except KeyboardInterrupt:
-        remove(part_of(path))
+        if not is_entered:
+            remove(part_of(path))
         raise
-    with writer:
-        yield writer
 
 
 class _Salvaging:

@@ -342,7 +342,7 @@ class Inspection:
                     f'{name}: {anomaly["place"]}', anomaly['text'], expected)
         if self.refusal is None and not self.n_frames:
             self.refusal = errors.no_frames(name, is_part=not self._selection.has_all_frames,
-                                            end_s=self._recording.selector.elapsed_s)
+                                            end_s=self._recording.reader.elapsed_s)
 
     def _is_for_replay(self) -> bool:
         """Whether all frames are of generations that Replay Mode takes, none without its ego."""

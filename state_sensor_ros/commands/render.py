@@ -113,8 +113,8 @@ def _scene(args: argparse.Namespace) -> Scene:
         scene = builder.finish()
         if not len(scene.time_s):
             raise no_frames(recording.name, is_part=not selection.has_all_frames,
-                            end_s=recording.selector.elapsed_s)
-        recording.selector.check_actors(recording.name)
+                            end_s=recording.reader.elapsed_s)
+        recording.reader.check_actors()
     scene.check_time(args.at, '--at', recording.name)
     return scene
 

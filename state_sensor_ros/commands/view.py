@@ -230,7 +230,7 @@ def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
     if not is_live:
         if not summary.n_frames:
             raise no_frames(recording.name, is_part=not options.selection_of(args).has_all_frames,
-                            end_s=recording.selector.elapsed_s)
-        recording.selector.check_actors(recording.name)
+                            end_s=recording.reader.elapsed_s)
+        recording.reader.check_actors()
     log.send()
     return summary

@@ -41,7 +41,7 @@ from state_sensor_ros.evaluation.matching import (
     XYZ,
     YAW,
 )
-from state_sensor_ros.files.bag_types import definition, NOT_SUCH
+from state_sensor_ros.files.bag import definition, NOT_SUCH
 from state_sensor_ros.frame import Floats, NS_PER_S, usable_poses
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.rotations import global_from_body, quaternion_product

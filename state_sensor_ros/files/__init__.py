@@ -16,9 +16,7 @@ A format is a row of :data:`FORMATS` and a module. Another package adds rows by 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
@@ -45,8 +43,6 @@ CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'
 _COMPRESSED_BAGS = '.mcap.zstd', '.db3.zstd'
-_TABLE_SUFFIXES = '.csv', '.csv.gz', '.parquet'
-_FCD_COLUMNS = re.compile(rb'timestep_time|vehicle_x|^time;id;')
 _HEAD_BYTES = 65536
 _COMPRESSED = '.gz', '.zst'
 _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
@@ -59,11 +55,6 @@ class ReadOptions:
     # Of the node or the command: units, and the parameters of simulators.
     settings: Settings = DEFAULTS
     topic: str = ''  # topic to read from a bag with several of the type StateFrame
-
-    @property
-    def units(self) -> Units:
-        """Return the units of box extents and of ``s``."""
-        return units_of(self.settings)
 
 
 READ_DEFAULTS = ReadOptions()
@@ -81,11 +72,6 @@ class WriteOptions:
     format_name: str = ''  # its format
     recording: RecordingReader | None = None  # None for a stream
     storage: str = ''  # of a bag
-
-    @property
-    def units(self) -> Units:
-        """Return the units of box extents and of ``s``."""
-        return units_of(self.settings)
 
 
 def units_of(settings: Settings) -> Units:
@@ -129,9 +115,6 @@ class Format:
     command: str = CONVERT
     carries: frozenset[str] = frozenset()
 
-    def __str__(self) -> str:
-        return texts_of((self,))[0]
-
     @property
     def is_written(self) -> bool:
         """Whether `convert` and `record` write it."""
@@ -174,7 +157,7 @@ _BAG = '.files.bag_frames:open_bag'
 _BAG_OUT = '.commands.bag_output:BagOutput'
 _JSON = '.simulators.monodrive.trajectory'
 _OSI, _LOG = '.simulators.osi.recording', '.simulators.carla9.log'
-_TABLE = '.files.tables.table'
+_TABLE = '.files.table'
 _IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
     each.name for each in rows_of(Frame) if each.columns}
 
@@ -186,7 +169,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in (
            recognized_by='.files.bag:is_bag'),
     Format('mcap', 'a bag in one file', ('.mcap',), _BAG, _BAG_OUT, storage='mcap'),
     Format('sqlite3', 'a bag in one file', ('.db3',), _BAG, _BAG_OUT, storage='sqlite3'),
-    Format('parquet', 'a table', ('.parquet',), '.files.tables.table_recording:open_table',
+    Format('parquet', 'a table', ('.parquet',), '.files.table_recording:open_table',
            f'{_TABLE}:TableOutput', carries=_IN_TABLES),
     Format('csv', 'a table', ('.csv', '.csv.gz', '.csv.zst'), '', f'{_TABLE}:TableOutput',
            f'{_TABLE}:copy_whole', carries=_IN_TABLES),
@@ -251,32 +234,23 @@ def format_of(path: str) -> Format:
     if is_compressed_bag(where) and (found := format_of_name(where.stem)):
         return found
     if is_ros_1(where):
-        raise TrajectoryFormatError(path, 'a bag of ROS 1', 'a bag of ROS 2; '
-                                    f'{rosbags_convert(path, str(where.with_suffix("")))} makes '
-                                    'one')
+        raise TrajectoryFormatError(
+            path, 'a bag of ROS 1', f'a bag of ROS 2; `rosbags-convert --src {quote(path)} '
+            f'--dst {quote(str(where.with_suffix("")))}` makes one')
     found = format_of_name(path) or TRAJECTORY
     return _by_content(where, found) if where.is_file() else found
 
 
 def _refuse_folder(where: Path) -> Format:
-    path, named = str(where), {name: format_of_name(name) for name in os.listdir(where)}
-    suffixes = Counter(Path(name).suffix for name, each in named.items()
-                       if each and each.reader and not each.storage)
-    if suffixes:
-        [(suffix, n_files)] = suffixes.most_common(1)
-        raise TrajectoryFormatError(
-            path, f'a folder with {counted(n_files, f"{suffix} file")}',
-            'one recording; `inspect` and `convert --to FORMAT` take many, such as '
-            f"'{where / ('*' + suffix)}'")
-    n_stored = sum(bool(each and each.storage) or is_compressed_bag(where / name)
-                   for name, each in named.items())
-    if n_stored:
-        raise TrajectoryFormatError(
-            path, f'{counted(n_stored, "file")} of a bag without metadata.yaml',
-            'a bag; `state_sensor repair` makes one of the files, or `ros2 bag reindex` writes '
-            'metadata.yaml')
-    raise TrajectoryFormatError(path, 'a folder without a recording', ' or '.join(
-        each.noun for each in formats() if not each.suffixes))
+    n_files = sum(bool((found := format_of_name(name)) and found.reader)
+                  or is_compressed_bag(where / name) for name in os.listdir(where))
+    if not n_files:
+        raise TrajectoryFormatError(str(where), 'a folder without a recording', ' or '.join(
+            each.noun for each in formats() if not each.suffixes))
+    raise TrajectoryFormatError(
+        str(where), f'a folder with {counted(n_files, "recording")}', 'one recording: `inspect` '
+        "and `convert --to FORMAT` take many, such as 'FOLDER/*.json'; the files of a bag without "
+        'metadata.yaml have the name of their folder')
 
 
 def is_compressed_bag(path: Path) -> bool:
@@ -289,11 +263,6 @@ def is_ros_1(path: Path) -> bool:
     return path.suffix == '.bag' and path.is_file() and _begins_with(path, b'#ROSBAG')
 
 
-def rosbags_convert(source: str, out: str) -> str:
-    """Return the command, which comes with rosbags, that converts from or to a bag of ROS 1."""
-    return f'`rosbags-convert --src {quote(source)} --dst {quote(out)}`'
-
-
 def _by_content(path: Path, found: Format) -> Format:
     """Return the format that recognizes a file: one that shares its suffix, or has any name."""
     suffix = max((each for each in found.suffixes if path.name.endswith(each)), key=len,
@@ -301,19 +270,16 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for plug-ins.
     known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
     try:
-        if found.recognized_by and not found.any_name and found.is_of(path):
-            return found
         is_xml = found is TRAJECTORY and _begins_with(path, b'<')
-        recognized = next((each for each in known if each is not found and each.recognized_by
-                           and (suffix in each.suffixes or each.any_name
-                                or (is_xml and '.xml' in each.suffixes)) and each.is_of(path)),
-                          None)
-        if recognized is None and is_xml:
-            # Its reader determines what the file is.
-            return FORMATS['fcd']
-        if recognized is None and found.any_name and not found.is_of(path) and _is_json(path):
-            return TRAJECTORY
-        return recognized or found
+        rows = sorted((each for each in known if each.recognized_by and (
+            suffix in each.suffixes or each.any_name or (is_xml and '.xml' in each.suffixes))),
+            key=lambda each: each is not found or each.any_name)
+        for each in rows:
+            if each.is_of(path):
+                return each
+        # The reader of XML determines what the file is.
+        return FORMATS['fcd'] if is_xml else \
+            TRAJECTORY if found.any_name and _is_json(path) else found
     except OSError:
         # The reader gives the reason.
         return found
@@ -346,8 +312,6 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     :raises TrajectoryFormatError: if it has no known format, or cannot be read.
     """
     found = format_of(path)
-    if path.endswith(_TABLE_SUFFIXES):
-        _refuse_fcd_table(Path(path))
     if not found.reader:
         readable = ', '.join(texts_of(each for each in formats() if each.reader))
         raise TrajectoryFormatError(path, f'a {Path(path).suffix} file, which cannot be read',
@@ -356,21 +320,6 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
     with importing(path), reading(path):
         return cast('RecordingReader', imported(found.reader)(path, options))
-
-
-def _refuse_fcd_table(path: Path) -> None:
-    """
-    Refuse FCD output of SUMO in columns, which begins or (Parquet) ends with their names.
-
-    :raises TrajectoryFormatError: if it is such a file.
-    """
-    with suppress(OSError), path.open('rb') as file:
-        if path.suffix == '.parquet':
-            file.seek(max(path.stat().st_size - _HEAD_BYTES, 0))
-        if _FCD_COLUMNS.search(decompressed(file)[0].read(_HEAD_BYTES)):
-            raise TrajectoryFormatError(
-                str(path), f"SUMO's FCD output in columns (--fcd-output {path.name})",
-                'its XML (--fcd-output FILE.xml or FILE.xml.gz)')
 
 
 def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: str = '') -> Format:
@@ -411,10 +360,6 @@ def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
     # The folder of a bag may be called run.7.fcd.
     if (is_bag or not suffix) and command == CONVERT:
         return None
-    if suffix == '.bag' and command == CONVERT:
-        mcap = str(Path(path).with_suffix('.mcap'))
-        raise UsageError(f'OUT {path}: a bag of ROS 1 is not written; '
-                         f'{rosbags_convert(mcap, path)} makes one of {mcap}')
     known = [suffix for each in formats() if each.command == command and _is_made(each)
              for suffix in each.suffixes]
     if not suffix:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 import json
 import os
 from pathlib import Path, PurePath
@@ -24,10 +25,15 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 from zlib import crc32
 
+from rosbags.serde import SerdeError
+from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysError
+from rosbags.typesys.store import Typestore
+
+from state_sensor_ros.cdr.definitions import foreign_texts, installed_text, parse_message
 from state_sensor_ros.errors import reason_of, StateSensorError, TrajectoryFormatError
-from state_sensor_ros.files.bag_types import definition, hash_of_definition, type_hash
 from state_sensor_ros.files.input import check_regular, zstd, ZSTD_MAGIC
 from state_sensor_ros.files.output import temporary_folder
+from state_sensor_ros.small_files import PACKAGE, share_file
 
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'
@@ -44,6 +50,12 @@ METADATA_VERSION = 9
 _FOOTER = struct.Struct('<BQQQI8s')
 _OF_FOOTER_IN_CRC = 25
 _MAX_SHOWN = 200
+
+# Exceptions of rosbags' deserializer for bytes that do not match the definition.
+NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, OverflowError,
+            MemoryError)
+# Separates the definition of a type from those of the types of its fields.
+_SEPARATOR = '=' * 80 + '\nMSG: '
 
 # Name and type of a topic.
 TopicKey = tuple[str, str]
@@ -62,6 +74,75 @@ class StoredTopic:
     type_hash: str = ''  # RIHS01 or ``''``
     serialization: str = CDR
     qos: str = '[]'  # offered profiles as YAML
+
+
+@lru_cache(maxsize=1)
+def typestore() -> Typestore:
+    """Return the standard types and those of this package, with serializers; takes 0.1 s once."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, text in _own_texts().items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+@lru_cache(maxsize=1)
+def _own_texts() -> dict[str, str]:
+    return {f'{PACKAGE}/msg/{path.stem}': path.read_text('utf-8')
+            for path in sorted(share_file('msg').glob('*.msg'))}
+
+
+@lru_cache(maxsize=64)
+def _described(type_name: str) -> Typestore:
+    """
+    Return a store with the fields of a type and of the types it contains, but no classes.
+
+    As in :mod:`definitions`, the definitions of a sourced ROS precede those of rosbags.
+    """
+    store, pending = get_typestore(Stores.EMPTY), [type_name]
+    while pending:
+        name = pending.pop()
+        text = _own_texts().get(name) or installed_text(name) or foreign_texts().get(name)
+        if text is None:
+            store.fielddefs = {**get_typestore(Stores.ROS2_JAZZY).fielddefs, **store.fielddefs}
+        elif name not in store.fielddefs:
+            store.fielddefs |= get_types_from_msg(text, name)
+            pending += [field.type_name for field in parse_message(text, name)
+                        if '/' in field.type_name]
+    return store
+
+
+@lru_cache(maxsize=64)
+def definition(type_name: str) -> str:
+    """
+    Return the definition of a type followed by those of the types it contains.
+
+    Definitions of this package are those of ``msg/``, with the units in their comments.
+    """
+    whole, _ = _described(type_name).generate_msgdef(type_name, ros_version=2)
+    first, *others = whole.split(_SEPARATOR)
+    sections = [_own_texts().get(type_name, first)]
+    for section in others:
+        bare, _, text = section.partition('\n')
+        package, _, name = bare.partition('/')
+        sections.append(f'{bare}\n{_own_texts().get(f"{package}/msg/{name}", text)}')
+    return _SEPARATOR.join(text if text.endswith('\n') else f'{text}\n' for text in sections)
+
+
+@lru_cache(maxsize=64)
+def type_hash(type_name: str) -> str:
+    """Return the hash of a type, ``RIHS01_`` and 64 digits, as every ROS 2 computes it."""
+    return _described(type_name).hash_rihs01(type_name)
+
+
+@lru_cache(maxsize=64)
+def hash_of_definition(type_name: str, text: str) -> str:
+    """Compute the hash of a type from its definition in a bag, ``''`` if that is damaged."""
+    store = get_typestore(Stores.EMPTY)
+    try:
+        store.fielddefs |= get_types_from_msg(text, type_name)
+        return store.hash_rihs01(type_name)
+    except (TypesysError, ValueError, KeyError, RecursionError):
+        return ''
 
 
 class McapStorage:

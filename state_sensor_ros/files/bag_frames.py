@@ -27,8 +27,7 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
 from state_sensor_ros.files import ReadOptions
-from state_sensor_ros.files.bag import Bag, BEGIN, Position
-from state_sensor_ros.files.bag_types import NOT_SUCH, typestore
+from state_sensor_ros.files.bag import Bag, BEGIN, NOT_SUCH, Position, typestore
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
 from state_sensor_ros.source import LOST
@@ -70,16 +69,6 @@ def stamp_of(data: bytes) -> tuple[int, int] | None:
         return None
     seconds, nanoseconds = _STAMP[data[1]].unpack_from(data)
     return seconds, nanoseconds
-
-
-def stamp_s(data: bytes) -> float:
-    """
-    Return the same in seconds, NaN for None.
-
-    :param data: serialized message with its encapsulation.
-    """
-    seconds, nanoseconds = stamp_of(data) or (math.nan, 0)
-    return float(seconds + nanoseconds * 1e-9)
 
 
 class Roads(NamedTuple):
@@ -127,7 +116,8 @@ class BagRecording(FrameFile):
                 self.faults.add(LOST, error)
                 continue
             if self.is_timed and math.isnan(frame.game_time):
-                frame = replace(frame, game_time=stamp_s(data))
+                seconds, nanoseconds = stamp_of(data) or (math.nan, 0)
+                frame = replace(frame, game_time=seconds + nanoseconds * 1e-9)
             yield frame
 
     def _with_lights(self, begin: Position) -> Iterator[tuple[Place, bytes, bytes]]:

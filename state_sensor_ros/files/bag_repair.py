@@ -23,7 +23,7 @@ A summary, if it can be read, provides the topics in advance and the number of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 import io
@@ -32,19 +32,11 @@ from pathlib import Path
 import re
 import shutil
 import struct
-from typing import Any, BinaryIO, TYPE_CHECKING
+from typing import BinaryIO, TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files.bag import (
-    MCAP_MAGIC,
-    SQLITE_MAGIC,
-    storage_files,
-    StoredTopic,
-    summary_offset,
-    topic_of,
-)
-from state_sensor_ros.files.bag_types import hash_of_definition
+from state_sensor_ros.files import bag
 from state_sensor_ros.files.bag_writer import profiles_of
 from state_sensor_ros.files.input import decompressed, zstd, ZSTD_MAGIC
 from state_sensor_ros.files.output import temporary_folder
@@ -53,19 +45,21 @@ from state_sensor_ros.texts import counted
 if TYPE_CHECKING:
     from mcap.records import Channel, Chunk, Message, Metadata, Schema
 
+    Record: TypeAlias = Schema | Channel | Metadata | Message
+
 # The head of a record: opcode, length of the content.
 _HEAD = struct.Struct('<BQ')
 # The head of a chunk of less than a terabyte; of its fields, those before the compression.
 _CANDIDATE = re.compile(rb'(?=\x06.{5}\x00\x00\x00)', re.DOTALL)
 _CHUNK_HEAD = struct.Struct('<QQQII')
 _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX = 0x03, 0x04, 0x05, 0x06, 0x07
-_METADATA, _DATA_END, _FOOTER = 0x0C, 0x0F, 0x02
+_FOOTER, _METADATA, _DATA_END = 0x02, 0x0C, 0x0F
 _KNOWN_OPCODES = range(0x01, 0x10)
 # Of the records in a chunk: their smallest size.
 _LEAST_BYTES = {_SCHEMA: 14, _CHANNEL: 16, _MESSAGE: 22}
 _INDEX_ENTRY_BYTES = 16
 _BLOCK_BYTES = 1024 * 1024
-_FORMATS = {MCAP_MAGIC: 'mcap', SQLITE_MAGIC: 'sqlite3', ZSTD_MAGIC: 'zstd'}
+_FORMATS = {bag.MCAP_MAGIC: 'mcap', bag.SQLITE_MAGIC: 'sqlite3', ZSTD_MAGIC: 'zstd'}
 # A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
 
@@ -75,7 +69,8 @@ class McapSalvage:
     A damaged MCAP file.
 
     ``losses`` descriptions of data that could not be read, and ``defects`` of other faults, both
-    complete after the last record; ``n_lost`` number of lost messages, None if it is unknown.
+    complete after the last record; ``n_found`` number of messages, ``n_lost`` of those that are
+    lost, None if it is unknown.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -83,36 +78,33 @@ class McapSalvage:
         self._size = file.seek(0, os.SEEK_END)
         self.losses: list[str] = []
         self.defects: list[str] = []
-        self.n_found = 0
-        self._n_messages: int | None = None
-        self._n_unknown = 0
+        self.n_lost: int | None = None
+        self.n_found = self._n_unknown = 0
         self._is_complete = False
-        # Records by opcode and number.
-        self._known: dict[tuple[int, int], Schema | Channel] = {}
+        # Opcodes and numbers of schemas and channels.
+        self._known: set[tuple[int, int]] = set()
 
-    @property
-    def n_lost(self) -> int | None:
-        return None if self._n_messages is None else max(self._n_messages - self.n_found, 0)
-
-    def records(self) -> Iterator[Schema | Channel | Metadata | Message]:
+    def records(self) -> Iterator[Record]:
         """Yield the records in the order of the file, each schema and channel before its use."""
-        yield from self._summary()
-        at = len(MCAP_MAGIC)
+        n_messages = yield from self._summary()
+        at = len(bag.MCAP_MAGIC)
         while at < self._size and not self._is_complete:
             end = self._end_of(at)
-            if end is None:
-                begin, n_before, at = at, len(self.losses), self._next_chunk(at + 1)
-                if at == self._size:
-                    yield from self._cut_chunk(begin)
-                if len(self.losses) == n_before:
-                    self.losses.append(f'{at - begin} bytes from byte {begin} on')
-            else:
-                yield from self._records_at(at)
+            if end is not None:
+                yield from self._in_record(at)
                 at = end
+                continue
+            begin, n_before, at = at, len(self.losses), self._next_chunk(at + 1)
+            if at == self._size:
+                yield from self._in_cut_chunk(begin)
+            if len(self.losses) == n_before:
+                self.losses.append(f'{at - begin} bytes from byte {begin} on')
         if self._n_unknown:
             self.losses.append(f'{counted(self._n_unknown, "message")} of unknown topics')
-        if self._n_messages is None:
+        if n_messages is None:
             self.defects.append('no summary')
+        else:
+            self.n_lost = max(n_messages - self.n_found, 0)
         if self.n_lost == 0:
             # The unreadable bytes held no messages.
             self.defects += self.losses
@@ -120,20 +112,23 @@ class McapSalvage:
         elif not self._is_complete and not self.losses:
             self.losses.append('nothing that is in the file, which was not completed')
 
-    def _summary(self) -> Iterator[Schema | Channel]:
+    def _summary(self) -> Generator[Record, None, int | None]:
+        """Yield the definitions in the summary; return its number of messages, None without."""
         from mcap.records import Channel, Schema, Statistics
         from mcap.stream_reader import StreamReader
         try:
-            self._file.seek(summary_offset(self._file, self._size))
+            self._file.seek(bag.summary_offset(self._file, self._size))
             summary = list(StreamReader(self._file, skip_magic=True,
                                         record_size_limit=self._size).records)
         except Exception:  # noqa: BLE001 the library raises anything
-            return
-        for record in summary:
-            if isinstance(record, Statistics):
-                self._n_messages = record.message_count
-            elif isinstance(record, Schema | Channel):
-                yield from self._entered(record)
+            return None
+        for opcode, kind in ((_SCHEMA, Schema), (_CHANNEL, Channel)):
+            for record in summary:
+                if isinstance(record, kind):
+                    self._known.add((opcode, record.id))
+                    yield record
+        return next((record.message_count for record in summary
+                     if isinstance(record, Statistics)), None)
 
     def _read(self, at: int, n_bytes: int) -> bytes:
         self._file.seek(at)
@@ -171,27 +166,25 @@ class McapSalvage:
             at += max(len(block) - _HEAD.size, 1)
         return self._size
 
-    def _records_at(self, at: int) -> Iterator[Schema | Channel | Metadata | Message]:
+    def _in_record(self, at: int) -> Iterator[Record]:
         """Yield the record at an offset, or those in the chunk there; note a damaged one."""
         opcode, length = _HEAD.unpack(self._read(at, _HEAD.size))
+        end = at + _HEAD.size + length
         self._is_complete = opcode in (_DATA_END, _FOOTER)
-        if opcode not in (_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _METADATA):
-            return
-        try:
-            record = _parsed(opcode, self._read(at + _HEAD.size, length))
-            if opcode != _CHUNK:
-                yield from self._entered(record)
-                return
-            data = _decompressed(record)
-            if len(data) != record.uncompressed_size or record.uncompressed_crc not in (
-                    0, crc32(data)):
-                raise ValueError('a wrong CRC-32')
-        except Exception as error:  # noqa: BLE001 damaged data can raise anything
-            n_messages = self._n_indexed(at + _HEAD.size + length) if opcode == _CHUNK else 1
-            self.losses.append(f'{counted(n_messages, "message")} in the record at byte {at} '
-                               f'({" ".join(str(error).split()) or type(error).__name__})')
-            return
-        yield from self._in_chunk(at, data, len(data))
+        if opcode in _LEAST_BYTES or opcode == _METADATA:
+            yield from self._in_data(at, self._read(at, end - at), end - at)
+        elif opcode == _CHUNK:
+            try:
+                data, chunk = self._chunk(at, length)
+                if len(data) != chunk.uncompressed_size or chunk.uncompressed_crc not in (
+                        0, crc32(data)):
+                    raise ValueError('a wrong CRC-32')
+            except Exception as error:  # noqa: BLE001 damaged data can raise anything
+                self.losses.append(
+                    f'{counted(self._n_indexed(end), "message")} in the record at byte {at} '
+                    f'({" ".join(str(error).split()) or type(error).__name__})')
+            else:
+                yield from self._in_data(at, data, len(data))
 
     def _n_indexed(self, at: int) -> int:
         """Return the number of messages in the chunk before an offset according to its indexes."""
@@ -201,19 +194,29 @@ class McapSalvage:
             at = end
         return n_messages
 
-    def _cut_chunk(self, at: int) -> Iterator[Schema | Channel | Metadata | Message]:
+    def _in_cut_chunk(self, at: int) -> Iterator[Record]:
         """Yield the records of a chunk that the file ends in, if a chunk begins there."""
-        if not self._is_chunk(at):
-            return
-        try:
-            chunk = _parsed(_CHUNK, self._read(at + _HEAD.size, self._size))
-            data = _decompressed(chunk)
-        except Exception:  # noqa: BLE001 damaged data can raise anything
-            return
-        yield from self._in_chunk(at, data, chunk.uncompressed_size)
+        if self._is_chunk(at):
+            try:
+                data, chunk = self._chunk(at, self._size)
+            except Exception:  # noqa: BLE001 damaged data can raise anything
+                return
+            yield from self._in_data(at, data, chunk.uncompressed_size)
 
-    def _in_chunk(self, at: int, data: bytes, size: int,
-                  ) -> Iterator[Schema | Channel | Metadata | Message]:
+    def _chunk(self, at: int, length: int) -> tuple[bytes, Chunk]:
+        """Return the records of a chunk, as far as they can be decompressed, and the chunk."""
+        from mcap.data_stream import ReadDataStream
+        from mcap.records import Chunk
+        chunk = Chunk.read(ReadDataStream(io.BytesIO(self._read(at + _HEAD.size, length))))
+        data = chunk.data
+        if chunk.compression == 'zstd':
+            data = bytes(zstd.ZstdDecompressor().decompress(data))
+        elif chunk.compression == 'lz4':
+            from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+            data = bytes(LZ4FrameDecompressor().decompress(data))
+        return data, chunk
+
+    def _in_data(self, at: int, data: bytes, size: int) -> Iterator[Record]:
         """Yield the whole records of a chunk; note what is missing of its size."""
         begin = 0
         while begin + _HEAD.size <= len(data):
@@ -221,52 +224,37 @@ class McapSalvage:
             end = begin + _HEAD.size + length
             if end > len(data) or length < _LEAST_BYTES.get(opcode, 0):
                 break
-            if opcode in _LEAST_BYTES:
-                try:
-                    record = _parsed(opcode, data[begin + _HEAD.size:end])
-                except Exception:  # noqa: BLE001 damaged data can raise anything
-                    break
-                yield from self._entered(record)
+            try:
+                record = self._parsed(opcode, data[begin + _HEAD.size:end])
+            except Exception:  # noqa: BLE001 damaged data can raise anything
+                break
+            if record is not None:
+                yield record
             begin = end
         if begin < size:
             self.losses.append(
                 f'the last {size - begin} of {size} bytes in the chunk at byte {at}')
 
-    def _entered(self, record: Any) -> Iterator[Any]:  # noqa: ANN401
-        """Yield a record, unless it is a definition that is known or a message of no topic."""
-        from mcap.records import Channel, Message, Schema
-        if isinstance(record, Schema | Channel):
-            key = (_SCHEMA if isinstance(record, Schema) else _CHANNEL, record.id)
-            if key in self._known:
-                return
-            self._known[key] = record
-        elif isinstance(record, Message):
-            if (_CHANNEL, record.channel_id) not in self._known:
-                self._n_unknown += 1
-                return
-            self.n_found += 1
-        yield record
-
-
-def _parsed(opcode: int, content: bytes) -> Any:  # noqa: ANN401
-    from mcap import records
-    from mcap.data_stream import ReadDataStream
-    stream = ReadDataStream(io.BytesIO(content))
-    if opcode == _MESSAGE:
-        return records.Message.read(stream, len(content))
-    kinds: dict[int, Any] = {_SCHEMA: records.Schema, _CHANNEL: records.Channel,
-                             _CHUNK: records.Chunk, _METADATA: records.Metadata}
-    return kinds[opcode].read(stream)
-
-
-def _decompressed(chunk: Chunk) -> bytes:
-    """Return the records of a chunk, as far as they can be decompressed."""
-    if chunk.compression == 'zstd':
-        return bytes(zstd.ZstdDecompressor().decompress(chunk.data))
-    if chunk.compression == 'lz4':
-        from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
-        return bytes(LZ4FrameDecompressor().decompress(chunk.data))
-    return chunk.data
+    def _parsed(self, opcode: int, content: bytes) -> Record | None:
+        """Parse a record, unless it is a definition that is known or a message of no topic."""
+        from mcap.data_stream import ReadDataStream
+        from mcap.records import Channel, Message, Metadata, Schema
+        stream = ReadDataStream(io.BytesIO(content))
+        if opcode == _MESSAGE:
+            message = Message.read(stream, len(content))
+            is_known = (_CHANNEL, message.channel_id) in self._known
+            self.n_found += is_known
+            self._n_unknown += not is_known
+            return message if is_known else None
+        if opcode == _METADATA:
+            metadata: Metadata = Metadata.read(stream)
+            return metadata
+        if opcode not in _LEAST_BYTES:
+            return None
+        record = Schema.read(stream) if opcode == _SCHEMA else Channel.read(stream)
+        is_new = (opcode, record.id) not in self._known
+        self._known.add((opcode, record.id))
+        return record if is_new else None
 
 
 class BagRepair:
@@ -284,12 +272,13 @@ class BagRepair:
         self.losses: list[str] = []
         self.defects: list[str] = []
         self.n_lost: int | None = 0
-        self.topics: list[StoredTopic] = []
+        self.topics: list[bag.StoredTopic] = []
         self._files = files
 
-    def messages(self) -> Iterator[tuple[StoredTopic, Message]]:
+    def messages(self) -> Iterator[tuple[bag.StoredTopic, Message]]:
         """Yield all readable messages, file after file, each with its topic."""
         for file in self._files:
+            where = f'{file.name}: ' if len(self._files) > 1 else ''
             with ExitStack() as stack:
                 opened: BinaryIO = stack.enter_context(file.open('rb'))
                 if format_of(file) == 'zstd':
@@ -298,24 +287,29 @@ class BagRepair:
                     opened = stack.enter_context(plain.open('w+b'))
                     shutil.copyfileobj(source, opened)
                     if compressed is not None and compressed.fault:
-                        self._note(file, 'losses', [f'the rest of {compressed.fault}'])
-                if opened.seek(0) or opened.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
+                        self.losses.append(f'{where}the rest of {compressed.fault}')
+                if opened.seek(0) or opened.read(len(bag.SQLITE_MAGIC)) == bag.SQLITE_MAGIC:
                     raise TrajectoryFormatError(
                         str(file), 'a database of SQLite', 'MCAP; the program sqlite3 has the '
                         'command .recover for its own files')
                 with importing('the repair of a bag'):
-                    yield from self._messages(file, McapSalvage(opened))
+                    salvage = McapSalvage(opened)
+                    yield from self._messages(salvage)
+            self.losses += [f'{where}{text}' for text in salvage.losses]
+            self.defects += [f'{where}{text}' for text in salvage.defects]
+            self.n_lost = None if None in (self.n_lost, salvage.n_lost) \
+                else (self.n_lost or 0) + (salvage.n_lost or 0)
 
-    def _messages(self, file: Path, salvage: McapSalvage,
-                  ) -> Iterator[tuple[StoredTopic, Message]]:
+    def _messages(self, salvage: McapSalvage) -> Iterator[tuple[bag.StoredTopic, Message]]:
         from mcap.records import Channel, Message, Schema
         schemas: dict[int, Schema] = {}
-        topics: dict[int, StoredTopic] = {}
+        topics: dict[int, bag.StoredTopic] = {}
         for record in salvage.records():
             if isinstance(record, Schema):
                 schemas[record.id] = record
             elif isinstance(record, Channel):
-                topics[record.id] = self._topic(topic_of(record, schemas.get(record.schema_id)))
+                topics[record.id] = self._topic(
+                    bag.topic_of(record, schemas.get(record.schema_id)))
             elif isinstance(record, Message):
                 # No serialized message begins with these bytes.
                 if record.data.startswith(ZSTD_MAGIC):
@@ -325,26 +319,18 @@ class BagRepair:
                         self.losses.append(f'a message that is not whole ({error})')
                         continue
                 yield topics[record.channel_id], record
-        self._note(file, 'losses', salvage.losses)
-        self._note(file, 'defects', salvage.defects)
-        self.n_lost = None if self.n_lost is None or salvage.n_lost is None \
-            else self.n_lost + salvage.n_lost
 
-    def _topic(self, topic: StoredTopic) -> StoredTopic:
+    def _topic(self, topic: bag.StoredTopic) -> bag.StoredTopic:
         """Add a topic with the hash of its type, and without a profile that cannot be parsed."""
         try:
             profiles_of(topic.qos)
         except ValueError:
             self.losses.append(f'the quality of service of {topic.name}')
             topic = replace(topic, qos='[]')
-        topic = replace(topic, type_hash=topic.type_hash or hash_of_definition(
+        topic = replace(topic, type_hash=topic.type_hash or bag.hash_of_definition(
             topic.type_name, topic.definition))
         self.topics.append(topic)
         return topic
-
-    def _note(self, file: Path, kind: str, texts: list[str]) -> None:
-        getattr(self, kind).extend(
-            f'{file.name}: {text}' if len(self._files) > 1 else text for text in texts)
 
 
 def format_of(path: Path) -> str:
@@ -353,9 +339,9 @@ def format_of(path: Path) -> str:
     with path.open('rb') as file:
         begin = file.read(max(map(len, _FORMATS)))
         found = next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
-        if not found and len(begin) > len(MCAP_MAGIC):
-            file.seek(-len(MCAP_MAGIC), os.SEEK_END)
-            found = 'mcap' if file.read() == MCAP_MAGIC else ''
+        if not found and len(begin) > len(bag.MCAP_MAGIC):
+            file.seek(-len(bag.MCAP_MAGIC), os.SEEK_END)
+            found = 'mcap' if file.read() == bag.MCAP_MAGIC else ''
     return found
 
 
@@ -370,7 +356,7 @@ def find_files(path: Path) -> list[Path]:
     found = [files for folder in (path, *(Path(where, name) for where, names, _ in os.walk(path)
                                           for name in names))
              if len(folder.relative_to(path).parts) < _MAX_DEPTH
-             and (files := [file for file in storage_files(folder) if format_of(file)])]
+             and (files := [file for file in bag.storage_files(folder) if format_of(file)])]
     if len(found) != 1:
         what = f'storage files of bags in {len(found)} folders' if found \
             else 'no storage file of a bag (.mcap)'

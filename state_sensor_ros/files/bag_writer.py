@@ -25,22 +25,11 @@ import os
 from pathlib import Path
 import sqlite3
 import struct
-from typing import Any, Protocol
+from typing import Any
 
 from state_sensor_ros.errors import importing, SinkError
-from state_sensor_ros.files.bag import (
-    COMPRESSED_SUFFIXES,
-    INFORMATION,
-    METADATA,
-    METADATA_VERSION,
-    PROFILE,
-    read_metadata,
-    ROS2MSG,
-    STORAGE_SUFFIXES,
-    StoredTopic,
-)
+from state_sensor_ros.files import bag
 from state_sensor_ros.files.bag_frames import full_name
-from state_sensor_ros.files.bag_types import definition, type_hash
 from state_sensor_ros.files.output import Own, sink_error, WholeFolder
 from state_sensor_ros.topics.topic import EVERYTHING, Qos, Subscriptions, Topic
 
@@ -54,33 +43,19 @@ _PERIOD_NS = 50_000_000
 _INFINITE = {'sec': 9223372036, 'nsec': 854775807}
 
 
-class _Storage(Protocol):
-
-    def add(self, number: int, topic: StoredTopic) -> None:
-        """Add a topic."""
-
-    def write(self, number: int, log_ns: int, data: bytes, publish_ns: int, sequence: int) -> None:
-        """Write a message of a topic."""
-
-    def flush(self) -> None:
-        """Let what was written survive a kill."""
-
-    def close(self, metadata: str | None) -> None:
-        """Close the file; without the text of metadata.yaml, it is not complete."""
-
-
 class _McapStorage:
+    """An MCAP file; as in :class:`_SqliteStorage`, one closed without metadata is not complete."""
 
     def __init__(self, path: Path, compression: str) -> None:
         from mcap.writer import CompressionType, Writer
         self._file = path.open('xb')
         self._writer: Any = Writer(
             self._file, _CHUNK_BYTES, CompressionType[compression.upper()], enable_data_crcs=True)
-        self._writer.start(PROFILE, 'state_sensor_ros')
+        self._writer.start(bag.PROFILE, 'state_sensor_ros')
         self._schemas: dict[str, int] = {}
         self._channels: dict[int, int] = {}
 
-    def add(self, number: int, topic: StoredTopic) -> None:
+    def add(self, number: int, topic: bag.StoredTopic) -> None:
         schema = self._schemas.get(topic.type_name)
         if schema is None:
             schema = self._schemas[topic.type_name] = self._writer.register_schema(
@@ -117,7 +92,7 @@ class _SqliteStorage:
         self._types: set[str] = set()
         self._n_bytes = 0
 
-    def add(self, number: int, topic: StoredTopic) -> None:
+    def add(self, number: int, topic: bag.StoredTopic) -> None:
         if topic.definition and topic.type_name not in self._types:
             self._types.add(topic.type_name)
             self._insert('message_definitions (topic_type, encoding, encoded_message_definition, '
@@ -143,16 +118,19 @@ class _SqliteStorage:
 
     def close(self, metadata: str | None) -> None:
         if metadata is not None:
-            self._insert('metadata (metadata_version, metadata)', METADATA_VERSION, metadata)
+            self._insert('metadata (metadata_version, metadata)', bag.METADATA_VERSION, metadata)
         self.flush()
         self._database.close()
+
+
+_Storage = _McapStorage | _SqliteStorage
 
 
 @dataclass(slots=True)
 class _Contents:
     """What metadata.yaml says of the messages."""
 
-    topics: dict[int, StoredTopic] = field(default_factory=dict)
+    topics: dict[int, bag.StoredTopic] = field(default_factory=dict)
     counts: Counter[int] = field(default_factory=Counter)
     first_ns: int = _MAX_TIME_NS
     last_ns: int = 0
@@ -169,7 +147,7 @@ class _Contents:
             'duration': {'nanoseconds': max(0, self.last_ns - self.first_ns)},
             'message_count': self.counts.total()}
         return {
-            'version': METADATA_VERSION, 'storage_identifier': storage, **span,
+            'version': bag.METADATA_VERSION, 'storage_identifier': storage, **span,
             'topics_with_message_count': [
                 {'topic_metadata': {
                     'name': topic.name, 'type': topic.type_name,
@@ -197,6 +175,8 @@ class BagSink(WholeFolder):
     :param node_name: fully qualified; ``~`` in a topic stands for it.
     """
 
+    survives_cut = True
+
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
                  compression: str = 'zstd', node_name: str = '/state_sensor',
                  overwrite: bool = False) -> None:
@@ -210,7 +190,7 @@ class BagSink(WholeFolder):
         self._offset_ns = 0
         self._log_ns: int | None = None
         super().__init__(path, noun='bag', own=_own_files, force=overwrite,
-                         is_file=str(path).endswith(STORAGE_SUFFIXES))
+                         is_file=str(path).endswith(bag.STORAGE_SUFFIXES))
         # The storage file has the name of the bag, and the number that `ros2 bag reindex` expects.
         name = _as_text(self.path.stem if self.is_file else self.path.name)
         self._bag = self.inside / name
@@ -256,13 +236,13 @@ class BagSink(WholeFolder):
                 add(number, log_ns)
         self._latched.clear()
 
-    def copy_topic(self, topic: StoredTopic) -> int:
+    def copy_topic(self, topic: bag.StoredTopic) -> int:
         """Add a topic of another bag under its name there, unless it is there."""
         key = topic.name, topic.type_name
         with self._failing():
             return self._numbers.get(key) or self._add(key, topic)
 
-    def copy(self, topic: StoredTopic, log_ns: int, data: bytes, publish_ns: int,
+    def copy(self, topic: bag.StoredTopic, log_ns: int, data: bytes, publish_ns: int,
              sequence: int) -> None:
         """Write a message of another bag with all of its stored values."""
         number = self.copy_topic(topic)
@@ -286,15 +266,9 @@ class BagSink(WholeFolder):
                     '{"topic_metadata"', '\n{"topic_metadata"')
                 self._storage.close(text)
                 if not self.is_file:
-                    (self._bag / METADATA).write_text(
-                        f'{{"{INFORMATION}": {text}}}\n', 'utf-8')
+                    (self._bag / bag.METADATA).write_text(
+                        f'{{"{bag.INFORMATION}": {text}}}\n', 'utf-8')
         super().complete()
-
-    def salvage(self) -> str:
-        """Keep the messages."""
-        self._close()
-        self.part = None
-        return f'{self.whole}; `state_sensor repair` makes a bag of it'
 
     def abort(self) -> None:
         """Close and remove the bag."""
@@ -318,13 +292,13 @@ class BagSink(WholeFolder):
         """Return the number of a topic; add it to the bag if it is not there."""
         number = self._numbers.get(topic.name)
         if number is None:
-            number = self._add(topic.name, StoredTopic(
+            number = self._add(topic.name, bag.StoredTopic(
                 full_name(topic.name, self._node_name), topic.type_name,
-                definition(topic.type_name), ROS2MSG, type_hash(topic.type_name),
+                bag.definition(topic.type_name), bag.ROS2MSG, bag.type_hash(topic.type_name),
                 qos=_profiles_text(topic.qos)))
         return number
 
-    def _add(self, key: str | tuple[str, str], topic: StoredTopic) -> int:
+    def _add(self, key: str | tuple[str, str], topic: bag.StoredTopic) -> int:
         number = self._numbers[key] = len(self._numbers) + 1
         self._storage.add(number, topic)
         self._contents.topics[number] = topic
@@ -376,14 +350,14 @@ def profiles_of(text: str) -> list[dict[str, Any]]:
 
 def _own_files(folder: Path) -> Own:
     """Return a test for the files of a bag: metadata.yaml and the storage files that it names."""
-    suffixes = STORAGE_SUFFIXES + COMPRESSED_SUFFIXES
+    suffixes = bag.STORAGE_SUFFIXES + bag.COMPRESSED_SUFFIXES
     try:
-        names = [name for name in read_metadata(folder)['relative_file_paths']
+        names = [name for name in bag.read_metadata(folder)['relative_file_paths']
                  if name.endswith(suffixes)]
     except Exception:  # noqa: BLE001
         # Not a bag: no file in it may be removed.
         return lambda entry: False
-    return {METADATA, *names}.__contains__
+    return {bag.METADATA, *names}.__contains__
 
 
 def _as_text(name: str) -> str:

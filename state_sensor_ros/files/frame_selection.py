@@ -21,11 +21,10 @@ import numpy as np
 
 from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag, TagRule
-from state_sensor_ros.errors import TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.files.recording import forwarded, RecordingReader
 from state_sensor_ros.frame import Frame, Rows
 from state_sensor_ros.parameters import near_names
-from state_sensor_ros.source import Faults, FrameReader
 from state_sensor_ros.texts import shortened
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
@@ -46,11 +45,6 @@ class RecordingSelection:
     ego: str = ''  # tag that the ego is to have, with `ego_from`
     ego_from: str = ''  # option or parameter that selects the ego, as given
     ego_name: str = ''  # name or tag of the actor that is tagged ego instead of others
-
-    @property
-    def names_nothing(self) -> bool:
-        """Return whether there is no name or tag that might match no actor."""
-        return not (self.actors or self.desired_tags or self.undesired_tags or self.ego_from)
 
     @property
     def has_all_frames(self) -> bool:
@@ -94,7 +88,7 @@ class SelectedNames:
 
     def __init__(self, selection: RecordingSelection) -> None:
         self._selection = selection
-        self._is_used = not selection.names_nothing
+        self._is_used = not selection.has_all_actors or bool(selection.ego_from)
         self.missing = set(selection.actors)
         self._tags = {tag for tag in (*selection.desired_tags, *selection.undesired_tags) if tag}
         self._has_ego = not selection.ego_from
@@ -124,15 +118,14 @@ class SelectedNames:
                          + near_names(self.missing, self._names_seen))
         known = {tag.lower() for tag in self._tags_seen}
         unknown = sorted(tag for tag in self._tags if tag.lower() not in known)
-        if is_empty:
+        if is_empty or (unknown and self._names_seen):
             rule = ' and '.join(f'{name} {" ".join(tags)}' for name, tags in (
                 ('desired_tags', selection.desired_tags),
                 ('undesired_tags', selection.undesired_tags)) if tags)
-            lines.append(f'no selected frame has an actor that passes {rule}'
+            what = f'actor that passes {rule}' if is_empty \
+                else f'actor with the tag {", ".join(unknown)}'
+            lines.append(f'no selected frame has an {what}'
                          + (near_names(unknown, self._tags_seen) if unknown else ''))
-        elif unknown and self._names_seen:
-            lines.append(f'no selected frame has an actor with the tag {", ".join(unknown)}'
-                         + near_names(unknown, self._tags_seen))
         if not self._has_ego and self._names_seen:
             option, wanted = re.split('[= ](?!.*[= ])', selection.ego_from)
             known = {*(() if '.ego' in option else self._tags_seen),
@@ -142,40 +135,19 @@ class SelectedNames:
         return lines
 
 
-class FrameSelector:
-    """
-    Select frames by their times and actors by their tags and names, in the order of the frames.
+@dataclass(slots=True)
+class FrameTimes:
+    """The times of frames, counted from the first one, and which of the frames are selected."""
 
-    :param selection: part to select.
-    :ivar selection: the same part.
-    :ivar names: selected names, and what the frames have.
-    :ivar n_frames: number of frames so far, selected or not.
-    :ivar elapsed_s: time from the first frame to the last one, s.
-    """
-
-    def __init__(self, selection: RecordingSelection) -> None:
-        self.selection = selection
-        self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
-        self._actors = frozenset(selection.actors)
-        self.names = SelectedNames(selection)
-        # Actors of the selected frame with the most, -1 before the first.
-        self._n_most = -1
-        self.elapsed_s = 0.0
-        self.n_frames = 0
-        self._last_s = self._first_s = math.nan
-        self._n_due = 0
-        # Names of the last frame and their rows that pass: names seldom change.
-        self._names: tuple[str, ...] = ()
-        self._rows: Rows = np.zeros(0, np.int64)
-        # Names and tags of the last frame, and its tags with the chosen ego.
-        self._tagged: tuple[object, tuple[tuple[str, ...], ...]] = (None, ())
+    selection: RecordingSelection
+    n_frames: int = 0  # so far, selected or not
+    elapsed_s: float = 0.0  # from the first frame to the last one
+    _last_s: float = math.nan
+    _first_s: float = math.nan  # elapsed at the first selected frame
+    _n_due: int = 0
 
     def keeps(self, time_s: float) -> bool:
-        """
-        Return whether the next frame is used.
-
-        :param time_s: its ``game_time``, s; NaN counts as the time of the frame before.
-        """
+        """Return whether the next frame is selected; a NaN is the time of the frame before."""
         self.n_frames += 1
         if time_s > self._last_s:
             self.elapsed_s += time_s - self._last_s
@@ -194,47 +166,78 @@ class FrameSelector:
         self._n_due = math.floor(n_periods) + 1
         return True
 
-    def _with_ego(self, frame: Frame) -> Frame:
-        """Return a frame in which the chosen actor alone has the tag of the ego."""
-        key, wanted = (frame.names, frame.tags), self.selection.ego_name
-        if key != self._tagged[0]:
-            ego = frame.names.index(wanted) if wanted in frame.names \
-                else first_ego(frame.tags, wanted)
-            others = [tuple(tag for tag in tags if tag.lower() != EGO_TAG) for tags in frame.tags]
-            self._tagged = key, tuple((*tags, EGO_TAG) if row == ego else tags
-                                      for row, tags in enumerate(others))
-        return replace(frame, tags=self._tagged[1])
+
+class SelectedRecording:
+    """
+    The selected part of a recording, itself a recording.
+
+    :ivar reader: the recording.
+    :ivar missing: selected names of actors that no frame so far has.
+    """
+
+    faults, details, is_timed, cut, position, name, format_name, simulator, total, unit = (
+        forwarded('reader', name) for name in (
+            'faults', 'details', 'is_timed', 'cut', 'position', 'name', 'format_name',
+            'simulator', 'total', 'unit'))
+
+    def __init__(self, reader: RecordingReader, selection: RecordingSelection) -> None:
+        self.reader, self._selection = reader, selection
+        self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
+        self._actors = frozenset(selection.actors)
+        self._seen = SelectedNames(selection)
+        self.missing = self._seen.missing
+        # Actors of the selected frame with the most, -1 before the first.
+        self._n_most = -1
+        self._times = FrameTimes(selection)
+        # Names of the last frame and their rows that pass: names seldom change.
+        self._names: tuple[str, ...] = ()
+        self._rows: Rows = np.zeros(0, np.int64)
+        # Names and tags of the last frame, and its tags with the chosen ego.
+        self._tagged: tuple[object, tuple[tuple[str, ...], ...]] = (None, ())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Return the time from the first frame to the last one that was read, s."""
+        return self._times.elapsed_s
+
+    def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
+        """Yield the selected frames with their selected actors, from a mark on."""
+        inner, times = mark or (None, FrameTimes(self._selection))
+        self._times, has_all = copy(times), self._selection.has_all
+        for frame in self.reader.frames(inner):
+            if has_all:
+                yield frame
+            elif self._times.keeps(frame.game_time):
+                yield self._with_actors(frame)
+
+    def mark(self) -> Any:  # noqa: ANN401
+        """Return where the next frame of the last loop begins, None if it is unknown."""
+        inner = self.reader.mark()
+        return inner and (inner, copy(self._times))
+
+    def close(self) -> None:
+        self.reader.close()
 
     @property
     def unmatched(self) -> list[str]:
         """Return lines about selected times, names, tags and an ego that match nothing so far."""
-        missing = self.names.missing
-        has_named = not self._actors or len(missing) < len(self._actors)
-        return [*self.names.lines(is_empty=not self._n_most and has_named
+        has_named = not self._actors or len(self.missing) < len(self._actors)
+        return [*self._seen.lines(is_empty=not self._n_most and has_named
                                   and not self._rule.passes_all),
-                *(outside(self.selection, self.n_frames, self.elapsed_s)
-                  if self.n_frames else ())]
+                *(outside(self._selection, self._times.n_frames, self.elapsed_s)
+                  if self._times.n_frames else ())]
 
-    def check_actors(self, name: str) -> None:
-        """
-        Refuse a selection by names or tags that leaves no actor in any frame so far.
-
-        :param name: the recording.
-        """
-        if not self._n_most and not (self._rule.passes_all and not self._actors):
-            raise TrajectoryFormatError(name, 'no selected actor in any frame',
+    def check_actors(self) -> None:
+        """Refuse a selection by names or tags that leaves no actor in any frame so far."""
+        if not self._n_most and not self._selection.has_all_actors:
+            raise TrajectoryFormatError(self.name, 'no selected actor in any frame',
                                         'at least one actor')
 
-    def actors_of(self, frame: Frame) -> Frame:
-        """
-        Return a frame with the selected actors.
-
-        :param frame: frame with all actors.
-        :returns: the frame itself if all are selected.
-        """
-        if self.selection.ego_name:
+    def _with_actors(self, frame: Frame) -> Frame:
+        """Return a frame with the selected actors, itself if these are all."""
+        if self._selection.ego_name:
             frame = self._with_ego(frame)
-        self.names.add(frame)
+        self._seen.add(frame)
         if self._actors:
             if frame.names != self._names:
                 self._names = frame.names
@@ -245,83 +248,13 @@ class FrameSelector:
         self._n_most = max(self._n_most, frame.n_actors)
         return frame
 
-
-class SelectedReader:
-    """The selected frames of a reader, itself a reader; times count from its first frame."""
-
-    def __init__(self, reader: FrameReader, selection: RecordingSelection) -> None:
-        self.reader, self.selector = reader, FrameSelector(selection)
-        self._times = FrameSelector(selection)
-
-    @property
-    def faults(self) -> Faults:
-        """Return those of the reader."""
-        return self.reader.faults
-
-    @property
-    def details(self) -> bool:
-        """Return whether boxes, wheels or inputs are used."""
-        return self.reader.details
-
-    @details.setter
-    def details(self, details: bool) -> None:
-        self.reader.details = details
-
-    def frames(self) -> Iterator[Frame]:
-        """Yield the selected frames with their selected actors."""
-        return self._selected(self.reader.frames(), FrameSelector(self.selector.selection))
-
-    def _selected(self, frames: Iterator[Frame], times: FrameSelector) -> Iterator[Frame]:
-        self._times = times
-        for frame in frames:
-            is_kept = times.keeps(frame.game_time)
-            self.selector.n_frames, self.selector.elapsed_s = times.n_frames, times.elapsed_s
-            if is_kept:
-                yield self.selector.actors_of(frame)
-
-    def close(self) -> None:
-        self.reader.close()
-
-
-class SelectedRecording(SelectedReader):
-    """The selected part of a recording, itself a recording."""
-
-    reader: RecordingReader
-
-    def __init__(self, recording: RecordingReader, selection: RecordingSelection) -> None:
-        super().__init__(recording, selection)
-        self.name, self.format_name = recording.name, recording.format_name
-        self.simulator = recording.simulator
-        self.total, self.unit = recording.total, recording.unit
-
-    @property
-    def is_timed(self) -> bool:
-        """Return whether a frame without time gets one."""
-        return self.reader.is_timed
-
-    @is_timed.setter
-    def is_timed(self, is_timed: bool) -> None:
-        self.reader.is_timed = is_timed
-
-    @property
-    def cut(self) -> TruncatedError | None:
-        """Return what is missing at the end, after the last frame."""
-        return self.reader.cut
-
-    @property
-    def position(self) -> int:
-        """Return the amount of the recording before the end of the last frame."""
-        return self.reader.position
-
-    def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
-        """Yield the selected frames with their selected actors, from a mark on."""
-        inner, times = mark or (None, FrameSelector(self.selector.selection))
-        if self.selector.selection.has_all:
-            self._times = times
-            return self.reader.frames(inner)
-        return self._selected(self.reader.frames(inner), copy(times))
-
-    def mark(self) -> Any:  # noqa: ANN401
-        """Return where the next frame of the last loop begins, None if it is unknown."""
-        inner = self.reader.mark()
-        return inner and (inner, copy(self._times))
+    def _with_ego(self, frame: Frame) -> Frame:
+        """Return a frame in which the chosen actor alone has the tag of the ego."""
+        key, wanted = (frame.names, frame.tags), self._selection.ego_name
+        if key != self._tagged[0]:
+            ego = frame.names.index(wanted) if wanted in frame.names \
+                else first_ego(frame.tags, wanted)
+            others = [tuple(tag for tag in tags if tag.lower() != EGO_TAG) for tags in frame.tags]
+            self._tagged = key, tuple((*tags, EGO_TAG) if row == ego else tags
+                                      for row, tags in enumerate(others))
+        return replace(frame, tags=self._tagged[1])

@@ -7,29 +7,32 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Frames as a trace of ASAM OSI: a GroundTruth for each.
+Frames as a trace of ASAM OSI: a GroundTruth for each; the types of objects in both directions.
 
 The reference point of an object is the center of its box. A trace has strictly increasing times, a
 host in each message, and no object with a gap: repeated frames are dropped, the times of a new
 run of the simulator follow those of the last one, and an object that returns gets a new id. Other
 objects have the ids of their actors. What the format requires and a frame lacks is noted.
+
+The numbers of types are those of osi_object.proto, OSI 3.8. The tags of an actor name its type,
+the most specific one last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from functools import lru_cache
 from itertools import count
 import math
 import struct
-from typing import Any, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
 from state_sensor_ros.classes import class_of, CLASSES, DEFAULT_CLASSES
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files import WriteOptions
-from state_sensor_ros.files.osi_terms import NAME_REFERENCE, OsiType, rates_of, type_of
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.table_rows import FLOAT_NAMES, FrameRows, RowMaker
@@ -52,8 +55,6 @@ _FIRST_NEW_ID = 3 * 2**30
 _RUN_GAP_NS = 50_000_000
 # A killed program loses the chunk that it collects.
 _CHUNK_BYTES = 128 * 1024
-# omega-prime recommends 10 Hz; this adds a tolerance for the rounding of times.
-_SLOW_NS = 101_000_000
 _MAX_NAMED = 3
 # The text of each kind of note.
 _TEXTS = {
@@ -70,9 +71,7 @@ _TEXTS = {
                 'another',
     'others': 'objects whose tags name no class, written as TYPE_OTHER; --default-class gives '
               'another',
-    'returned': 'objects back after a gap, given a new id',
-    'renumbered': 'objects whose id a returned object has, given a new id',
-    'slow': 'steps of more than 0.1 s, although 10 Hz is recommended'}
+    'returned': 'objects back after a gap, given a new id'}
 
 
 def _columns(*names: str) -> list[int]:
@@ -85,6 +84,98 @@ _VELOCITY, _TURNING = _columns('vx', 'vy', 'vz'), _columns('wx', 'wy', 'wz')
 _ACCELERATION, _SPEED = _columns('ax', 'ay', 'az'), FLOAT_NAMES.index('speed')
 
 
+# Tag of all stationary objects of a trace.
+STATIONARY = 'stationary'
+# Type of the ExternalReference whose only identifier is the name of an actor.
+NAME_REFERENCE = 'state_sensor_ros'
+# MovingObject.Type; all that are not one of the others are vehicles.
+_VEHICLE = 2
+_OTHERS = {1: 'unknown', 3: 'pedestrian', 4: 'animal'}
+# MovingObject.VehicleClassification.Type; of several with one tag, the first one is written.
+_VEHICLES = {
+    4: 'car', 2: 'car', 3: 'car', 5: 'car', 6: 'van', 7: 'truck', 16: 'truck', 9: 'trailer',
+    8: 'trailer', 10: 'motorcycle', 11: 'bicycle', 12: 'bus', 13: 'tram', 14: 'train',
+    15: 'wheelchair', 17: 'scooter', 18: 'micromobility', 19: 'work_machine', 20: 'watercraft',
+    21: 'aircraft', 22: 'land_vehicle'}
+# StationaryObject.Classification.Type.
+_STATIONARY = dict(enumerate((
+    'other_structure', 'bridge', 'building', 'pole', 'pylon', 'delineator', 'tree', 'barrier',
+    'vegetation', 'curbstone', 'wall', 'vertical_structure', 'rectangular_structure',
+    'overhead_structure', 'reflective_structure', 'construction_site_element', 'speed_bump',
+    'emitting_structure'), 1))
+# What the classes of objects are called here, and tags that are called otherwise here.
+_OF_CLASSES = {'person': 'pedestrian', 'cyclist': 'bicycle'}
+_OTHER_TAGS = {'rail': 'train'}
+
+
+class OsiType(NamedTuple):
+    """The type of an object."""
+
+    number: int  # of MovingObject.Type, or of StationaryObject.Classification.Type
+    vehicle: int = 0  # of VehicleClassification.Type, 0 for no vehicle
+    is_stationary: bool = False
+
+
+_BY_TAG = {tag: OsiType(number) for number, tag in _OTHERS.items()} | {
+    tag: OsiType(_VEHICLE, number) for number, tag in reversed(_VEHICLES.items())}
+_BY_STATIONARY_TAG = {tag: OsiType(number, 0, True) for number, tag in _STATIONARY.items()}
+# Those that no class of objects has.
+_SPECIAL_TAGS = (_BY_TAG.keys() | _OTHER_TAGS) - {
+    tag for known in CLASSES for tag in (*known.tags, known.name)}
+
+
+def is_vehicle(moving_type: int) -> bool:
+    """Return whether a moving object is a vehicle; ``moving_type``: of MovingObject.Type."""
+    return moving_type not in _OTHERS
+
+
+def moving_tags(moving_type: int, vehicle_type: int) -> tuple[str, ...]:
+    """Return the tags of a moving object."""
+    if not is_vehicle(moving_type):
+        return tuple(tag for tag in (_OTHERS[moving_type],) if tag != 'unknown')
+    return ('vehicle', _VEHICLES[vehicle_type]) if vehicle_type in _VEHICLES else ('vehicle',)
+
+
+def stationary_tags(stationary_type: int) -> tuple[str, ...]:
+    """Return the tags of a stationary object."""
+    return (STATIONARY, *filter(None, (_STATIONARY.get(stationary_type, ''),)))
+
+
+@lru_cache(maxsize=1024)
+def type_of(class_name: str, tags: Iterable[str]) -> OsiType:
+    """Return the type of an actor of a class of :data:`CLASSES`."""
+    lower = [tag.lower() for tag in tags]
+    if STATIONARY in lower:
+        return next((_BY_STATIONARY_TAG[tag] for tag in lower if tag in _BY_STATIONARY_TAG),
+                    _BY_STATIONARY_TAG['other_structure'])
+    tag = _OF_CLASSES.get(class_name, class_name)
+    if tag in ('car', 'unknown'):
+        tag = next((each for each in lower if each in _SPECIAL_TAGS), tag)
+    return _BY_TAG[_OTHER_TAGS.get(tag, tag)]
+
+
+def angular_velocity_of(rates: Floats, angles: Floats) -> Floats:
+    """
+    Return angular velocities about the axes of the global frame.
+
+    :param rates: (N, 3) float64, changes of roll, pitch and yaw, rad/s.
+    :param angles: (N, 3) float64, roll, pitch and yaw, rad.
+    """
+    roll, pitch, yaw = rates.T
+    ahead = roll * np.cos(angles[:, 1])
+    cosine, sine = np.cos(angles[:, 2]), np.sin(angles[:, 2])
+    return np.stack((ahead * cosine - pitch * sine, ahead * sine + pitch * cosine,
+                     yaw - roll * np.sin(angles[:, 1])), axis=-1)
+
+
+def rates_of(angular_velocity_xyz: Floats, angles: Floats) -> Floats:
+    """Undo :func:`angular_velocity_of`; NaN or infinite for a vertical axis."""
+    x, y, z = angular_velocity_xyz.T
+    cosine, sine = np.cos(angles[:, 2]), np.sin(angles[:, 2])
+    roll = (x * cosine + y * sine) / np.cos(angles[:, 1])
+    return np.stack((roll, y * cosine - x * sine, z + roll * np.sin(angles[:, 1])), axis=-1)
+
+
 class OsiWriter(WholeFile, FrameWriter):
     """
     A trace in a file: MCAP, or length-delimited messages in ``.osi`` and ``.osi.gz``.
@@ -92,6 +183,9 @@ class OsiWriter(WholeFile, FrameWriter):
     :param options: of the recording; ``default_class`` class of actors without a class tag, ``''``
         for ``car`` of vehicles and ``other`` of objects.
     """
+
+    # Readers of both formats read up to the cut.
+    survives_cut = True
 
     def __init__(self, path: str, options: WriteOptions) -> None:
         from osi3 import osi_groundtruth_pb2, osi_version_pb2
@@ -158,10 +252,6 @@ class OsiWriter(WholeFile, FrameWriter):
                 self._mcap.finish()
         super().complete()
 
-    def salvage(self) -> str:
-        """Keep the messages: readers of both formats read up to the cut."""
-        return self.kept()
-
     def _add(self, rows: FrameRows) -> None:
         if rows.step is Step.REPEATED or rows.stamp_ns is None:
             self._note('repeated', (f'frame {rows.index}',))
@@ -222,9 +312,6 @@ class OsiWriter(WholeFile, FrameWriter):
             self._note('restarts', (f'at {time_ns / NS_PER_S:.6g} s',))
             time_ns = self._last_ns + _RUN_GAP_NS
             self._shift_ns = time_ns - stamp_ns
-        elif self._last_ns >= 0 and time_ns - self._last_ns > _SLOW_NS:
-            step_s = (time_ns - self._last_ns) / NS_PER_S
-            self._note('slow', (f'{step_s:.3g} s before {time_ns / NS_PER_S:.6g} s',))
         self._last_ns = time_ns
         return time_ns
 
@@ -235,8 +322,6 @@ class OsiWriter(WholeFile, FrameWriter):
             if actor in self._ids:
                 gap_s, begin_s = (stamp_ns - last_ns) / NS_PER_S, last_ns / NS_PER_S
                 self._note('returned', (f'{name} ({gap_s:.3g} s after {begin_s:.6g} s)',))
-            elif actor in self._used_ids:
-                self._note('renumbered', (name,))
             id_ = actor if actor not in self._used_ids else next(
                 new for new in self._new_ids if new not in self._used_ids)
             self._used_ids.add(id_)

@@ -89,12 +89,13 @@ class Output(ABC):
     An output, ended by either :meth:`finish` or :meth:`abort`, or by a ``with``.
 
     :ivar name: path as given; ``path`` without links; ``part`` temporary neighbor, None if the
-        output is written directly.
+        output is written directly; ``survives_cut`` whether the part can be read without its end.
     """
 
     name: str
     path: Path
     part: Path | None = None
+    survives_cut = False
 
     def flush(self) -> None:  # noqa: B027
         """Write what is collected, as far as the format allows: it survives a kill."""
@@ -118,14 +119,10 @@ class Output(ABC):
 
         :returns: a description of its place, ``''`` if nothing is kept.
         """
+        kept = self.part if self.survives_cut else None
+        self.part = None if kept else self.part
         self.abort()
-        return ''
-
-    def kept(self) -> str:
-        """Keep the part; return its path."""
-        part, self.part = self.part, None
-        self.abort()
-        return str(part or '')
+        return str(kept or '')
 
     def finish(self) -> None:
         """Complete the output and give it its name; remove it if that fails."""

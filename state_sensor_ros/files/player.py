@@ -26,20 +26,22 @@ any       close()                                        CLOSED
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 import math
 import threading
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from state_sensor_ros.classes import class_of
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
-from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
-from state_sensor_ros.frame import Frame
-from state_sensor_ros.settings import rule_of, Settings
-from state_sensor_ros.source import Faults, Health, MAX_GAP_S, Schedule, SourceState
-
-if TYPE_CHECKING:
-    from state_sensor_ros.files.look_ahead import LookAhead
+from state_sensor_ros.files.recording import forwarded, PERIOD_S, RecordingReader
+from state_sensor_ros.frame import Frame, FutureFrame, Kinds
+from state_sensor_ros.objects.object_maker import centers_of, default_sizes
+from state_sensor_ros.objects.predicted_paths import HORIZON_S
+from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.source import Health, MAX_GAP_S, Schedule, SourceState
 
 
 class FileSource:
@@ -48,17 +50,16 @@ class FileSource:
 
     One thread iterates over :meth:`frames`; the other methods may be called from any.
 
-    :param rate: pace against real time; 0 for no pace.
-    :param follower: follower that links its frames, closed with the recording; None for none.
+    :param settings: pace against real time (``rate``, 0 for no pace), ``loop``, and the outputs,
+        some of which need frames with ``upcoming``.
     :ivar is_paused: whether only steps are taken.
     """
 
-    def __init__(self, recording: RecordingReader, *, rate: float = 1.0, loop: bool = False,
-                 follower: LookAhead | None = None) -> None:
-        self._follower = follower
-        self._schedule = Schedule(_checked(rate))
-        self._loop = loop
-        self._recording = recording
+    faults = forwarded('_recording', 'faults')
+
+    def __init__(self, recording: RecordingReader, settings: Settings = DEFAULTS) -> None:
+        self._recording, self._settings = recording, settings
+        self._schedule = Schedule(settings.rate)
         self.health = Health(state=SourceState.PLAYING, n_connects=1)
         self._changed = threading.Condition()
         self.is_paused = self._is_closed = self._is_restart = self._is_iterating = False
@@ -67,18 +68,13 @@ class FileSource:
         self._position = -1.0
 
     @property
-    def faults(self) -> Faults:
-        """Return those of the recording."""
-        return self._recording.faults
-
-    @property
     def details(self) -> bool:
-        """Return whether boxes, wheels or inputs are used."""
+        """Whether boxes, wheels or inputs are used; predicted paths end in boxes."""
         return self._recording.details
 
     @details.setter
     def details(self, details: bool) -> None:
-        self._recording.details = details
+        self._recording.details = details or needs_upcoming(self._settings)
 
     @property
     def position(self) -> float:
@@ -112,16 +108,11 @@ class FileSource:
             self._is_restart = True
             self._changed.notify_all()
 
-    def set_rate(self, rate: float) -> None:
-        """Change the pace against real time."""
-        # rate: 1 is real time, 0 is no pace; a wait that has begun ends by the new pace.
-        with self._changed:
-            self._schedule.rate = _checked(rate)
-            self._changed.notify_all()
-
     def reconfigure(self, settings: Settings) -> None:
-        """Use the rate of ``settings``, from any thread."""
-        self.set_rate(settings.rate)
+        """Use the rate of ``settings``, from any thread; a wait that has begun ends by it."""
+        with self._changed:
+            self._schedule.rate = settings.rate
+            self._changed.notify_all()
 
     def close(self) -> None:
         """End :meth:`frames` at once, from any thread; closing twice is quiet."""
@@ -129,7 +120,7 @@ class FileSource:
             self._is_closed = True
             self._changed.notify_all()
             if not self._is_iterating:
-                self._close_files()
+                self._recording.close()
 
     def frames(self) -> Iterator[Frame]:
         """Yield the frames until the end of the recording; a further call plays it again."""
@@ -148,7 +139,7 @@ class FileSource:
                 self._is_iterating = False
                 self.health.state = SourceState.CLOSED if self._is_closed else SourceState.ENDED
                 if self._is_closed:
-                    self._close_files()
+                    self._recording.close()
 
     def _pass(self, is_again: bool) -> Generator[Frame, None, bool]:
         """Play from the beginning; return whether to do so again."""
@@ -157,8 +148,7 @@ class FileSource:
             if self._is_restart:
                 self._is_restart, self._n_steps = False, int(self.is_paused)
                 self._schedule.restart()
-        frames = self._frames()
-        for frame in frames if self._follower is None else self._follower.follow(frames):
+        for frame in with_upcoming(self._frames(), self._settings):
             gap = frame.game_time - last_s
             # NaN compares false with everything.
             gap = gap if 0.0 < gap <= MAX_GAP_S else PERIOD_S
@@ -175,23 +165,19 @@ class FileSource:
         if self._position < 0.0:
             raise no_frames(self._recording.name)
         with self._changed:
-            while self.is_paused and not (self._is_closed or self._is_restart or self._loop):
+            while self.is_paused and not (
+                    self._is_closed or self._is_restart or self._settings.loop):
                 self.health.state = SourceState.PAUSED
                 self._n_steps = 0
                 self._changed.wait()
-            return (self._loop or self._is_restart) and not self._is_closed
+            return (self._settings.loop or self._is_restart) and not self._is_closed
 
     def _frames(self) -> Iterator[Frame]:
-        """Yield the frames of the recording; a follower may read many of them at once."""
+        """Yield the frames of the recording, of which many may be read at once."""
         for frame in self._recording.frames():
             if self._is_closed:
                 return
             yield frame
-
-    def _close_files(self) -> None:
-        self._recording.close()
-        if self._follower is not None:
-            self._follower.close()
 
     def _is_due(self, gap: float) -> bool:
         """Wait until the next frame is to be played; return False if another one is."""
@@ -214,10 +200,81 @@ class FileSource:
         return False
 
 
-def _checked(rate: float) -> float:
-    """Return ``rate`` if it is in range."""
-    rule = rule_of('rate')
-    assert rule.high is not None
-    if not 0.0 <= rate <= rule.high:
-        raise ConfigError('rate', f'{rate:g}', f'0 to {rule.high:g}: {rule.help}')
-    return rate
+def needs_upcoming(settings: Settings) -> bool:
+    """Return whether an output has predicted paths, which are those that come true."""
+    return 'autoware' in settings.outputs and 'predicted' in settings.autoware_objects
+
+
+def with_upcoming(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame]:
+    """
+    Link each frame of a recording with those that follow, if an output needs them.
+
+    Frames are read HORIZON_S ahead, so that the memory does not depend on the length of the
+    recording; an error is raised after the frames before it.
+    """
+    if not needs_upcoming(settings):
+        yield from frames
+        return
+    chain, fault = _Chain(settings), None
+    # Each frame that has not been yielded, the number of its run, and its link.
+    waiting: deque[tuple[Frame, int, FutureFrame | None]] = deque()
+    while True:
+        try:
+            frame = next(frames, None)
+        except TrajectoryFormatError as error:
+            frame, fault = None, error
+        if frame is None:
+            break
+        waiting.append((frame, *chain.add(frame)))
+        while _is_linked(waiting):
+            frame, _, link = waiting.popleft()
+            yield replace(frame, upcoming=link)
+    for frame, _, link in waiting:
+        yield replace(frame, upcoming=link)
+    if fault is not None:
+        raise fault
+
+
+def _is_linked(waiting: deque[tuple[Frame, int, FutureFrame | None]]) -> bool:
+    """Return whether the first frame has all links within the horizon."""
+    (_, i_run, first), (_, last_run, last) = waiting[0], waiting[-1]
+    return first is None or i_run != last_run or (
+        last is not None and last.game_time > first.game_time + HORIZON_S)
+
+
+class _Chain:
+    """The poses of consecutive frames, each linked with the next of its run."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._default_sizes = default_sizes(settings)
+        self._frame: Frame | None = None
+        self._classes: Kinds = np.zeros(0, np.uint8)
+        self._last: FutureFrame | None = None
+        self._i_run = self._sample_count = 0
+
+    def add(self, frame: Frame) -> tuple[int, FutureFrame | None]:
+        """Return the number of the run of the next frame, and its link."""
+        before, last = self._frame, self._last
+        # As the stamps: a clock or a count that goes back begins a new run.
+        if before is not None and last is not None and (
+                frame.begins_run(last.game_time, before.identity)
+                or 0 < frame.sample_count < self._sample_count):
+            self._i_run, last = self._i_run + 1, None
+        self._sample_count = frame.sample_count or self._sample_count
+        # The same object for equal names: they are then compared by identity.
+        names = before.names if before is not None and frame.names == before.names \
+            else frame.names
+        if before is None or names is not before.names or frame.tags != before.tags \
+                or (frame.kinds != before.kinds).any():
+            self._classes = np.array([class_of(kind, tags) for kind, tags in zip(
+                frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
+        self._frame = replace(frame, names=names)
+        if last is None or frame.game_time > last.game_time:
+            link = FutureFrame(
+                frame.game_time, names,
+                centers_of(frame, self._default_sizes, self._classes).poses, frame.has_pose())
+            if last is not None:
+                last.following = link
+            last = link
+        self._last = last
+        return self._i_run, last

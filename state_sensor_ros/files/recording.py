@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,13 +65,10 @@ class RecordingReader(FrameReader, Protocol):
         """Return where the next frame of the last loop begins, None if it is unknown."""
 
 
-@runtime_checkable
-class SensorRecording(Protocol):
-    """A recording with data of sensors beside its frames."""
-
-    # Number of images by name and kind of a camera.
-    sensor_counts: Mapping[tuple[str, str], int]
-    ignored: Sequence[str]  # names of the files that are not read
+def forwarded(owner: str, name: str) -> Any:  # noqa: ANN401
+    """Return a property that is that of another object: ``self.OWNER.NAME``."""
+    return property(lambda self: getattr(getattr(self, owner), name),
+                    lambda self, value: setattr(getattr(self, owner), name, value))
 
 
 class FrameFile(ABC):

@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 import glob
 import os
@@ -99,7 +98,9 @@ def _in_input(text: str, without: str) -> Iterator[FoundRecording]:
         if '..' in path.parts[n_plain:]:
             raise ConfigError(text, '.. after a wildcard', 'wildcards only after the last ..')
         # Places are relative to the folders before a wildcard.
-        tops, base = sorted(set(_matches(path))), Path(*path.parts[:n_plain])
+        base, tops = Path(*path.parts[:n_plain]), sorted({
+            Path(found) for found in glob.glob(text, recursive=True)
+            if path.name != '**' or os.path.isdir(found)})
     elif not os.path.lexists(path):
         raise ConfigError(text, 'no such file or directory')
     elif not os.path.isdir(path) or _is_recording(path):
@@ -108,56 +109,36 @@ def _in_input(text: str, without: str) -> Iterator[FoundRecording]:
     else:
         # The output may be the folder of the input.
         entered.discard(os.path.realpath(path))
-    found = [path for path in tops if not os.path.isdir(path) and _is_readable(path)]
-    for folder, paths in _walk(filter(os.path.isdir, tops), entered, _is_recording):
-        # A folder is a recording, or opening it gives the reason why it cannot be read.
-        found += [folder] if paths is None else [
-            path for path in paths if not os.path.isdir(path) and _is_readable(path)
-            and not path.name.endswith(_TABLE)]
+    found = [top for top in tops if not os.path.isdir(top) and _is_readable(top)]
+    for top in filter(os.path.isdir, tops):
+        found += _in_folder(top, entered)
     for path in sorted(found, key=lambda path: path.parts):
         yield FoundRecording(str(path), _place(path, base))
 
 
-def _walk(tops: Iterable[Path], entered: set[str], is_end: Callable[[Path], bool],
-          ) -> Iterator[tuple[Path, list[Path] | None]]:
-    """
-    Yield folders and what is in them, None if that is not to be read or cannot be read.
-
-    A folder is entered once, however many links lead to it, and by a link if by nothing else.
-    """
-    waiting, links = [*tops], list[Path]()
-    while waiting or links:
-        folder = (waiting or links).pop(0)
-        if (identity := os.path.realpath(folder)) in entered:
-            continue
+def _in_folder(top: Path, entered: set[str]) -> Iterator[Path]:
+    """Yield the recordings below a folder; each folder is entered once, at last by a link."""
+    unreadable: list[Path] = []
+    for where, folders, names in os.walk(
+            top, onerror=lambda error: unreadable.append(Path(error.filename)), followlinks=True):
+        folder, identity = Path(where), os.path.realpath(where)
+        if identity not in entered and not _is_recording(folder):
+            folders[:] = sorted((name for name in folders if not name.startswith('.')),
+                                key=lambda name: ((folder / name).is_symlink(), name))
+            yield from (folder / name for name in names if not name.startswith('.')
+                        and not name.endswith(_TABLE) and _is_readable(folder / name))
+        else:
+            folders.clear()
+            if identity not in entered:
+                yield folder
         entered.add(identity)
-        paths = None
-        with suppress(OSError):
-            paths = None if is_end(folder) else sorted(
-                path for path in folder.iterdir() if not path.name.startswith('.'))
-        yield folder, paths
-        for path in filter(os.path.isdir, paths or ()):
-            (links if path.is_symlink() else waiting).append(path)
+    # Opening one says why it cannot be read.
+    yield from unreadable
 
 
 def is_glob(text: str) -> bool:
     """Return whether an input is a glob: it has wildcards, and no file has this name."""
     return bool(_MAGIC.search(text)) and not os.path.exists(text)
-
-
-def _matches(pattern: Path) -> Iterator[Path]:
-    """Yield what a glob matches; ``**`` is any number of folders."""
-    if '**' not in pattern.parts:
-        yield from map(Path, glob.glob(str(pattern)))
-        return
-    i_any = pattern.parts.index('**')
-    base, rest = Path(*pattern.parts[:i_any]), pattern.parts[i_any + 1:]
-    tops = filter(os.path.isdir, map(Path, glob.glob(str(base))))
-    for folder, paths in _walk(tops, set(), lambda _: False):
-        if rest:
-            yield from _matches(Path(glob.escape(str(folder)), *rest))
-        elif paths is not None:
-            yield folder
 
 
 def _is_recording(folder: Path) -> bool:
@@ -169,21 +150,17 @@ def _is_recording(folder: Path) -> bool:
 
 
 def _is_readable(file: Path) -> bool:
-    # One that is compressed in a way that cannot be read, or of ROS 1: opening it says so.
+    """Return whether a file is a recording, or opening it says why it cannot be read."""
     found = format_of_name(file.name) or format_of_name(
         file.stem if file.suffix in _COMPRESSED else '')
     try:
         if found is None or not found.reader:
             return is_ros_1(file)
-        if not found.recognized_by:
-            return True
-        # A simulator that crashed leaves an empty file; programs leave empty logs, too.
-        if not found.any_name and file.is_file() and not file.stat().st_size:
-            return True
-        # Opening a pipe would wait for its writer.
-        return file.is_file() and found.is_of(file)
+        # A simulator that crashed leaves an empty file; programs leave empty logs, too. Opening
+        # a pipe would wait for its writer.
+        return not found.recognized_by or (file.is_file() and (
+            found.is_of(file) or not (found.any_name or file.stat().st_size)))
     except OSError:
-        # Opening it gives the reason.
         return True
 
 

@@ -36,8 +36,8 @@ from state_sensor_ros.files.frame_selection import (
 )
 from state_sensor_ros.files.input import closed_on_failure
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.files.tables.table import selected, TableBuilder
-from state_sensor_ros.files.tables.table_recording import parquet_error
+from state_sensor_ros.files.table import selected, TableBuilder
+from state_sensor_ros.files.table_recording import parquet_error
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.index import FrameIndex, LaneChange, RecordedActors
 from state_sensor_ros.library.notebook import Animation, recording_html, scene_of

@@ -86,7 +86,7 @@ class FrameLoop:
 
     The arguments and attributes are those of :class:`Recording`.
 
-    :ivar reader: the selected part of the recording, by its ``selector``.
+    :ivar reader: the selected part of the recording.
     """
 
     def __init__(self, recording: RecordingReader, *, is_timed: bool = True,
@@ -98,7 +98,7 @@ class FrameLoop:
             recording, 'sensor_counts', None)
         self.ignored: Sequence[str] = getattr(recording, 'ignored', ())
         self.reader = SelectedRecording(recording, selection)
-        self.reader.is_timed, self.selector = is_timed, self.reader.selector
+        self.reader.is_timed = is_timed
         self.faults, self.index, self.place = FaultList(), -1, ''
         self._n_loops, self._is_closed = 0, False
 
@@ -122,13 +122,14 @@ class FrameLoop:
     @property
     def cut(self) -> TruncatedError | None:
         """Return what is missing at the end, after a loop over a truncated trajectory."""
-        return self.reader.cut
+        cut: TruncatedError | None = self.reader.cut
+        return cut
 
     @property
     def unmatched(self) -> list[str]:
         """Return lines about selected times, names and tags that matched nothing in a loop."""
         return [line for reader in self._readers() if isinstance(reader, SelectedRecording)
-                for line in reader.selector.unmatched]
+                for line in reader.unmatched]
 
     def __iter__(self) -> Iterator[Frame]:
         """

@@ -18,7 +18,6 @@ from typing import cast, TYPE_CHECKING
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files import open_any, ReadOptions
 from state_sensor_ros.files.input import check_regular
-from state_sensor_ros.files.look_ahead import is_needed, LookAhead
 from state_sensor_ros.files.player import FileSource
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import MapLine
@@ -62,9 +61,7 @@ class Input:
         if settings.source != FILE:
             return self._simulator.open_source(settings, self._report)
         recording, self._recording = self._recording or self._opened(), None
-        return FileSource(recording, rate=settings.rate, loop=settings.loop,
-                          follower=LookAhead(self._opened(), settings)
-                          if settings.outputs and is_needed(settings) else None)
+        return FileSource(recording, settings)
 
     def open_commands(self, source: Source) -> EgoCommands:
         return self._simulator.open_commands(self._settings, source, self._report)

@@ -19,8 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.patch_buffer import PatchBuffer
-from state_sensor_ros.cdr.templates import MESSAGE_PHASE, MessageInstance, Table, Template, Values
+from state_sensor_ros.cdr.templates import (
+    MESSAGE_PHASE,
+    MessageInstance,
+    PatchBuffer,
+    Table,
+    Template,
+    Values,
+)
 from state_sensor_ros.frame import Bools, Floats, Frame, FutureFrame, Rows
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker

@@ -91,18 +91,6 @@ def test_sequences_and_arrays():
         '0000003f 00000000 000080bf ff')
 
 
-def test_offsets_of_one_template_are_those_of_a_template_of_each_instance():
-    # More texts and phases than combinations of offsets that a template keeps.
-    prototype = {'names': Given('names'), 'last': Slot(Table('last', np.int8, 1), 0),
-                 'points': Each('points', {'x': Slot(POINT, 0), 'y': Slot(POINT, 1)})}
-    template = Template(DEFINITIONS, 'x/msg/Parts', prototype)
-    for length in (*range(60), *range(60)):
-        for phase in range(ALIGNMENT):
-            values = {'names': ['b' * length], 'points': [{}] * (length % 3)}
-            assert template.lay_out(values, phase) \
-                == lay_out('x/msg/Parts', prototype, values, phase)
-
-
 def test_a_single_row_may_occur_twice_but_not_one_of_several():
     twice = [{'x': Slot(POINT, 0), 'y': Slot(POINT, 1)}] * 2
     layout = lay_out('x/msg/Parts', {'points': twice})

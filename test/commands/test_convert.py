@@ -23,7 +23,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.files.bag_types import definition, type_hash
+from state_sensor_ros.files.bag import definition, type_hash
 from state_sensor_ros.files.input import zstd
 
 STATE_FRAME = 'state_sensor_ros/msg/StateFrame'

@@ -37,6 +37,17 @@ def test_signal_is_raised_once_and_disarms_the_handler(number):
     assert raised.value.args == (number,)
 
 
+def test_signal_in_a_destructor_is_not_lost():
+    class Late:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    with raising_at_signals():
+        Late()
+        with pytest.raises(KeyboardInterrupt):
+            threading.Event().wait(AWAIT_S)
+
+
 def test_ignored_hang_up_stays_ignored(monkeypatch):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -83,15 +83,6 @@ def test_bag_split_by_lyrical_is_read(split, tmp_path, capsys):
     assert '9' in capsys.readouterr().out
 
 
-def test_bag_that_lists_a_file_twice_is_refused(split, refusal):
-    metadata = json.loads((split / 'metadata.yaml').read_text())
-    bag = metadata['rosbag2_bagfile_information']
-    for key in ('relative_file_paths', 'files'):
-        bag[key].append(bag[key][0])
-    (split / 'metadata.yaml').write_text(json.dumps(metadata))
-    assert 'a file that is listed twice' in refusal('inspect', split)
-
-
 def test_bag_split_by_lyrical_is_repaired_in_the_order_of_its_numbers(split, tmp_path):
     (split / 'metadata.yaml').unlink()
     assert main(['repair', str(split), str(tmp_path / 'out')]) == 0

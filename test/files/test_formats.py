@@ -9,14 +9,12 @@
 """One contract for every row of the table of formats."""
 
 import csv
-import io
 import json
 import os
 from pathlib import Path
 import shutil
 import signal
 import subprocess
-import sys
 
 from budgets import AWAIT_S, one_of
 import carla9_logs
@@ -26,7 +24,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files import CONVERT, format_of, format_of_name, formats, RENDER, texts_of
+from state_sensor_ros.files import format_of, format_of_name, formats, RENDER
 from state_sensor_ros.files.search import find_recordings
 
 READ = [each for each in formats() if each.reader]
@@ -93,13 +91,6 @@ def names_in(path):
 
 
 @each_written
-def test_format_of_each_suffix_is_its_row(row):
-    assert row.command == CONVERT
-    for suffix in row.suffixes:
-        assert format_of_name(f'a.b{suffix}') is row
-
-
-@each_written
 def test_format_is_written_once_and_again_with_force(row, drive, capsys, refusal):
     out = name_of(row)
     assert main(['convert', drive, out]) == 0
@@ -132,16 +123,6 @@ def test_format_has_the_selected_frames_and_actors(row, drive, capsys):
     assert len(frames) == len(due) < len(times)
     if row.name != 'dataset':
         assert all(names in (None, {ego_of(drive)}) for names in frames)
-
-
-@some_written
-def test_format_of_standard_input(row, drive, monkeypatch):
-    if row.name == 'dataset':
-        pytest.skip('a dataset is written from a bag, which standard input is not')
-    data = Path(drive).read_bytes()
-    monkeypatch.setattr(sys, 'stdin', io.TextIOWrapper(io.BytesIO(data)))
-    assert main(['convert', '-', name_of(row)]) == 0
-    assert len(names_in(name_of(row))) == N_FRAMES
 
 
 @some_written
@@ -207,12 +188,6 @@ def recording(row, recordings, tmp_path, monkeypatch):
 
 
 @each_read
-def test_format_is_listed_once_with_its_suffixes(row):
-    [text] = [text for text in texts_of(READ) if text.startswith(f'{row.noun} (')]
-    assert all(suffix in text for suffix in row.suffixes)
-
-
-@each_read
 def test_format_is_found_in_a_folder(row, recording):
     found = format_of(recording)
     assert found is row or {found.storage, row.storage} != {''}
@@ -264,15 +239,6 @@ def test_format_that_is_not_there_is_refused(row, tmp_path, monkeypatch, refusal
     monkeypatch.chdir(tmp_path)
     for suffix in row.suffixes or ('/',):
         assert refusal('inspect', f'none{suffix}').startswith(f'error: none{suffix}'.rstrip('/'))
-
-
-@each_drawn
-def test_picture_is_drawn_of_what_is_selected(row, drive, capsys):
-    words = [drive, name_of(row), *(['--size', '3x3'] if row.name != 'animation' else [])]
-    assert main(['render', '--actors', ego_of(drive), '--end', '0.2', *words]) == 0
-    assert '5 frames, 0.2 s, 1 actor,' in capsys.readouterr().out
-    assert main(['render', *words]) == 1
-    assert main(['render', *words, '--force', '-q', '--end', '0.1', '--rate', '10']) == 0
 
 
 @pytest.mark.parametrize(('row', 'name', 'text'), [

@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Tables that are damaged, hostile or too large, and names of files that are not UTF-8."""
 
-import os
 import random
 
 from budgets import tries
@@ -59,15 +58,6 @@ def test_a_flipped_bit_changes_no_number_in_silence(file_format, table, tmp_path
         assert numbers in ('', expected)
         n_found += not numbers
     assert n_found > N_FLIPS // 2
-
-
-def test_a_table_of_a_whole_file_is_checked_in_the_library(table, tmp_path):
-    data = bytearray(table.read_bytes())
-    metadata = pq.read_metadata(table).row_group(0).column(9)
-    data[metadata.data_page_offset + metadata.total_compressed_size // 2] ^= 1
-    (tmp_path / 'a.parquet').write_bytes(data)
-    with pytest.raises(sensor.TrajectoryFormatError, match='a Parquet file'):
-        sensor.read_table(tmp_path / 'a.parquet')
 
 
 def with_column(table, name, array):
@@ -157,21 +147,3 @@ def test_rows_that_are_not_in_the_order_of_the_frames_are_refused(table, tmp_pat
     rows = pq.read_table(table)
     pq.write_table(rows.take(np.argsort(rows['name'].to_pylist(), kind='stable')), path)
     assert 'expected rows in the order of the frames' in error_of(path, tmp_path, capsys)
-
-
-def test_names_that_are_not_utf8(table, tmp_path, capsys):
-    folder = os.fsdecode(os.fsencode(tmp_path / 'drives') + b'\xff')
-    os.mkdir(folder)
-    source = os.path.join(folder, os.fsdecode(b'a\xff.json'))
-    os.link(table.with_suffix('.json'), source)
-    for name in (b'a\xff.parquet', b'a\xff.csv'):
-        assert main(['convert', source, os.path.join(folder, os.fsdecode(name)), '-q']) == 0
-    made = os.path.join(folder, os.fsdecode(b'a\xff.parquet'))
-    assert numbers_of(made) == numbers_of(table)
-    assert sensor.read_table(made).schema.metadata[b'source'].endswith(b'a\\udcff.json')
-    capsys.readouterr()
-    assert main(['inspect', folder, '--jobs', '1', '--parquet', str(tmp_path / 'all.parquet')]) \
-        == 0
-    [row] = pq.read_table(tmp_path / 'all.parquet').to_pylist()
-    assert row['file'].endswith('a\\udcff.json')
-    assert row['error'] is None

@@ -16,8 +16,9 @@ import weakref
 import numpy as np
 import pytest
 
+from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.frame_builder import build_frame
-from state_sensor_ros.files.look_ahead import is_needed, LookAhead
+from state_sensor_ros.files.player import with_upcoming
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.settings import Settings
 
@@ -30,21 +31,7 @@ def frames_at(times):
         yield build_frame('v1', time_s, ['car'], np.array([[100.0 * i, 0.0, 0.0]]))
 
 
-class Recorded:
-    """A reader that counts how far it was read and can be read again."""
-
-    details = True
-
-    def __init__(self, times):
-        self.times, self.n_read = times, 0
-
-    def frames(self):
-        for each in frames_at(self.times):
-            self.n_read += 1
-            yield each
-
-    def close(self):
-        self.times = ()
+PREDICTED = Settings(outputs=('autoware',))
 
 
 def chain(link):
@@ -55,26 +42,40 @@ def chain(link):
     return times
 
 
-def follow(times, *, is_read_twice=True):
-    recording = Recorded(times) if is_read_twice else None
-    return recording, LookAhead(recording, Settings()).follow(frames_at(times))
+def follow(times):
+    return with_upcoming(frames_at(times), PREDICTED)
 
 
-@pytest.mark.parametrize('is_read_twice', [True, False])
-def test_horizon_is_read_and_not_more(is_read_twice):
-    times = [PERIOD_S * i for i in range(200)]
-    recording, frames = follow(times, is_read_twice=is_read_twice)
-    for i, frame in enumerate(frames):
+def test_horizon_is_read_and_not_more():
+    times, n_read = [PERIOD_S * i for i in range(200)], 0
+
+    def counted():
+        nonlocal n_read
+        for each in frames_at(times):
+            n_read += 1
+            yield each
+
+    for i, frame in enumerate(with_upcoming(counted(), PREDICTED)):
         ahead = chain(frame.upcoming)
         assert ahead[0] == times[i]
         assert ahead[-1] == times[min(i + int(HORIZON_S / PERIOD_S) + 1, len(times) - 1)]
-        if recording is not None:
-            assert recording.n_read <= i + HORIZON_S / PERIOD_S + 2
+        assert n_read <= i + HORIZON_S / PERIOD_S + 2
     assert i == len(times) - 1
 
 
+def test_an_error_comes_after_the_frames_before_it():
+    def damaged():
+        yield from frames_at([0.0, 0.1])
+        raise TrajectoryFormatError('here', 'nothing')
+
+    frames = with_upcoming(damaged(), PREDICTED)
+    assert [next(frames).game_time for _ in range(2)] == [0.0, 0.1]
+    with pytest.raises(TrajectoryFormatError):
+        next(frames)
+
+
 def test_frames_that_are_past_are_freed():
-    _, frames = follow([PERIOD_S * i for i in range(500)])
+    frames = follow([PERIOD_S * i for i in range(500)])
     first = weakref.ref(next(frames).upcoming.poses)
     for _ in range(5):
         next(frames)
@@ -84,7 +85,7 @@ def test_frames_that_are_past_are_freed():
 
 def test_restart_ends_the_chain():
     times = [5.0, 5.5, 6.0, 1.0, 1.5]
-    _, frames = follow(times)
+    frames = follow(times)
     assert [chain(frame.upcoming) for frame in frames] == [
         [5.0, 5.5, 6.0], [5.5, 6.0], [6.0], [1.0, 1.5], [1.5]]
 
@@ -92,19 +93,6 @@ def test_restart_ends_the_chain():
 def test_another_frame_at_the_same_time_ends_the_chain():
     [frame] = frames_at([0.5])
     frames = [replace(frame, identity=number) for number in (7, 8, 8)]
-    found = [frame.upcoming for frame in LookAhead(None, Settings()).follow(iter(frames))]
+    found = [frame.upcoming for frame in with_upcoming(iter(frames), PREDICTED)]
     assert [chain(link) for link in found] == [[0.5], [0.5], [0.5]]
     assert found[0] is not found[1] is found[2]
-
-
-def test_repeated_frames_are_no_links():
-    _, frames = follow([1.0, 1.0, 2.0])
-    assert [chain(frame.upcoming) for frame in frames] == [
-        [1.0, 2.0], [1.0, 2.0], [2.0]]
-
-
-@pytest.mark.parametrize(('parameters', 'expected'), [
-    ({}, False), ({'outputs': ('vision',)}, False), ({'outputs': ('autoware',)}, True),
-    ({'outputs': ('autoware',), 'autoware_objects': ('tracking',)}, False)])
-def test_only_predicted_objects_need_it(parameters, expected):
-    assert is_needed(Settings(**parameters)) is expected

@@ -151,21 +151,3 @@ def test_osi_classes_of_objects_without_one(tmp_path, capsys):
             for each in message.moving_object] == [(2, 7, pytest.approx(8.0, abs=8))] * 3
     assert 'error: ' in found['other']
     assert 'found no objects; expected at least one' in found['other']
-
-
-def test_osi_lights_of_carla_have_no_class(tmp_path):
-    traces = []
-    for words in ([], ['--default-class', 'bus']):
-        out = tmp_path / f'{len(words)}.osi.mcap'
-        assert main(['convert', str(CARLA / 'episode_00000'), str(out), *words]) == 0
-        traces.append([{each.base.position.x for each in message.moving_object}
-                       for *_, message in read_trace(out)[2]])
-    assert traces[0] == traces[1]
-
-
-def test_osi_slow_recording_is_named(tmp_path, capsys):
-    assert main(['synth', str(tmp_path / 'drive.json'), '--frames', '6', '--rate', '5']) == 0
-    capsys.readouterr()
-    assert main(['convert', str(tmp_path / 'drive.json'), str(tmp_path / 'out.osi.mcap')]) == 0
-    assert 'steps of more than 0.1 s, although 10 Hz is recommended: 0.2 s before ' \
-        in capsys.readouterr().err

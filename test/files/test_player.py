@@ -9,9 +9,7 @@
 # flake8: noqa: I100
 """A recording played: pace, pause, step, restart, loop, and an end at once from another thread."""
 
-from contextlib import closing
 import json
-import math
 import threading
 
 from budgets import AWAIT_S
@@ -19,10 +17,10 @@ import pytest
 from stopwatch import until
 
 from state_sensor_ros import source
-from state_sensor_ros.commands.cli import main
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files import open_any
 from state_sensor_ros.files.player import FileSource
+from state_sensor_ros.settings import Settings
 
 
 def actor(**members):
@@ -70,7 +68,7 @@ class Player:
 
 
 def file_source(path, **options):
-    return FileSource(open_any(path), **options)
+    return FileSource(open_any(path), Settings(**options))
 
 
 def paused(path, **options):
@@ -113,12 +111,6 @@ def played(source, clock):
 def test_source_paces_by_game_time_and_rate(trajectory, monkeypatch, times, rate, expected):
     source = file_source(trajectory(at(*times)), rate=rate)
     assert played(source, Clock(monkeypatch)) == expected
-
-
-def test_source_unpaced_never_waits(trajectory, monkeypatch):
-    clock = Clock(monkeypatch)
-    assert played(file_source(trajectory(at(0.0, 9.0)), rate=0.0), clock) == [0.0, 0.0]
-    assert clock.waits == []
 
 
 @pytest.mark.parametrize(('late_s', 'expected'), [
@@ -178,37 +170,6 @@ def test_source_pauses_steps_and_resumes(trajectory):
     assert player.seen == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-def test_pause_ends_a_step_of_many_frames(trajectory):
-    source, player = paused(trajectory(at(1.0, 2.0, 3.0)), loop=True)
-    source.step(2 ** 64 - 1)
-    player.awaited(10)
-    source.pause()
-    source.restart()
-    until(lambda: source.position == 0.0 and player.seen[-1] == 1.0)
-    # A step that was under way, and the first frame once more, may follow.
-    n_seen = len(player.seen)
-    threading.Event().wait(0.05)
-    assert len(player.seen) <= n_seen + 2
-    source.close()
-    assert player.ended()
-
-
-def test_source_pauses_while_playing(trajectory):
-    # It ends after three minutes.
-    source = file_source(trajectory(at(*range(1, 2000))), rate=10.0)
-    player = Player(source)
-    player.awaited(2)
-    source.pause()
-    until(lambda: source.health.state == 'paused')
-    n_played = len(player.seen)
-    source.step()
-    player.awaited(n_played + 1)
-    until(lambda: source.health.state == 'paused')
-    assert player.seen == list(range(1, n_played + 2))
-    source.close()
-    assert player.ended()
-
-
 def test_source_restarts_while_paused_and_while_it_plays(trajectory):
     source, player = paused(trajectory(at(10.0, 11.0, 12.0)))
     source.restart()
@@ -218,7 +179,7 @@ def test_source_restarts_while_paused_and_while_it_plays(trajectory):
     source.restart()
     assert player.awaited(3)[-1] == 10.0
     until(lambda: source.position == 0.0 and source.health.state == 'paused')
-    source.set_rate(0.0)
+    source.reconfigure(Settings(rate=0.0))
     source.resume()
     assert player.ended()
     assert player.seen == [10.0, 11.0, 10.0, 11.0, 12.0]
@@ -236,7 +197,7 @@ def test_source_changes_its_rate_while_it_waits(trajectory, rate):
     source = file_source(trajectory(at(0.0, 9.0, 18.0)), rate=rate)
     player = Player(source)
     player.awaited(1)
-    source.set_rate(0.0)
+    source.reconfigure(Settings(rate=0.0))
     assert player.ended()
     assert player.seen == [0.0, 9.0, 18.0]
 
@@ -253,22 +214,6 @@ def test_source_closed_while_it_waits_ends_at_once(trajectory):
     assert list(source.frames()) == []
 
 
-@pytest.mark.parametrize('rate', [-1.0, math.nan, math.inf, 1e9])
-def test_source_refuses_what_is_no_pace(trajectory, rate):
-    path = trajectory(at(1.0))
-    with pytest.raises(ConfigError, match='rate: found'):
-        file_source(path, rate=rate)
-    source = file_source(path)
-    with pytest.raises(ConfigError, match='rate: found'):
-        source.set_rate(rate)
-
-
-def test_source_refuses_a_step_back(trajectory):
-    source = file_source(trajectory(at(1.0)))
-    with pytest.raises(ConfigError, match='step: found 0; expected 1 frame or more'):
-        source.step(0)
-
-
 def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
     with pytest.raises(TrajectoryFormatError, match='no such file'):
         file_source(str(tmp_path / 'none.json'))
@@ -282,22 +227,3 @@ def test_source_names_what_is_wrong_with_a_file(trajectory, tmp_path):
         next(frames)
     assert source.health.state == 'ended'
     assert 'line 1 column' in source.health.last_error
-
-
-@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-def test_source_plays_a_bag_as_its_trajectory(trajectory, tmp_path, storage):
-    path = trajectory(at(1.0, 1.0, 1.25, 3.0))
-    bag = str(tmp_path / 'bag')
-    assert main(['convert', path, bag, '--storage', storage]) == 0
-    with closing(file_source(bag, rate=0.0)) as source:
-        assert [(frame.generation, frame.game_time, frame.names) for frame in source.frames()] \
-            == [('v1', when, ('car',)) for when in (1.0, 1.0, 1.25, 3.0)]
-
-
-def test_recording_from_a_pipe_has_no_size(trajectory, monkeypatch):
-    with open(trajectory(at(1.0, 2.0)), 'rb') as stream:
-        monkeypatch.setattr('sys.stdin', type('Stdin', (), {'buffer': stream}))
-        with closing(open_any('-')) as recording:
-            assert recording.total is None
-            assert [frame.game_time for frame in recording.frames()] == [1.0, 2.0]
-        assert not stream.closed

@@ -11,7 +11,6 @@
 
 from contextlib import closing
 import os
-import shutil
 import socket
 
 from paths import CARLA, SAMPLE
@@ -36,13 +35,6 @@ def pipe(tmp_path):
     path = tmp_path / 'pipe'
     os.mkfifo(path)
     return path
-
-
-def test_regular_files_folders_and_nothing_pass(tmp_path):
-    for path in (SAMPLE, tmp_path, tmp_path / 'nothing', str(SAMPLE), 'with\0zero'):
-        check_regular(path)
-    (tmp_path / 'link').symlink_to(SAMPLE)
-    check_regular(tmp_path / 'link')
 
 
 def test_special_files_are_named(tmp_path, pipe):
@@ -71,14 +63,3 @@ def test_bag_with_a_pipe_for_a_file_is_refused(tmp_path, storage):
     with pytest.raises(TrajectoryFormatError, match=f'{file}: found a pipe; expected a file'), \
             closing(open_any(str(bag))):
         pass
-
-
-def test_dataset_with_a_pipe_for_a_file_is_refused_there(tmp_path):
-    name = 'measurements_00003.json'
-    folder = tmp_path / 'episode_00000'
-    shutil.copytree(EPISODE, folder)
-    (folder / name).unlink()
-    os.mkfifo(folder / name)
-    with closing(open_any(str(tmp_path))) as recording, \
-            pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
-        list(recording.frames())

@@ -13,9 +13,7 @@ import json
 import math
 
 from budgets import first_of, one_of
-import numpy as np
 from paths import CARLA, SAMPLE
-from programs import run_python
 import pyarrow as pa
 from pyarrow import csv
 import pyarrow.parquet as pq
@@ -26,7 +24,7 @@ from rosbags.rosbag2 import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files.tables.table import NAMES
+from state_sensor_ros.files.table import NAMES
 from state_sensor_ros.topics.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
 
 INTERFACE = (  # noqa: SIM905
@@ -194,18 +192,6 @@ def test_frames_without_actors_are_rows_of_time_alone(drive, tmp_path, capsys):
     assert all(row['name'] for row in csv.read_csv(tmp_path / 'e.csv').to_pylist())
 
 
-def test_table_is_written_without_pandas(drive):
-    code = """
-import sys
-from state_sensor_ros.commands.cli import main
-for name in ('light.parquet', 'light.csv'):
-    assert main(['convert', 'drive.json', name]) == 0
-assert 'pandas' not in sys.modules, 'pandas is loaded, half of the time of the start'
-"""
-    done = run_python('-c', code, cwd=drive)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize('suffix', ['.csv', '.csv.gz'])
 def test_table_as_text(drive, tmp_path, suffix):
     out = tmp_path / f'out{suffix}'
@@ -280,19 +266,3 @@ def test_table_goes_back_into_the_same_bag(drive, tmp_path, capsys, recording, p
     assert ('kinematic_state' in kinds) == (place != [])
     assert ('control_state' in kinds) == (recording in ('drive', 'sample'))
     assert found.keys() <= expected.keys()
-
-
-def test_table_of_some_rows_that_pandas_writes_is_read(drive, tmp_path):
-    """Objects have no lanes, and pandas writes a column of None alone without a type."""
-    pytest.importorskip('pandas')
-    table = sensor.read_table(drive / 'drive.json').to_pandas()
-    table[table.kind == 'object'].to_parquet(tmp_path / 'objects.parquet')
-    schema = pq.read_schema(tmp_path / 'objects.parquet')
-    assert pa.types.is_null(schema.field('lane_change_left').type)
-    with sensor.open_recording(tmp_path / 'objects.parquet') as found, \
-            sensor.open_recording(drive / 'drive.json') as whole:
-        for frame, expected in zip(found, whole, strict=True):
-            assert len(frame.lanes) == 0
-            rows = np.flatnonzero(expected.kinds == sensor.Kind.OBJECT)
-            assert frame.names == expected.select(rows).names
-            np.testing.assert_array_equal(frame.position_xyz, expected.position_xyz[rows])

@@ -120,25 +120,6 @@ def test_whole_folder_refuses_one_with_another_entry(path, add):
     assert names(path.parent) == ['out']
 
 
-def test_whole_folder_replaces_the_target_of_a_link(path):
-    made(path.with_name('target'))
-    path.symlink_to('target')
-    made(path, 'new')
-    assert path.is_symlink()
-    assert contents(path.with_name('target')) == NEW
-    assert names(path.parent) == ['out', 'target']
-
-
-def test_whole_folder_creates_the_target_of_a_dangling_link(path):
-    path.symlink_to('target')
-    made(path, 'new', force=False)
-    assert path.is_symlink()
-    assert contents(path.with_name('target')) == NEW
-    path.with_name('astray').symlink_to('nowhere/target')
-    with pytest.raises(SinkError, match='no such file or directory'):
-        folder_of(path.with_name('astray'))
-
-
 @pytest.fixture
 def mount(tmp_path):
     """Return a function that mounts a file system; skip where that is not permitted."""
@@ -188,19 +169,6 @@ def test_convert_replaces_no_bag_with_other_files(bag, tmp_path, refused, is_nam
         (out / 'bag_0.mcap').unlink()
     (out / 'thesis.tex').write_text('years of work')
     assert refused(bag[1], out).startswith('thesis.tex in it, which is not part of a bag')
-
-
-@pytest.mark.parametrize('metadata', [
-    'name: my project\n', '', '{', '- 1', 'rosbag2_bagfile_information: 3', '\x00',
-    'rosbag2_bagfile_information: {relative_file_paths: 3}', '[' * 100_000,
-    '!!python/object:os.system {}', 'a: &a [*a]'])
-def test_convert_replaces_no_other_folder_with_a_metadata_yaml(bag, tmp_path, refused,
-                                                               metadata):
-    out = tmp_path / 'out'
-    out.mkdir()
-    (out / 'metadata.yaml').write_text(metadata)
-    (out / 'thesis.mcap').write_text('years of work')
-    assert refused(bag[1], out).startswith('metadata.yaml in it, which is not part of a')
 
 
 @pytest.mark.parametrize('name', ['rosbag2_record_mcap', 'rosbag2_record_sqlite3'])

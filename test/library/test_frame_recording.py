@@ -21,7 +21,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files.tables.table_recording import TableRecording
+from state_sensor_ros.files.table_recording import TableRecording
 from state_sensor_ros.library import index
 
 

@@ -17,7 +17,7 @@ from paths import ROOT
 import pytest
 
 from state_sensor_ros.cdr.definitions import foreign_texts
-from state_sensor_ros.files.bag_types import type_hash
+from state_sensor_ros.files.bag import type_hash
 
 HASHES = dict(line.split() for line in (
     ROOT / 'test' / 'golden' / 'type_hashes.txt').read_text('utf-8').splitlines())

@@ -39,7 +39,7 @@ from typing import BinaryIO, Generic, NamedTuple, TYPE_CHECKING, TypeVar
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, WriteOptions
+from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, units_of, WriteOptions
 from state_sensor_ros.files.input import (
     compression_of,
     copy_beginning,
@@ -405,7 +405,7 @@ class TrajectoryRecording(FrameFile):
 
 
 def open_trajectory(path: str, options: ReadOptions) -> TrajectoryRecording:
-    return TrajectoryRecording(path, options.units)
+    return TrajectoryRecording(path, units_of(options.settings))
 
 
 class TrajectoryOutput(WholeFile, FrameWriter):
@@ -453,7 +453,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
 
 def new_trajectory(path: str, options: WriteOptions) -> TrajectoryOutput:
     """Begin a trajectory; without the option ``generation``, frames keep theirs."""
-    return TrajectoryOutput(path, force=options.force, units=options.units,
+    return TrajectoryOutput(path, force=options.force, units=units_of(options.settings),
                             generation=options.values.get('generation') or '')
 
 

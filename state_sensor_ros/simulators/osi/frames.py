@@ -36,7 +36,7 @@ import numpy as np
 from state_sensor_ros.classes import EGO_TAG, GHOST_TAG
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import build_frame, lane_states
-from state_sensor_ros.files.osi_terms import (
+from state_sensor_ros.files.osi_writer import (
     angular_velocity_of,
     is_vehicle,
     moving_tags,

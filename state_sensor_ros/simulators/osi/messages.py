@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.files.osi_terms import NAME_REFERENCE
+from state_sensor_ros.files.osi_writer import NAME_REFERENCE
 from state_sensor_ros.frame import (
     INDICATORS_BOTH,
     INDICATORS_LEFT,

@@ -9,7 +9,7 @@ from paths import DATA
 import pytest
 
 import state_sensor_ros as sensor
-from state_sensor_ros.files.osi_terms import angular_velocity_of, rates_of
+from state_sensor_ros.files.osi_writer import angular_velocity_of, rates_of
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy

@@ -94,11 +94,3 @@ def test_option_that_leaves_no_positions_is_refused_by_name(options, tmp_path, m
     run(tmp_path, options)
     assert main(['convert', 'fcd.xml', 'out.csv']) == 1
     assert options[0] in capfd.readouterr().err
-
-
-@pytest.mark.parametrize('name', ['fcd.csv', 'fcd.parquet'])
-def test_output_in_columns_is_refused_by_name(name, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    run(tmp_path, (), name)
-    assert main(['convert', name, 'out.json']) == 1
-    assert f'in columns (--fcd-output {name}); expected its XML' in capfd.readouterr().err

@@ -30,19 +30,9 @@ import numpy.typing as npt
 from state_sensor_ros.classes import cached_class_of
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.fields import cut
-from state_sensor_ros.files import ReadOptions
+from state_sensor_ros.files import ReadOptions, table
 from state_sensor_ros.files.input import open_input
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.files.tables.table import (
-    BY_NAME,
-    DEFAULT_SIZES,
-    DERIVED,
-    GENERATION,
-    LIST,
-    NAME,
-    OTHERS,
-    TEXT,
-)
 from state_sensor_ros.frame import (
     Boxes,
     Floats,
@@ -70,10 +60,10 @@ NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES,
 BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 # The only velocity from sources that measure no other; names of the roads; ids of the actors; what
 # is derived; columns that are used as they are.
-_OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *OTHERS)
+_OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *table.OTHERS)
 _BATCH_ROWS, _MAX_SHOWN = 10_000, 200
 _MAX_FRAME_BYTES = 64 * 1024 * 1024
-_DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
+_DERIVED_OF = {text: number for number, text in enumerate(table.DERIVED)}
 
 
 def parquet_error(name: str, error: Exception) -> TrajectoryFormatError:
@@ -106,8 +96,8 @@ class TableRecording(FrameFile):
         self._file = parquet.ParquetFile(self._handle, page_checksum_verification=True)
         schema = self._file.schema_arrow
         metadata = schema.metadata or {}
-        self.generation = metadata.get(GENERATION.encode(), b'').decode('utf-8', 'replace')
-        self._default_sizes = self._sizes_in(metadata.get(DEFAULT_SIZES.encode()))
+        self.generation = metadata.get(table.GENERATION.encode(), b'').decode('utf-8', 'replace')
+        self._default_sizes = self._sizes_in(metadata.get(table.DEFAULT_SIZES.encode()))
         self.missing = [name for name in BOXES if name not in schema.names]
         self._columns = [*NEEDED, *(() if self.missing else BOXES),
                          *(name for name in _OPTIONAL if name in schema.names)]
@@ -122,10 +112,10 @@ class TableRecording(FrameFile):
     def _check_type(self, name: str, types: list[pa.DataType]) -> None:
         import pyarrow.types as kinds
         kind, expected = types[0], _type_of(name)
-        if expected == LIST:
+        if expected == table.LIST:
             is_fit = (kinds.is_list(kind) or kinds.is_large_list(kind)) \
                 and _is_text(kind.value_type)
-        elif expected == TEXT:
+        elif expected == table.TEXT:
             is_fit = _is_text(kind)
         elif expected == 'bool':
             is_fit = kinds.is_boolean(kind)
@@ -144,8 +134,9 @@ class TableRecording(FrameFile):
         try:
             return default_sizes(parse_settings({'default_sizes': json.loads(text)}))
         except (ValueError, TypeError, RecursionError) as error:
-            raise TrajectoryFormatError(f'{self.name}: {DEFAULT_SIZES}', repr(text)[1:_MAX_SHOWN],
-                                        'three lengths for each class') from error
+            raise TrajectoryFormatError(
+                f'{self.name}: {table.DEFAULT_SIZES}', repr(text)[1:_MAX_SHOWN],
+                'three lengths for each class') from error
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -228,7 +219,7 @@ class TableRecording(FrameFile):
             column, expected = batch.column(name), _type_of(name)
             if 'int' in expected and pa.types.is_floating(column.type):
                 column = pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)
-            column = column.cast(pa.list_(pa.string()) if expected == LIST
+            column = column.cast(pa.list_(pa.string()) if expected == table.LIST
                                  else pa.type_for_alias(expected))
             arrays.append(column)
         plain = pa.RecordBatch.from_arrays(arrays, names=self._columns)
@@ -259,7 +250,7 @@ class TableRecording(FrameFile):
         rows = {name: _values(batch.column(name)) for name in self._columns}
         names, kinematics = tuple(rows['name']), _stacked(rows, _KINEMATICS)
         others: dict[str, Any] = {}
-        for field in dict.fromkeys(field for field, _ in OTHERS.values()):
+        for field in dict.fromkeys(field for field, _ in table.OTHERS.values()):
             if rows.keys() >= set(field.columns):
                 values = _stacked(rows, field.columns) if field.width else rows[field.name]
                 others[field.name] = values.astype(field.dtype) if field.is_array \
@@ -312,8 +303,8 @@ class TableRecording(FrameFile):
 
 def _type_of(name: str) -> str:
     """Return the type to which a column is converted."""
-    found = 'int64' if name == 'actor_id' else BY_NAME[name].type
-    return TEXT if found == NAME else found
+    found = 'int64' if name == 'actor_id' else table.BY_NAME[name].type
+    return table.TEXT if found == table.NAME else found
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -344,10 +335,10 @@ def open_table(path: str, options: ReadOptions) -> TableRecording:
     return TableRecording(Path(path))
 
 
-def gaps_of(table: TableRecording, *, has_own: bool) -> list[str]:
+def gaps_of(recording: TableRecording, *, has_own: bool) -> list[str]:
     """Return the parts of frames that a table lacks."""
-    # table: table, possibly with some of the columns only.
-    boxes = f'boxes: {", ".join(table.missing)}' if table.missing \
+    # recording: of a table, possibly with some of the columns only.
+    boxes = f'boxes: {", ".join(recording.missing)}' if recording.missing \
         else 'names and axes of boxes, and all but the largest of an actor'
     return ['time, sample_count, colors and replay classes', 'inputs', 'wheels', boxes,
-            *([f'what only {table.generation} has'] if has_own else ())]
+            *([f'what only {recording.generation} has'] if has_own else ())]

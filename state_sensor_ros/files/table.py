@@ -382,6 +382,8 @@ class TableOutput(WholeFile, FrameWriter):
         columns = None if names is None else [
             column.name for column in selected(names, '--columns')]
         self._is_parquet = path.endswith(PARQUET.suffixes)
+        # The rows of CSV can be read; a Parquet file cannot without its end.
+        self.survives_cut = not self._is_parquet
         # A reader of CSV expects numbers in each row; Parquet has null.
         self._builder = TableBuilder(columns, source=options.source, settings=options.settings,
                                      format_name=options.format_name, has_empty=self._is_parquet)
@@ -420,10 +422,6 @@ class TableOutput(WholeFile, FrameWriter):
                     self._write(batch)
             self._writer.close()
         super().complete()
-
-    def salvage(self) -> str:
-        """Keep the rows of CSV; a Parquet file is not readable without its end."""
-        return super().salvage() if self._is_parquet else self.kept()
 
     def abort(self) -> None:
         """Close the file and remove the written data."""
