@@ -44,8 +44,7 @@ BY_SPEED, BY_ACTOR = 'speed', 'actor'
 COLORINGS = (BY_SPEED, BY_ACTOR)
 X_TITLE, Y_TITLE = 'x (m)', 'y (m)'
 TIME_TITLE = 'time since the first frame (s)'
-SPEED_TITLE, SPEED_KPH_TITLE = 'speed (m/s)', 'speed (km/h)'
-KPH_PER_MPS = 3.6
+SPEED_TITLE = 'speed (m/s)'
 # Width of the line that marks the time of the boxes, points.
 INSTANT_PT = 1.6
 # Width of the line of the median, points.

@@ -35,7 +35,7 @@ from state_sensor_ros.evaluation.messages import decode_flat, nanoseconds, unit_
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
 from state_sensor_ros.naming import Actor, registry_of
-from state_sensor_ros.objects.assumptions import Assumptions
+from state_sensor_ros.objects.criticality import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import (

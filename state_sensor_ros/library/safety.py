@@ -25,8 +25,7 @@ from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Rows, spe
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import safety_html
 from state_sensor_ros.objects import criticality
-from state_sensor_ros.objects.assumptions import Assumptions
-from state_sensor_ros.objects.criticality import Criticality, PlanarBoxes, Situation
+from state_sensor_ros.objects.criticality import Assumptions, Criticality, PlanarBoxes, Situation
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_body

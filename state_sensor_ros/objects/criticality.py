@@ -9,6 +9,8 @@
 """
 Measures of criticality of an actor in one frame, from the boxes of all actors.
 
+And of how many actors the numbers are assumed, derived or unknown.
+
 Definitions: lead vehicle, clearance and time gap as in ISO 15622; time to collision as in Hayward
 (1972), here of the boxes and not of points; required deceleration to the speed of the lead vehicle
 as in Almqvist (1991). Westhofen et al., Criticality Metrics for Automated Driving (2023), compare
@@ -20,13 +22,14 @@ Actors above or below each other do not conflict.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 import math
 
 import numpy as np
 
-from state_sensor_ros.classes import cached_class_of, PERSON, UNKNOWN
-from state_sensor_ros.frame import Bools, Floats, Frame, Rows
+from state_sensor_ros.classes import cached_class_of, CLASSES, PERSON, UNKNOWN
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.objects.object_maker import (
     center_twists,
     Centers,
@@ -34,6 +37,7 @@ from state_sensor_ros.objects.object_maker import (
     default_sizes,
 )
 from state_sensor_ros.settings import DEFAULTS
+from state_sensor_ros.texts import counted
 
 _SIGNS: Floats = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 # Below this speed, m/s, an actor is stationary: it has no time headway, and its path is straight.
@@ -377,3 +381,48 @@ def _required(gap: float, excess: float) -> float:
     if not excess > 0.0:
         return 0.0 if excess <= 0.0 else math.nan
     return excess * excess / (2.0 * gap) if gap > 0.0 else math.inf
+
+
+class Assumptions:
+    """Counts the actors whose numbers are not the source's, each once for each kind of number."""
+
+    def __init__(self) -> None:
+        self._names: tuple[set[str], ...] = set(), set(), set()
+        self._classes: dict[str, int] = {}
+        self._last: tuple[object, bytes] | None = None
+
+    def add(self, frame: Frame) -> None:
+        """Take note of a frame with its boxes."""
+        has_box: Bools = np.zeros(frame.n_actors, np.bool_)
+        if frame.boxes is not None:
+            has_box[frame.boxes.actor] = True
+        assumed = frame.is_derived(DERIVED_SIZE)
+        velocities = np.isnan(frame.forward_speed) if frame.forward_speed is not None \
+            else np.isnan(frame.velocity_xyz).any(axis=1)
+        derived = frame.is_derived(DERIVED_VELOCITY)
+        flags = np.stack((~has_box | assumed, derived & ~velocities,
+                          velocities)) & frame.has_pose()
+        key = frame.names, flags.tobytes()
+        if key == self._last:
+            return
+        self._last = key
+        for which, names in zip(flags, self._names, strict=True):
+            for row in which.nonzero()[0].tolist():
+                class_ = cached_class_of(int(frame.kinds[row]), frame.tags[row])
+                # Actors without a class and a box are no objects.
+                if class_ != UNKNOWN or has_box[row]:
+                    names.add(frame.names[row])
+                    self._classes[frame.names[row]] = class_
+
+    @property
+    def lines(self) -> list[str]:
+        """Return a line for each kind of number that is not the source's."""
+        texts = ('sizes of {} are assumed by class', 'velocities of {} are derived from positions',
+                 'velocities of {} are unknown')
+        return [text.format(self._listed(names))
+                for text, names in zip(texts, self._names, strict=True) if names]
+
+    def _listed(self, names: set[str]) -> str:
+        counts = Counter(CLASSES[self._classes[name]].name for name in names)
+        listed = ', '.join(f'{name} {count}' for name, count in sorted(counts.items()))
+        return f'{counted(len(names), "actor")} ({listed})'

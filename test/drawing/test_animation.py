@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """The page of an animation and, with Node.js, its player."""
 
-import base64
 from html.parser import HTMLParser
 import io
 import itertools
@@ -26,7 +25,7 @@ import pytest
 from state_sensor_ros.drawing.animation import class_colors, write_animation
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
 from state_sensor_ros.emulator.traffic.frame_generator import generate
-from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
+from state_sensor_ros.frame import KIND_OBJECT
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 
 STUB = DATA / 'animation_stub.js'
@@ -80,10 +79,6 @@ def page_of(scene, **options):
     return Page(file.getvalue().decode())
 
 
-def unpacked(page, name, type_):
-    return np.frombuffer(base64.b64decode(page.data['scene'][name]), type_)
-
-
 def test_animation_loads_no_other_file():
     page = page_of(scene_of(*ride()))
     assert not page.loads
@@ -119,45 +114,6 @@ def test_animation_without_speeds_has_neither_their_scale_nor_their_curves(has_s
     page = page_of(scene_of(*(ride() if has_speeds else cones)))
     assert ('m/s' in page.key) == has_speeds
     assert page.has_curves == has_speeds
-
-
-def lines_of(page, trace):
-    """Return begins and ends of the segments of a trace, (S, 2) m each."""
-    columns = [trace[name] for name in 'xy']
-    points = np.column_stack([np.frombuffer(base64.b64decode(column['bdata']), column['dtype'])
-                              for column in columns]).astype(float)
-    is_joined = np.isfinite(points[:-1, 0]) & np.isfinite(points[1:, 0])
-    return points[:-1][is_joined], points[1:][is_joined]
-
-
-@pytest.mark.parametrize('n_vehicles', [30, pytest.param(500, marks=pytest.mark.thorough)])
-def test_animation_draws_tracks_within_20_cm_of_the_truth(n_vehicles):
-    frames = [next(Decoder().frames(json.dumps(each).encode())) for each in itertools.islice(
-        generate(n_vehicles, 5, 10.0, 7, 'v2'), 3000 // n_vehicles + 40)]
-    page = page_of(scene_of(*frames))
-    begin, end = (np.concatenate(parts) for parts in zip(
-        *(lines_of(page, trace) for trace in page.data['map']['data'][:2]), strict=True))
-    way = end - begin
-    length2 = np.maximum((way ** 2).sum(axis=1), 1e-12)
-    farthest = 0.0
-    for each in frames[::7]:
-        for point in each.position_xyz[each.kinds == KIND_VEHICLE, :2]:
-            share = np.clip(((point - begin) * way).sum(axis=1) / length2, 0.0, 1.0)
-            distance = np.hypot(*(begin + share[:, None] * way - point).T).min()
-            farthest = max(farthest, distance)
-    assert 0.0 < farthest <= 0.2
-
-
-def test_animation_carries_the_scene():
-    scene = scene_of(*ride(4))
-    page = page_of(scene)
-    np.testing.assert_array_equal(unpacked(page, 'time_s', '<f8'), scene.time_s)
-    np.testing.assert_array_equal(unpacked(page, 'row_start', '<i4'), scene.row_start)
-    np.testing.assert_array_equal(unpacked(page, 'actor', '<i4'), scene.actor)
-    np.testing.assert_array_equal(unpacked(page, 'position_xy', '<f4').reshape(-1, 2),
-                                  scene.position_xy)
-    assert page.data['scene']['names'] == list(scene.names)
-    assert page.data['scene']['lanes'] == [[1, 0, -1], [1, 0, 1]]
 
 
 def test_animation_escapes_names():
@@ -228,15 +184,6 @@ def test_animation_interpolates_between_instants():
     assert '15.0 m/s, 54.0 km/h' in states[1]['text'][0]
     assert [state['clock'] for state in states] == [
         '0.00 / 1 s', '0.50 / 1 s', '1.00 / 1 s']
-
-
-@needs_node
-def test_animation_interpolates_yaw_the_short_way():
-    scene = scene_of(frame(0.0, Agent('a', yaw=np.deg2rad(170))),
-                     frame(1.0, Agent('a', yaw=np.deg2rad(-170))))
-    page, [state] = played(scene, [0.5])
-    color = page.data['colors'][0]
-    np.testing.assert_allclose(outline(page, state, color)[0], (-2.3, -0.925), atol=1e-5)
 
 
 @needs_node

@@ -23,7 +23,6 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros import open_recording
 from state_sensor_ros.drawing.film import write_gif
 from state_sensor_ros.drawing.map import (
     free_lane_changes,
@@ -120,13 +119,6 @@ def test_picture_shows_the_box_where_it_is_in_meters():
     assert high - low + 4 == pytest.approx(pixels_per_m * (8.0, 4.0), rel=0.05)
 
 
-def test_picture_at_another_time_shows_the_boxes_then():
-    scene = scene_of(*(frame(float(i), Agent('', 10.0 * i, speed=10.0, tags=('ego',)))
-                       for i in range(6)))
-    begin, end = (ego_box(scene, at) for at in (0.0, None))
-    assert end[1][0] > begin[1][0] + 100
-
-
 def test_picture_marks_lane_changes_beside_the_track():
     def recording(flag):
         return scene_of(*(frame(float(i), Agent(
@@ -204,21 +196,6 @@ def test_picture_names_cover_nothing(name, coloring):
 def test_picture_of_few_actors_has_all_names(name):
     scene, figure = named_page(name, BY_SPEED)
     assert names_on(figure.axes[0]) == set(scene.names)
-
-
-def test_picture_of_many_actors_has_the_name_of_the_ego_first():
-    names = names_on(page_of(crowd(30)).axes[0])
-    assert 'vehicle_with_a_name_8' in names
-    assert len(names) > 5
-
-
-def test_picture_of_a_paper_moves_the_long_name_of_the_ego_into_the_view():
-    with open_recording(SAMPLE) as recording:
-        figure = page_of(scene_of(recording[0]), size=PageSize(3.5, is_paper=True))
-    close_up = next(axes for axes in figure.axes if 'sedan_monoDrive_03_6' in names_on(axes))
-    view = close_up.get_window_extent()
-    for _, place in extents(close_up, NAME_GID):
-        assert view.x0 < place.x0 < place.x1 < view.x1
 
 
 @pytest.mark.parametrize(('name', 'coloring'), first_of(n_always=3, cases=[
@@ -468,11 +445,6 @@ def test_picture_without_a_speed_has_neither_a_scale_nor_a_panel_of_speeds(is_pa
     assert write_picture(scene, io.BytesIO(), PictureStyle('', size=PageSize(8.0, 4.0))) == []
 
 
-def test_picture_without_names():
-    figure = page_of(scene_of(*ride()), names=False)
-    assert not any(extents(axes, gid) for axes in figure.axes for gid in (NAME_GID, LINE_NAME_GID))
-
-
 def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
     scene = scene_of_file(CARLA)
     texts = legend_texts(page_of(scene, at_s=0.0))
@@ -509,8 +481,3 @@ def test_picture_takes_names_in_any_script_without_a_warning(coloring):
 @pytest.mark.parametrize('coloring', one_of([BY_SPEED, BY_ACTOR]))
 def test_picture_of_invalid_scenes_is_drawn(scene, coloring):
     assert drawn(scene, coloring=coloring).shape[1] == 1650
-
-
-def test_picture_of_an_empty_scene_has_a_text():
-    empty, one_actor = drawn(scene_of()), drawn(scene_of(frame(1.0, Agent('a'))))
-    assert len(spots(empty, '#7b8794')) > len(spots(one_actor, '#7b8794')) / 2 > 0

@@ -34,11 +34,6 @@ def test_scene_has_names_kinds_positions_and_speeds():
     assert scene.facts() == ['v2', '3 frames', '0.2 s', '2 vehicles', '1 object']
 
 
-def test_scene_nearest_instant_is_drawn():
-    scene = scene_of(*ride(11))
-    assert [scene.instant_at(at) for at in (None, 0.0, 0.34, 0.36, 99.0)] == [10, 0, 3, 4, 10]
-
-
 def test_scene_without_a_wanted_time_is_that_of_the_last_ego_else_of_most_that_move():
     ego, car, light = Agent('e', tags=('ego',)), Agent('c', speed=1.0), Agent(
         'light', kind=KIND_OBJECT, tags=('traffic_light',))
@@ -79,13 +74,6 @@ def test_scene_outlines_are_at_the_actors():
                                [(15, 5), (15, 3), (11, 3), (11, 5)], atol=1e-6)
 
 
-def test_scene_uses_the_first_box_of_an_actor():
-    straight = box(0, (0.0, 0.0, 0.5), (0, 0, 0, 1), (6.0, 2.0, 1.0))
-    scene = scene_of(frame(0.0, Agent('car')), frame(1.0, Agent('car'), boxes=straight))
-    assert scene.has_size.tolist() == [True]
-    assert np.ptp(scene.footprint_xy[0], axis=0) == pytest.approx((6.0, 2.0))
-
-
 def test_scene_size_of_a_box_can_be_assumed():
     boxed = box(0, (0.0, 0.0, 0.5), (0, 0, 0, 1), (6.0, 2.0, 1.0))
     scene = scene_of(replace(frame(0.0, Agent('car'), boxes=boxed),
@@ -112,10 +100,6 @@ def test_scene_lane_change_begins_where_the_flag_rises():
     (-2, -1, LEFT), (-1, -2, RIGHT), (1, 2, RIGHT), (2, 1, LEFT), (-1, 1, LEFT), (1, -1, LEFT)])
 def test_scene_lane_change_is_found_in_the_ids_without_flags(before, after, side):
     assert changes(((1, 0, before), ''), ((1, 0, after), '')) == [(1.0, side, (1.0, 0.0))]
-
-
-def test_scene_another_section_or_road_is_not_a_lane_change():
-    assert not changes(((1, 0, -1), ''), ((1, 1, -2), ''), ((2, 1, -1), ''))
 
 
 @pytest.mark.parametrize(('name', 'limit'), [('MAX_INSTANTS', 50), ('MAX_SAMPLES', 150)])

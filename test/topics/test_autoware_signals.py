@@ -128,12 +128,6 @@ def test_group_is_unknown_if_its_lights_differ_or_show_nothing(lanelet_map):
     assert rig.elements(None) == unknown
 
 
-def test_arrow_is_an_element_beside_the_circle(lanelet_map):
-    shown = lights(('a', LIGHT_RED, 20, 8), ('b', LIGHT_GREEN, 20, 9),
-                   shapes=np.array((1, 2), np.uint8))
-    assert Rig(lanelet2_map=lanelet_map).elements(shown)[100] == [(RED, 1, 2), (GREEN, 2, 2)]
-
-
 def test_light_for_pedestrians_has_groups_of_crossings_only(lanelet_map):
     shown = lights(('cars', LIGHT_RED, 12, 6), ('people', LIGHT_GREEN, 20, 8),
                    shapes=np.array((1, LIGHT_PEDESTRIAN), np.uint8))

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 import itertools
 import math
 
@@ -170,37 +169,6 @@ def test_an_actor_that_leaves_is_deleted_once_and_others_keep_their_ids():
     assert stage.actions() == [ADD] * 4
 
 
-def test_a_box_without_a_pose_is_dropped_and_its_label_stays():
-    frame = two_actors()
-    writable(frame.boxes.rows)[0, 3:7] = np.nan
-    stage = Stage()
-    stage.show(frame)
-    assert stage.namespaces() == ONE_BOX
-    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
-    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
-    stage.encoder.reconfigure(replace(ALL_ON, labels=False))
-    stage.show(frame)
-    assert [marker.ns for marker in stage.shown.values()] == ['objects']
-
-
-@pytest.mark.parametrize(('number', 'column'), [(math.nan, 7), (-1.0, 8), (0.0, 12), (1e300, 10)])
-def test_a_box_without_a_size_has_no_cube_and_its_label_stays(number, column):
-    stage, frame = Stage(), two_actors()
-    stage.show(frame)
-    keys = set(stage.shown)
-    bad = two_actors()
-    writable(bad.boxes.rows)[0, column] = number
-    stage.show(bad)
-    assert stage.actions().count(DELETE) == 1
-    assert stage.namespaces() == ONE_BOX
-    label = next(m for m in stage.shown.values() if m.text == 'demo_1')
-    assert label.pose.position.z == pytest.approx(3.0 + label.scale.z)
-    stage.show(bad)
-    assert stage.actions() == [ADD] * 3
-    stage.show(frame)
-    assert set(stage.shown) == keys
-
-
 @pytest.mark.parametrize(('columns', 'numbers'), [
     (0, math.nan), (2, math.inf), (3, math.nan), (6, 3.0),
     # Sizes and scales whose product is no length, or is one of two negative numbers.
@@ -243,21 +211,6 @@ def test_boxes_that_are_not_drawn_are_reported_once_in_a_run():
     assert len(reports) == 2
 
 
-def test_boxes_keep_their_ids_while_labels_are_switched_and_boxes_added():
-    stage = Stage()
-    stage.show(two_actors())
-    cubes = {key for key, marker in stage.shown.items() if marker.type == CUBE}
-    stage.encoder.reconfigure(replace(ALL_ON, labels=False))
-    stage.show(two_actors())
-    assert set(stage.shown) == cubes
-    stage.encoder.reconfigure(ALL_ON)
-    frame = replace(two_actors(), boxes=boxes_of(
-        box_at(0), box_at(0, name='Trailer'), box_at(1)))
-    stage.show(frame)
-    assert {key for key, marker in stage.shown.items() if marker.type == CUBE} > cubes
-    assert len(stage.shown) == 5
-
-
 @pytest.mark.parametrize('seed', range(tries(1)))
 def test_a_display_shows_exactly_the_actors_of_the_frame(seed):
     chance, stage = Chance(seed), Stage(ego_tag='ego')
@@ -281,15 +234,3 @@ def test_a_display_shows_exactly_the_actors_of_the_frame(seed):
             usable[frame.boxes.actor] & (norms > 0.5) & have_sizes]
         assert sorted(xyz(m.pose.position) for m in stage.shown.values() if m.type == CUBE) \
             == sorted(map(tuple, places.tolist()))
-
-
-def test_an_id_is_never_that_of_another_marker():
-    stage, texts = Stage(), {}
-    for i in range(150):
-        stage.show(make_frame(('stays', f'new_{i}'), boxes=boxes_of(box_at(0), box_at(1))))
-        if i % 3 == 0:
-            stage.registry.remove(f'new_{i}')
-        for marker in stage.shown.values():
-            assert texts.setdefault((marker.ns, marker.id), marker.text) == marker.text
-    assert len(stage.shown) == 4
-    assert len(set(texts.values()) - {''}) == 151

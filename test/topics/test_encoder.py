@@ -136,15 +136,6 @@ def test_actors_are_sent_when_they_change_and_after_a_restart():
     assert sends(frame.select(np.array([1])), 5)
 
 
-@pytest.mark.parametrize(('tf', 'children'), [
-    ('all', ['base_link', 'Cone_A']), ('ego', ['base_link'])])
-def test_tf_is_of_all_or_of_the_ego(tf, children):
-    settings = replace(ALL_ON, tf=tf, wheel_tf=False)
-    found = encoded(two_actors(), settings, registry=Registry(ego_frame='base_link'))
-    assert [t.child_frame_id for t in found['/tf'].transforms] == children
-    assert {t.header.frame_id for t in found['/tf'].transforms} == {'map'}
-
-
 def test_ego_is_in_the_odom_frame_and_it_in_the_global_frame():
     # The ego is at (1, 2, 3); odom at (1, 1, 0), turned to the left: the ego is 1 m ahead of it.
     settings = replace(ALL_ON, wheel_tf=False, odom_frame='odom',

@@ -161,19 +161,6 @@ def test_map_is_sent_once_as_a_list_of_lines_for_each_kind():
     assert rig.send() == []
 
 
-def test_map_has_a_list_for_each_width_of_a_kind():
-    rig = Rig()
-    town = tuple(replace(line, width=width) for line, width in zip(
-        lines('driving', 'driving', 'border', 'driving'), (3.2, 2.0, 0.0, 3.2), strict=True))
-    [(_, array)] = rig.send(map_lines=town)
-    assert [(marker.ns, marker.id, marker.scale.y, len(marker.points))
-            for marker in array.markers if marker.type == 5] == [
-        ('driving', 0, 3.2, 8), ('driving', 1, 2.0, 4), ('border', 0, 0.0, 4)]
-    [(_, array)] = rig.send(map_lines=town[:1])
-    assert [(marker.ns, marker.id, marker.action) for marker in array.markers] == [
-        ('driving', 0, 0), ('driving_surface', 0, 0), ('border', 0, 2), ('driving', 1, 2)]
-
-
 def test_map_has_the_surfaces_of_lanes_for_displays():
     encoder = Encoder(replace(ALL_ON, debug_drawing=False), definitions())
     bend = np.array([(0.0, 0.0, 1.0), (10.0, 0.0, 1.0), (10.0, 10.0, 2.0)])
