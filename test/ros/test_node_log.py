@@ -95,17 +95,6 @@ def test_node_names_unknown_parameters(domain, simulator, tmp_path):
         'unknown parameter wholly_other is ignored']
 
 
-def test_node_names_a_server_of_another_kind(bench):
-    bench_ = bench()
-    for text, kind in ((b'HTTP/1.1 408 Request Timeout\r\nServer: x\r\n\r\n', 'a web server'),
-                       (b'SSH-2.0-OpenSSH_9.6\r\n', 'another server')):
-        bench_.simulator.accept().sendall(text)
-        line = until_logged(bench_.node, 'WARN', f'as {kind} sends it')
-        assert f'127.0.0.1:{bench_.simulator.port}' in line
-        assert 'check that host and port are those of its sensor' in line
-        bench_.simulator.hang_up()
-
-
 def test_node_warns_of_another_node_of_its_name(domain, bench):
     bench_ = bench()
     with NodeProcess(domain, port=bench_.simulator.port, autostart=False) as other:
