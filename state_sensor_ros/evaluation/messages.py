@@ -331,7 +331,8 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
     keys = [by_name[topic] for topic in named] or _usual(name, [*by_name.values()])
     if not keys:
         raise TrajectoryFormatError(
-            name, 'no topic to evaluate', f'one of the types {", ".join(OBJECT_TYPES)}, or '
+            name, 'no topic to evaluate; make one with `convert --outputs autoware`',
+            f'one of the types {", ".join(OBJECT_TYPES)}, or '
             f'{EGO_TOPIC} of the type {ODOMETRY}')
     return keys
 

@@ -366,7 +366,7 @@ def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
     near = get_close_matches(suffix.lower(), known, 1, 0.5)
     raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; ' + (
-        f'the nearest is {near[0]}' if near else f'expected one of {", ".join(known)}'))
+        f'did you mean {near[0]}?' if near else f'expected one of {", ".join(known)}'))
 
 
 def _is_made(format_: Format) -> bool:

@@ -142,9 +142,10 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
     unknown = sorted(chosen - set(BY_NAME))
     if unknown or not chosen:
         near = list(filter(None, (nearest(str(name), BY_NAME) for name in unknown)))
-        raise ConfigError(where, ', '.join(map(repr, unknown)) or 'none',
-                          f'columns; did you mean {" or ".join(near)}?' if near
-                          else f'some of {", ".join(BY_NAME)}')
+        hint = f'did you mean {" or ".join(map(repr, near))}?' if near \
+            else f'expected some of {", ".join(BY_NAME)}'
+        raise ConfigError(where, f'unknown column {", ".join(map(repr, unknown))}; {hint}'
+                          if unknown else f'no column; {hint}')
     return tuple(column for column in BY_NAME.values() if column.name in chosen)
 
 
