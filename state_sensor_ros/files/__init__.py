@@ -249,8 +249,8 @@ def _refuse_folder(where: Path) -> Format:
             each.noun for each in formats() if not each.suffixes))
     raise TrajectoryFormatError(
         str(where), f'a folder with {counted(n_files, "recording")}', 'one recording: `inspect` '
-        "and `convert --to FORMAT` take many, such as 'FOLDER/*.json'; the files of a bag without "
-        'metadata.yaml have the name of their folder')
+        "and `convert --to FORMAT` take many, such as 'FOLDER/*.json'; "
+        '`state_sensor repair` makes a bag of files without metadata.yaml')
 
 
 def is_compressed_bag(path: Path) -> bool:
