@@ -30,17 +30,7 @@ from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.classes import CLASSES, UNKNOWN
 from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError
-from state_sensor_ros.evaluation.matching import (
-    BUS_OR_TRAILER,
-    N_COLUMNS,
-    ObjectSet,
-    PathOfObject,
-    PERIOD,
-    SIZE,
-    VELOCITY,
-    XYZ,
-    YAW,
-)
+from state_sensor_ros.evaluation import matching
 from state_sensor_ros.files.bag import definition, NOT_SUCH
 from state_sensor_ros.frame import Floats, NS_PER_S, usable_poses
 from state_sensor_ros.parameters import nearest
@@ -68,7 +58,7 @@ _USUAL = ((f'{_PERCEPTION}/tracking/objects', TRACKED),
           (GROUND_TRUTH, TRACKED))
 
 _OF_AUTOWARE = {each.autoware: i for i, each in enumerate(CLASSES)}
-_OF_DERIVED = {each.derived: i for i, each in enumerate(CLASSES)} | {9: BUS_OR_TRAILER}
+_OF_DERIVED = {each.derived: i for i, each in enumerate(CLASSES)} | {9: matching.BUS_OR_TRAILER}
 _OF_VISION = {name: i for i, each in enumerate(CLASSES) for name in (each.name, *each.tags)}
 _CYLINDER, _POLYGON = 1, 2
 # Period of the yaw without an orientation, and where front and back are not told apart.
@@ -154,13 +144,13 @@ class MessageObjects:
 
     stamp_ns: int  # of the header, as frame_id
     frame_id: str
-    objects: ObjectSet  # whose velocities and yaws in_frame() sets
+    objects: matching.ObjectSet  # whose velocities and yaws in_frame() sets
     orientations: Floats  # (K, 4) xyzw
     velocities: Floats  # (K, 3) m/s
     has_ids: bool  # whether the ids are those of tracks
     faults: Counter[str]  # by the keys of FAULTS
 
-    def in_frame(self, turn: Floats, origin: Floats) -> ObjectSet:
+    def in_frame(self, turn: Floats, origin: Floats) -> matching.ObjectSet:
         """
         Return the objects in another frame.
 
@@ -169,17 +159,17 @@ class MessageObjects:
         """
         objects, axes = self.objects, global_from_body(turn[None])[0]
         states = objects.states.copy()
-        states[:, XYZ] = states[:, XYZ] @ axes.T + origin
+        states[:, matching.XYZ] = states[:, matching.XYZ] @ axes.T + origin
         forward = global_from_body(self.orientations)[:, :, 0] @ axes.T
         yaw = np.arctan2(forward[:, 1], forward[:, 0])
         # NaN marks an orientation that the stack does not send.
-        states[:, YAW] = np.where(np.isnan(states[:, YAW]), np.nan, yaw)
-        states[:, VELOCITY] = (self.velocities @ axes.T)[:, :2]
-        paths = tuple([tuple([PathOfObject(path.step_ns, np.column_stack((
+        states[:, matching.YAW] = np.where(np.isnan(states[:, matching.YAW]), np.nan, yaw)
+        states[:, matching.VELOCITY] = (self.velocities @ axes.T)[:, :2]
+        paths = tuple([tuple([matching.PathOfObject(path.step_ns, np.column_stack((
             path.poses[:, :3] @ axes.T + origin, quaternion_product(
                 np.broadcast_to(turn, (len(path.poses), 4)), path.poses[:, 3:]))),
             path.confidence) for path in of_object]) for of_object in objects.paths])
-        return ObjectSet(objects.ids, objects.classes, states, objects.scores, paths)
+        return matching.ObjectSet(objects.ids, objects.classes, states, objects.scores, paths)
 
 
 class _Object(NamedTuple):
@@ -192,7 +182,7 @@ class _Object(NamedTuple):
     size: Sequence[float]
     velocity: Sequence[float] | Floats
     period: float = 2.0 * math.pi  # of the yaw, NaN without one
-    paths: tuple[PathOfObject, ...] = ()
+    paths: tuple[matching.PathOfObject, ...] = ()
 
 
 def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noqa: ANN401
@@ -205,19 +195,20 @@ def _collected(header: Any, objects: Sequence[_Object], *, has_ids: bool,  # noq
     velocities = np.array(velocities, np.float64).reshape(-1, 3)
     classes, scores = np.array(classes, np.int64), np.array(scores, np.float64)
     usable = usable_poses(poses[:, :3], poses[:, 3:])
-    states = np.full((len(objects), N_COLUMNS), np.nan)
-    states[:, XYZ], states[:, SIZE] = poses[:, :3], np.array(sizes).reshape(-1, 3)
-    states[:, PERIOD], states[:, YAW] = periods, 0.0 * np.array(periods)
-    are_negative = states[:, SIZE] < 0.0
-    states[:, SIZE][are_negative] = np.nan
+    states = np.full((len(objects), matching.N_COLUMNS), np.nan)
+    states[:, matching.XYZ] = poses[:, :3]
+    states[:, matching.SIZE] = np.array(sizes).reshape(-1, 3)
+    states[:, matching.PERIOD], states[:, matching.YAW] = periods, 0.0 * np.array(periods)
+    are_negative = states[:, matching.SIZE] < 0.0
+    states[:, matching.SIZE][are_negative] = np.nan
     are_wrong = np.logical_or.reduce(are_negative, axis=1) | ~np.isfinite(scores)
     frame_id = next((str(each.frame_id) for each in (header, *(
         element.header for element in elements)) if each.frame_id), '')
     faults = Counter({'pose': int((~usable).sum()), 'number': int((are_wrong & usable).sum()),
                       'class': int((classes == _NO_CLASS).sum()), 'frame': int(not frame_id)})
-    found = ObjectSet(ids, np.where(classes == _NO_CLASS, UNKNOWN, classes), states,
-                      np.nan_to_num(scores, posinf=0.0, neginf=0.0),
-                      paths if has_paths else ()).select(usable)
+    found = matching.ObjectSet(ids, np.where(classes == _NO_CLASS, UNKNOWN, classes), states,
+                               np.nan_to_num(scores, posinf=0.0, neginf=0.0),
+                               paths if has_paths else ()).select(usable)
     orientations, velocities = poses[usable, 3:], velocities[usable]
     velocities[~np.isfinite(velocities)] = np.nan
     if are_own_axes:
@@ -254,10 +245,10 @@ def _autoware(message: Any, *, is_predicted: bool = False,  # noqa: ANN401
                       has_paths=is_predicted)
 
 
-def _path(path: Any) -> PathOfObject:  # noqa: ANN401
+def _path(path: Any) -> matching.PathOfObject:  # noqa: ANN401
     poses = np.array([pose.values for pose in path.path], np.float64).reshape(-1, 7)
-    return PathOfObject(nanoseconds(path.time_step), poses,
-                        path.confidence if math.isfinite(path.confidence) else 0.0)
+    return matching.PathOfObject(nanoseconds(path.time_step), poses,
+                                 path.confidence if math.isfinite(path.confidence) else 0.0)
 
 
 def _derived(message: Any) -> MessageObjects:  # noqa: ANN401

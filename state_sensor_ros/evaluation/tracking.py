@@ -27,18 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.matching import (
-    EVALUATED_CLASSES,
-    EvaluatedFrame,
-    I_ERRORS,
-    MATCH_DISTANCES_M,
-    near_pairs,
-    ObjectSet,
-    XY,
-)
+from state_sensor_ros.evaluation import matching
 from state_sensor_ros.frame import Bools, Floats, Rows
 
-_LIMIT_M = MATCH_DISTANCES_M[I_ERRORS]
+_LIMIT_M = matching.MATCH_DISTANCES_M[matching.I_ERRORS]
 _ZERO_SIMILARITY_M = 4.0
 # Of nuScenes: number of recalls, the least one, and AMOTP at a recall that is not reached, m.
 N_THRESHOLDS: Final = 40
@@ -71,7 +63,7 @@ class Tracks:
     n_stack_ids: int
 
 
-def tracks_of(frames: Sequence[EvaluatedFrame], *, is_filled: bool = False) -> Tracks:
+def tracks_of(frames: Sequence[matching.EvaluatedFrame], *, is_filled: bool = False) -> Tracks:
     """
     Return the tracks of frames.
 
@@ -93,8 +85,9 @@ def tracks_of(frames: Sequence[EvaluatedFrame], *, is_filled: bool = False) -> T
         np.searchsorted(rows['frame'], np.arange(len(frames) + 1)).tolist()
         for rows in (truths, stacks))
     for i in range(len(frames)):
-        near = near_pairs(truths['xy'][truth_ends[i]:truth_ends[i + 1]],
-                          stacks['xy'][stack_ends[i]:stack_ends[i + 1]], _ZERO_SIMILARITY_M)
+        near = matching.near_pairs(
+            truths['xy'][truth_ends[i]:truth_ends[i + 1]],
+            stacks['xy'][stack_ends[i]:stack_ends[i + 1]], _ZERO_SIMILARITY_M)
         found = np.zeros(len(near[0]), _PAIR)
         found['truth'], found['stack'] = near[0] + truth_ends[i], near[1] + stack_ends[i]
         found['distance'] = near[2]
@@ -104,14 +97,14 @@ def tracks_of(frames: Sequence[EvaluatedFrame], *, is_filled: bool = False) -> T
                   n_stack_ids)
 
 
-def _rows_of(frames: Sequence[ObjectSet]) -> tuple[Records, int]:
+def _rows_of(frames: Sequence[matching.ObjectSet]) -> tuple[Records, int]:
     numbers: dict[str, int] = {}
     parts = [np.zeros(0, _OBJECT)]
     for i, objects in enumerate(frames):
         rows = np.zeros(len(objects.ids), _OBJECT)
         rows['frame'], rows['class'], rows['score'] = i, objects.classes, objects.scores
         rows['id'] = [numbers.setdefault(name, len(numbers)) for name in objects.ids]
-        rows['xy'] = objects.states[:, XY]
+        rows['xy'] = objects.states[:, matching.XY]
         parts.append(rows)
     return np.concatenate(parts), len(numbers)
 
@@ -280,7 +273,8 @@ class TrackingScores:
     classes: dict[str, dict[str, float]] | None
 
 
-def score_tracks(frames: Sequence[EvaluatedFrame], *, with_nuscenes: bool) -> TrackingScores:
+def score_tracks(frames: Sequence[matching.EvaluatedFrame], *,
+                 with_nuscenes: bool) -> TrackingScores:
     """Score the tracks of a stack in frames; :func:`load_trackeval` has been called."""
     tracks = tracks_of(frames)
     numbers = _by_trackeval(tracks)
@@ -292,7 +286,7 @@ def score_tracks(frames: Sequence[EvaluatedFrame], *, with_nuscenes: bool) -> Tr
         return TrackingScores(numbers, None)
     filled = tracks_of(frames, is_filled=True)
     return TrackingScores(numbers, {
-        EVALUATED_CLASSES[number]: _threshold_scores(filled, number)
+        matching.EVALUATED_CLASSES[number]: _threshold_scores(filled, number)
         for number in np.unique(tracks.truths['class']).tolist()})
 
 

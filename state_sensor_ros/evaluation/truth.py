@@ -21,16 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
-from state_sensor_ros.evaluation.matching import (
-    N_COLUMNS,
-    ObjectSet,
-    PERIOD,
-    SIZE,
-    VELOCITY,
-    XY,
-    XYZ,
-    YAW,
-)
+from state_sensor_ros.evaluation import matching
 from state_sensor_ros.evaluation.messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
@@ -149,7 +140,7 @@ class GroundTruth:
     ego: EgoTrack | None  # None if the recording has none
     repeated: tuple[int, str] | None  # stamp, ns, and the id of several objects of one frame
 
-    def at(self, stamp_ns: int) -> tuple[ObjectSet, Bools] | None:
+    def at(self, stamp_ns: int) -> tuple[matching.ObjectSet, Bools] | None:
         """
         Return the objects at a time, and which of them are selected; None without truth.
 
@@ -166,12 +157,13 @@ class GroundTruth:
         elapsed_ns = stamp_ns - int(self.stamps_ns[nearest])
         if elapsed_ns:
             moved = states.copy()
-            moved[:, XY] += np.nan_to_num(states[:, VELOCITY]) * elapsed_ns * 1e-9
+            velocities = np.nan_to_num(states[:, matching.VELOCITY])
+            moved[:, matching.XY] += velocities * elapsed_ns * 1e-9
             change = self._change(int(other), actors, states)
             states = moved if other == nearest else np.where(
                 np.isnan(change[:, :1]), moved, states + share * change)
-        return ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
-                         classes.astype(np.int64), states, np.ones(len(actors))), \
+        return matching.ObjectSet(tuple([self.names[actor] for actor in actors.tolist()]),
+                                  classes.astype(np.int64), states, np.ones(len(actors))), \
             self.are_selected[actors]
 
     @cached_property
@@ -181,7 +173,7 @@ class GroundTruth:
     def states_of(self, names: Sequence[str], stamps_ns: Rows) -> Floats:
         """Return states of actors (K,) while they are present, (K, P, 10), NaN otherwise."""
         actors = np.array([self._numbers[name] for name in names], np.int64)
-        found: Floats = np.full((len(actors), len(stamps_ns), N_COLUMNS), np.nan)
+        found: Floats = np.full((len(actors), len(stamps_ns), matching.N_COLUMNS), np.nan)
         before, after, share, _ = brackets(self.stamps_ns, stamps_ns)
         # Exactly at a stamp the other frame is not needed.
         before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
@@ -195,14 +187,14 @@ class GroundTruth:
     def _change(self, frame: int, actors: Ints | Rows, states: Floats) -> Floats:
         """Return the change of states (K, 10) of actors up to a frame, NaN without them there."""
         change = self._states_in(frame, actors) - states
-        change[:, YAW] = wrapped(change[:, YAW])
+        change[:, matching.YAW] = wrapped(change[:, matching.YAW])
         return change
 
     def _states_in(self, frame: int, actors: Ints | Rows) -> Floats:
         """Return (K, 10) states of actors in a frame, NaN for those that it does not have."""
         present, _, states = self.frames[frame]
         if not len(present):
-            return np.full((len(actors), N_COLUMNS), np.nan)
+            return np.full((len(actors), matching.N_COLUMNS), np.nan)
         places = np.minimum(np.searchsorted(present, actors), len(present) - 1)
         return np.where((present[places] == actors)[:, None], states[places], np.nan)
 
@@ -218,7 +210,7 @@ class GroundTruthBuilder:
         self._frames: list[TruthRows] = []
         self._repeated: tuple[int, str] | None = None
 
-    def add(self, stamp_ns: int, objects: ObjectSet, are_selected: Bools) -> None:
+    def add(self, stamp_ns: int, objects: matching.ObjectSet, are_selected: Bools) -> None:
         """Add a frame; ``are_selected``: (K,) bool, which counts in an object's first frame."""
         if self._stamps_ns and stamp_ns <= self._stamps_ns[-1]:
             raise TrajectoryFormatError(
@@ -272,13 +264,13 @@ class FrameGroundTruth:
         stamp_ns = self._stamper.stamp_ns if stamp_ns is None else stamp_ns
         actor_list = self._registry.update(frame)
         objects = self._objects.of(frame, actor_list)
-        states = np.empty((len(objects.rows), N_COLUMNS))
-        states[:, XYZ] = objects.poses[:, :3]
-        states[:, YAW] = np.arctan2(objects.axes[:, 1, 0], objects.axes[:, 0, 0])
-        states[:, VELOCITY] = objects.twists[:, :2]
-        states[:, SIZE], states[:, PERIOD] = objects.sizes, 2.0 * np.pi
+        states = np.empty((len(objects.rows), matching.N_COLUMNS))
+        states[:, matching.XYZ] = objects.poses[:, :3]
+        states[:, matching.YAW] = np.arctan2(objects.axes[:, 1, 0], objects.axes[:, 0, 0])
+        states[:, matching.VELOCITY] = objects.twists[:, :2]
+        states[:, matching.SIZE], states[:, matching.PERIOD] = objects.sizes, 2.0 * np.pi
         named = [(frame.names[row], frame.tags[row]) for row in objects.rows.tolist()]
-        self._builder.add(stamp_ns, ObjectSet(
+        self._builder.add(stamp_ns, matching.ObjectSet(
             tuple([name for name, _ in named]), objects.classes.astype(np.int64), states,
             np.ones(len(named))), np.array([self._selects(*each) for each in named], np.bool_))
         i_ego = actor_list.i_ego
