@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 from typing import Any, ClassVar
@@ -22,9 +23,7 @@ from state_sensor_ros.control.speed_controller import finite, limited, pedals, S
 _FORWARD = frozenset((*range(2, 20), 23, 24))
 _BACKWARD = frozenset((20, 21))
 _DRIVE, _PARK = 2, 22
-_DRIFT = 1e-3
-_NEW_CLOCK_S = 5.0
-_SPREAD_S = 0.1
+_SAME_CLOCK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,59 +149,31 @@ INPUTS: dict[str, type[CommandInput]] = {
 
 
 class CommandAge:
-    """Ages of the messages of one topic."""
+    """
+    Ages of the commands of one publisher, by the stamps of their headers.
 
-    # too_old_s: age from which a message counts as old, s.
+    A stamp is of the clock from which the first one differed by less than a second. Stamps of
+    another clock, and those of commands without one, are not judged.
+    """
 
-    def __init__(self, too_old_s: float) -> None:
-        # A clock that is set on this machine changes only one of the two ways.
-        self._ways = (_ShortestWay(too_old_s), _ShortestWay(too_old_s))
-        self._newest_s = -math.inf
+    def __init__(self) -> None:
+        self._place: int | None = None
 
-    def age_s(self, published_s: float, received_s: float, now_s: float,
-              steady_s: float) -> float:
+    def age_s(self, stamp_s: float, clocks_s: Sequence[float]) -> float:
         """
-        Return the age of a message, s.
+        Return the age of a command, s; 0 if it is not judged.
 
-        :param published_s: stamp of the publisher's middleware, s; 0 if it has none.
-        :param received_s: stamp of the own middleware, s of the system's clock; 0 if none.
-        :param now_s: system's clock, s.
-        :param steady_s: steady clock, s.
+        :param stamp_s: of its header, s; 0 if it has none.
+        :param clocks_s: what the clocks show that it may be of: game time, the node's time.
         """
-        queue_s = max(now_s - received_s, 0.0) if received_s else 0.0
-        if not published_s:
-            return queue_s
-        received_steady_s = steady_s - queue_s
-        is_set_back, self._newest_s = published_s < self._newest_s, max(
-            published_s, self._newest_s)
-        way_s = (received_s or now_s) - published_s, received_steady_s - published_s
-        return queue_s + min(
-            shortest.excess_s(way, received_steady_s, is_set_back=is_set_back)
-            for shortest, way in zip(self._ways, way_s, strict=True))
-
-
-class _ShortestWay:
-    """Minimum of a way in time, which follows a clock that was set."""
-
-    def __init__(self, too_old_s: float) -> None:
-        self._too_old_s = too_old_s
-        self._shortest_s, self._at_s = math.inf, 0.0
-        # The first of the long ways that are equal, and when it was measured, s.
-        self._long_s, self._long_since_s = math.inf, 0.0
-
-    def excess_s(self, way_s: float, at_s: float, *, is_set_back: bool) -> float:
-        """Return by how much a way is longer than the shortest."""
-        # way_s: difference of two clocks, s.
-        # at_s: steady time, s.
-        # is_set_back: whether an earlier message has a later stamp. Otherwise a way that has
-        # become longer is a delay, however long it lasts.
-        shortest_s = self._shortest_s + _DRIFT * max(at_s - self._at_s, 0.0)
-        self._shortest_s, self._at_s = min(shortest_s, way_s), at_s
-        excess_s = way_s - self._shortest_s
-        if excess_s < self._too_old_s:
-            self._long_s = math.inf
-        elif not abs(way_s - self._long_s) < _SPREAD_S:
-            self._long_s, self._long_since_s = way_s if is_set_back else math.inf, at_s
-        elif at_s - self._long_since_s > _NEW_CLOCK_S:
-            self._shortest_s, self._long_s, excess_s = way_s, math.inf, 0.0
-        return excess_s
+        if not stamp_s:
+            return 0.0
+        if self._place is None:
+            near = [place for place, clock_s in enumerate(clocks_s)
+                    if abs(clock_s - stamp_s) < _SAME_CLOCK_S]
+            # Before the first frame the game time is not known.
+            if near or all(map(math.isfinite, clocks_s)):
+                self._place = near[0] if near else -1
+        if self._place is None or self._place < 0:
+            return 0.0
+        return max(clocks_s[self._place] - stamp_s, 0.0)

@@ -65,16 +65,16 @@ class EgoCommand:
         return replace(self, throttle=0.0, brake=1.0, hand_brake=False, speed=math.nan,
                        max_acceleration=math.nan, coast_s=math.inf, until_s=math.inf)
 
-    def now(self) -> EgoCommand:
+    def now(self, now_s: float | None = None) -> EgoCommand:
         """Return what may be written now: this command, the same without throttle, or a brake."""
-        now_s = time.monotonic()
+        now_s = time.monotonic() if now_s is None else now_s
         if now_s >= self.until_s:
             return self.full_brake()
         return replace(self, throttle=0.0) if now_s >= self.coast_s else self
 
-    def left_s(self) -> float:
+    def left_s(self, now_s: float | None = None) -> float:
         """Return the time until the result of :meth:`now` changes, s; infinity for never."""
-        now_s = time.monotonic()
+        now_s = time.monotonic() if now_s is None else now_s
         at_s = self.coast_s if now_s < self.coast_s else self.until_s
         return max(min(at_s, self.until_s) - now_s, 0.0)
 

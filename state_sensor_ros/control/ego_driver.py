@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 import math
+from queue import Full, Queue
 import threading
 import time
 
@@ -26,7 +27,6 @@ from state_sensor_ros.control.ego_commands import (
     EgoCommands,
 )
 from state_sensor_ros.control.gate import DriverState, EgoMotion, Gate
-from state_sensor_ros.control.late_calls import LateCalls
 from state_sensor_ros.control.speed_controller import Setpoint, SpeedController, SpeedLimiter
 from state_sensor_ros.control.witness import Witness
 from state_sensor_ros.errors import StateSensorError
@@ -47,7 +47,7 @@ _LOOK_S = 0.25
 # Limits of the end, s: until another thread sends the last brake, for the end of the simulator's
 # commands as a whole, and for the last reports. A program has to end within 2 s of a signal.
 _PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.4
-_N_LATENCIES = 4096
+_N_LATENCIES, _MOST_WAITING = 4096, 1000
 # Pedals of a stack that brake at least so much, and a speed so much below the ego's, m/s, are
 # orders to slow.
 _BRAKES, _SLOWER = 0.5, 1.0
@@ -72,9 +72,40 @@ class CommandCounters:
     latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_N_LATENCIES))
 
 
+class LateCalls:
+    """Make calls in their order in a thread; drop new ones while too many wait."""
+
+    def __init__(self, on_defect: Callable[[Exception], None]) -> None:
+        self._on_defect = on_defect
+        self._waiting: Queue[Callable[[], None] | None] = Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._work, daemon=True, name='reports')
+        self._thread.start()
+
+    def put(self, call: Callable[[], None] | None) -> None:
+        """Have a call made soon, None to end; return at once."""
+        with suppress(Full):
+            self._waiting.put_nowait(call)
+
+    def close(self, seconds: float) -> None:
+        """Wait until the calls are made; what takes longer is dropped."""
+        self.put(None)
+        self._thread.join(seconds)
+
+    def _work(self) -> None:
+        while (call := self._waiting.get()) is not None:
+            try:
+                call()
+            except Exception as error:  # noqa: BLE001
+                # A defect in the code of a report must not end the other reports.
+                self._on_defect(error)
+
+
 class EgoDriver:
     """
-    Send commands in a thread of its own; the other methods are called from any thread.
+    Decide what is sent to the ego, and send it: in a thread of its own after :meth:`start`.
+
+    All methods but :meth:`step` are called from any thread. Without a thread the caller calls
+    :meth:`step` after each change, and at :attr:`next_s`.
 
     :param parameters: gains, limits and the time-out.
     :param commands: sender of the simulator.
@@ -84,20 +115,21 @@ class EgoDriver:
     :param on_sent: called with each command that was written, by the thread of the reports.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
+    :param clock: returns the steady time, s.
     :ivar failure: why the last write has failed, empty if it has not.
     """
 
     def __init__(self, parameters: ControlParameters, commands: EgoCommands,
                  motion: Callable[[], EgoMotion], *, stale_after: float,
                  on_sent: Callable[[EgoCommand], None], report: Report,
-                 on_defect: Callable[[Exception], None], follows_speed: bool = False) -> None:
+                 on_defect: Callable[[Exception], None], follows_speed: bool = False,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.counters = CommandCounters()
         self._parameters, self._commands, self._motion = parameters, commands, motion
         self._answered = commands if isinstance(commands, AnsweredCommands) else None
         self._stale_after = stale_after
-        self._on_sent, self._report = on_sent, report
-        self._reports = LateCalls(on_defect)
-        self._on_defect = on_defect
+        self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
+        self._clock = clock
         self._gate, self._witness = Gate(parameters, stale_after), Witness()
         self._controller = (SpeedLimiter if follows_speed else SpeedController)(parameters)
         self._game_time = math.nan
@@ -117,8 +149,19 @@ class EgoDriver:
         self.failure = ''
         # Whether the last brake was sent or, without a command before, is not needed.
         self._is_released = False
+        self._thread: threading.Thread | None = None
+        self._reports: LateCalls | None = None
+
+    def start(self) -> None:
+        """Decide in a thread from now on, and report in another one."""
+        self._reports = LateCalls(self._on_defect)
         self._thread = threading.Thread(target=self._work, daemon=True, name='commands')
         self._thread.start()
+
+    @property
+    def next_s(self) -> float:
+        """Return the steady time at which to decide again without a change; -inf for now."""
+        return -math.inf if self._is_due else self._look_s
 
     @property
     def state(self) -> DriverState:
@@ -158,7 +201,7 @@ class EgoDriver:
                 return
             self.counters.n_received += 1
             self._wanted, self._received_ns = wanted, received_ns
-            self._accepted_s = time.monotonic() - age_s
+            self._accepted_s = self._clock() - age_s
             self._is_blocked = self._is_left = False
             self._wake()
 
@@ -211,6 +254,8 @@ class EgoDriver:
             self._is_closed = True
             self._state = DriverState.CLOSED
             self._changed.notify_all()
+            if self._thread is None:
+                self._finish()
             if self._changed.wait_for(lambda: self._is_released, _PROMPT_S) \
                     or not self._has_driven():
                 return
@@ -223,8 +268,10 @@ class EgoDriver:
         """As :meth:`end`; then end within :data:`_END_S`."""
         until_s = time.monotonic() + _END_S
         self.end()
-        self._thread.join(max(until_s - time.monotonic(), 0.0))
-        self._reports.close(_REPORTS_S)
+        if self._thread is not None:
+            self._thread.join(max(until_s - time.monotonic(), 0.0))
+        if self._reports is not None:
+            self._reports.close(_REPORTS_S)
 
     def _wake(self) -> None:
         self._is_due = self._is_new = True
@@ -232,11 +279,23 @@ class EgoDriver:
 
     def _work(self) -> None:
         while self._await_due():
-            try:
-                self._drive()
-            except Exception as error:  # noqa: BLE001
-                # What decides has failed: that must neither end this thread nor leave the ego.
-                self._fail(error)
+            self.step()
+        self._finish()
+
+    def step(self) -> None:
+        """Decide what may be written now, and write it if it is new or to be repeated."""
+        try:
+            self._drive()
+        except Exception as error:  # noqa: BLE001
+            # What decides has failed: that must neither end a thread nor leave the ego.
+            self._state = DriverState.DEFECT
+            if self._has_driven():
+                self._send(self._last.full_brake(), 0)
+            self._late(self._on_defect, error)
+            # No tight loop.
+            self._look_s = self._clock() + _RETRY_S
+
+    def _finish(self) -> None:
         if self._has_driven():
             self._send_last()
         with self._changed:
@@ -245,10 +304,17 @@ class EgoDriver:
         try:
             self._commands.close()
         except Exception as error:  # noqa: BLE001
-            self._reports.put(partial(self._on_defect, error))
+            self._late(self._on_defect, error)
+
+    def _late(self, call: Callable[..., None], *given: object) -> None:
+        """Have a report made by another thread: a log or a subscriber may block this one."""
+        if self._reports is None:
+            call(*given)
+        else:
+            self._reports.put(partial(call, *given))
 
     def _send_last(self) -> None:
-        self._send(self._full_brake(), 0)
+        self._send(self._last.full_brake(), 0)
         # A simulator that is late gives a connection up when it cannot reply to what waits there.
         self._brake_otherwise(self._written_s)
 
@@ -258,17 +324,14 @@ class EgoDriver:
     def _await_due(self) -> bool:
         """Wait until it is to be decided again; return False at the end."""
         with self._changed:
-            while not (self._is_closed or self._is_due):
-                left_s = self._look_s - time.monotonic()
-                if left_s <= 0.0:
-                    break
+            while not self._is_closed and (left_s := self.next_s - self._clock()) > 0.0:
                 self._changed.wait(left_s if math.isfinite(left_s) else None)
-            self._is_due = False
             return not self._is_closed
 
     def _drive(self) -> None:
-        """Decide what may be written now, and write it if it is new or to be repeated."""
-        motion, now_s = self._motion(), time.monotonic()
+        with self._changed:
+            self._is_due = False
+        motion, now_s = self._motion(), self._clock()
         with self._changed:
             if self._is_closed:
                 return
@@ -309,7 +372,7 @@ class EgoDriver:
             # Another controller, or the brake, drives.
             self._controller.reset()
             self._game_time = math.nan
-            return self._full_brake()
+            return self._last.full_brake()
         if isinstance(wanted, Setpoint):
             elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
             if elapsed_s < 0.0:
@@ -320,23 +383,17 @@ class EgoDriver:
                                      wanted.speed)
         return self._gate.passed(wanted, motion, now_s - self._accepted_s, now_s)
 
-    def _full_brake(self) -> EgoCommand:
-        """Return full brake with the last steering angle."""
-        return self._last.full_brake()
-
     def _note_change(self, state: DriverState, before: DriverState) -> None:
         if state is DriverState.TIMED_OUT:
             self.counters.n_timeouts += 1
-            self._reports.put(partial(
-                self._report, 'control time-out',
-                f'no command for {self._parameters.timeout:g} s: the ego brakes'))
+            self._late(self._report, 'control time-out',
+                       f'no command for {self._parameters.timeout:g} s: the ego brakes')
         elif state is DriverState.STALE and before is DriverState.DRIVING:
-            self._reports.put(partial(
-                self._report, 'control stale', 'no new frame with the ego and its '
-                f'speed for {self._stale_after:g} s (stale_after): the ego brakes'))
+            self._late(self._report, 'control stale', 'no new frame with the ego and its '
+                       f'speed for {self._stale_after:g} s (stale_after): the ego brakes')
         elif state in (DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                        DriverState.LEFT):
-            self._reports.put(partial(self._report, 'control state', state.value))
+            self._late(self._report, 'control state', state.value)
 
     def _observe(self, motion: EgoMotion, state: DriverState, now_s: float) -> None:
         """Compare what is ordered with what is measured; brake on each way if it differs."""
@@ -347,7 +404,7 @@ class EgoDriver:
         self._witness.note(self._parameters.full_brake * brake if is_slowing and is_known
                            else 0.0, motion, now_s)
         if self._witness.is_disobeyed and now_s >= self._otherwise_s + _BRAKE_PERIOD_S:
-            self._reports.put(partial(self._report, 'control witness', self.disobedience))
+            self._late(self._report, 'control witness', self.disobedience)
             self._brake_otherwise(now_s)
 
     def _brake_otherwise(self, now_s: float) -> None:
@@ -358,7 +415,7 @@ class EgoDriver:
                     self._answered.brake()
             except Exception as error:  # noqa: BLE001
                 # The other ways, and the end of this thread, do not depend on it.
-                self._reports.put(partial(self._on_defect, error))
+                self._late(self._on_defect, error)
 
     def _period_s(self, state: DriverState) -> float:
         """Return the time after which a command is written again although it is the same."""
@@ -370,43 +427,33 @@ class EgoDriver:
         """Note when the time alone changes what may be written."""
         at_s = self._written_s + self._period_s(state)
         if state is DriverState.DRIVING:
-            now_s = time.monotonic()
+            now_s = self._clock()
             # What was written last ends before what may be written now.
             renewed_s = min(command.until_s, self._last.until_s) - _RENEW_S
-            at_s = min(at_s, now_s + command.left_s() + _LATER_S,
+            at_s = min(at_s, now_s + command.left_s(now_s) + _LATER_S,
                        renewed_s if renewed_s > now_s else math.inf,
                        now_s + _LOOK_S if self._answered is not None else math.inf)
         with self._changed:
             self._look_s = at_s
 
-    def _fail(self, error: Exception) -> None:
-        self._state = DriverState.DEFECT
-        if self._has_driven():
-            self._send(self._full_brake(), 0)
-        self._reports.put(partial(self._on_defect, error))
-        with self._changed:
-            # No tight loop.
-            self._is_due, self._look_s = False, time.monotonic() + _RETRY_S
-
     def _send(self, command: EgoCommand, received_ns: int) -> None:
-        command = command.now()
-        self._last, self._written_s = command, time.monotonic()
+        self._written_s = self._clock()
+        self._last = command = command.now(self._written_s)
         try:
             self._commands.send(command)
         except StateSensorError as error:
             self._note_unsent(str(error), command)
-            self._reports.put(partial(
-                self._report, 'control', f'a command was not sent: {error}'))
+            self._late(self._report, 'control', f'a command was not sent: {error}')
         except Exception as error:  # noqa: BLE001
             # A defect in the simulator's code must not end the thread that brakes.
             self._note_unsent(f'internal error: {error}', command)
-            self._reports.put(partial(self._on_defect, error))
+            self._late(self._on_defect, error)
         else:
             self.failure = ''
             self.counters.n_sent += 1
             if received_ns:
                 self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
-            self._reports.put(partial(self._on_sent, command))
+            self._late(self._on_sent, command)
 
     def _note_unsent(self, why: str, command: EgoCommand) -> None:
         self.counters.n_unsent += 1

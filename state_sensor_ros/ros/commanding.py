@@ -40,8 +40,8 @@ from state_sensor_ros.control import ego_commands
 from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
-from state_sensor_ros.control.ego_watch import EgoFrame, EgoWatch
 from state_sensor_ros.control.gate import DriverState, EgoMotion
+from state_sensor_ros.control.witness import EgoFrame, EgoWatch
 from state_sensor_ros.errors import reason_of, StateError, StateSensorError
 from state_sensor_ros.frame import climb_of, speed_along, speed_by_positions
 from state_sensor_ros.pipeline.pipeline import Snapshot
@@ -79,22 +79,21 @@ class CommandTopics:
     Subscribe to the topics of an input; refuse commands while a topic has two publishers.
 
     :param timeout_s: age from which a command is too old, s.
+    :param clocks_s: returns the times that stamps of commands may be of, s.
     :ivar rivals: error text about a topic with several publishers, ``''`` if there is none.
     """
 
     def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
-                 timeout_s: float, on_fault: Report) -> None:
+                 timeout_s: float, clocks_s: Callable[[], tuple[float, ...]],
+                 on_fault: Report) -> None:
         self._node, self._input, self._driver, self._report = (
             node, command_input, driver, on_fault)
+        self._timeout_s, self._clocks_s = timeout_s, clocks_s
         self.rivals = self._reported = ''
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
         self._is_awaited = False  # whether the log says that a message of it is missing
-        self._timeout_s = timeout_s
-        self._ages = {topic: CommandAge(timeout_s) for topic in command_input.topics}
-        # Topics whose publishers have changed, and the last publisher that was the only one.
-        self._rematched: set[InputTopic] = set()
-        self._publishers: dict[InputTopic, bytes] = {}
+        self._ages = {topic: CommandAge() for topic in command_input.topics}
         # The last message that is a command, with its topic.
         self._command: tuple[InputTopic, Any] | None = None
         self._subscriptions = [
@@ -119,7 +118,9 @@ class CommandTopics:
                 if topic.is_state]
 
     def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
-        events = SubscriptionEventCallbacks(matched=lambda event: self._rematched.add(topic))
+        # Another publisher may use another clock.
+        events = SubscriptionEventCallbacks(
+            matched=lambda event: self._ages.update({topic: CommandAge()}))
         if is_latched:
             # Each publisher of a state matches one of both: no warning of the other one.
             events.incompatible_qos = lambda event: None
@@ -141,11 +142,10 @@ class CommandTopics:
                 self._node.get_publishers_info_by_topic(self._name(topic))):
             # It comes through the other subscription, in the order of the publisher.
             return
-        self._note_publisher(topic)
-        # Also while commands are refused: a way is measured before it can become longer.
-        age_s = self._ages[topic].age_s(
-            info['source_timestamp'] / 1e9, info['received_timestamp'] / 1e9, time.time(),
-            time.monotonic())
+        stamp = getattr(message, 'header', message).stamp
+        age_s = max(self._ages[topic].age_s(stamp.sec + stamp.nanosec / 1e9, self._clocks_s()),
+                    # Since the middleware has received it, if it says when.
+                    time.time() - (info['received_timestamp'] / 1e9 or math.inf))
         had_rivals = bool(self.rivals)
         if self._has_rivals():
             self._driver.refuse(self.rivals)
@@ -174,18 +174,6 @@ class CommandTopics:
             self._command = topic, message
         self._driver.accept(wanted, received_ns, age_s)
         self._assume_state()
-
-    def _note_publisher(self, topic: InputTopic) -> None:
-        """Measure anew if another publisher is left, whose clock may be another one."""
-        publishers = [] if topic not in self._rematched \
-            else self._node.get_publishers_info_by_topic(self._name(topic))
-        if publishers:
-            self._rematched.discard(topic)
-        if len(publishers) == 1:
-            publisher = bytes(publishers[0].endpoint_gid)
-            if publisher != self._publishers.get(topic, publisher):
-                self._ages[topic] = CommandAge(self._timeout_s)
-            self._publishers[topic] = publisher
 
     def _assume_state(self) -> None:
         """Assume an unknown state that no publisher has since :data:`STATE_WAIT_S`."""
@@ -256,7 +244,7 @@ class Commanding:
             on_sent=self._publish, report=log.warn, on_defect=log.defect)
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(parameters), self._driver,
-                                     parameters.timeout, log.warn)
+                                     parameters.timeout, self._clocks_s, log.warn)
         self._mode_service: Service | None = None
         # Lights by the topic that wants them; hazard lights come before turn indicators.
         self._lights = [frames.INDICATORS_OFF] * len(_LIGHTS)
@@ -270,6 +258,7 @@ class Commanding:
             modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
             self._mode_service = node.create_service(
                 modes, '/control/control_mode_request', self._answer_mode)
+        self._driver.start()
 
     def frame_arrived(self) -> None:
         """Decide again if there is a new frame; called by one thread."""
@@ -392,6 +381,12 @@ class Commanding:
             commands.indicate(turn if hazard == frames.INDICATORS_OFF else hazard)
         except StateSensorError as error:
             self._log.warn('turn signals', f'turn signals are not sent: {error}')
+
+    def _clocks_s(self) -> tuple[float, float]:
+        """Return the game time of the last frame, NaN before it, and the node's time, s."""
+        snapshot = self._snapshot()
+        return (math.nan if snapshot is None else snapshot.frame.game_time,
+                self._node.get_clock().now().nanoseconds / 1e9)
 
     def _motion(self) -> EgoMotion:
         return self._watch.motion(self._health.fault,

@@ -10,6 +10,7 @@
 """The thread that sends commands, without ROS: newest wins, failures, defects, end."""
 
 import math
+import tempfile
 import threading
 import time
 
@@ -18,6 +19,7 @@ import pytest
 from stopwatch import until
 
 from state_sensor_ros.control import ego_driver
+from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
 from state_sensor_ros.control.speed_controller import Setpoint
@@ -71,6 +73,7 @@ class Rig:
             ControlParameters(**own), self.peer, lambda: self.motion, stale_after=2.0,
             on_sent=self.shown.append, follows_speed=follows_speed,
             report=lambda kind, text: self.lines.append(text), on_defect=self.defects.append)
+        self.driver.start()
 
 
 @pytest.fixture
@@ -277,3 +280,19 @@ def test_last_brake_is_sent_each_way_and_a_defect_of_one_is_reported(rig, patien
     assert driven.peer.n_brakes == 1
     assert driven.peer.is_closed
     assert [type(defect) for defect in driven.defects] == [ZeroDivisionError]
+
+
+def test_mark_of_a_node_is_left_if_its_last_brake_is_not_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    first, second = DriveMark('host:1'), DriveMark('host:1')
+    assert not first.was_left
+    first.set()
+    second.set()
+    # While the first drives, it has not left anything.
+    assert not DriveMark('host:1').was_left
+    second.close(is_kept=False)
+    first.close(is_kept=True)
+    third = DriveMark('host:1')
+    assert third.was_left
+    third.close(is_kept=False)
+    assert not DriveMark('host:1').was_left
