@@ -306,7 +306,7 @@ def broken(tmp_path, text):
 @pytest.mark.parametrize(('text', 'expected'), [
     (b'', 'found an empty file'), (b'[]', 'found no frames'),
     (b'[{}]', 'found no frames'), (b'[{"frame": [}]', 'line 1 column 13: found'),
-    (b'{"vehicles": [], "trigger_boxes": []}', 'expected a frame'),
+    (b'{"vehicles": [], "trigger_boxes": []}', 'found no frames'),
     (b'nonsense', 'expected a JSON array of frames')])
 @pytest.mark.parametrize('out', ['bag', 'out.json'])
 def test_convert_leaves_nothing_of_what_failed(tmp_path, text, expected, out, capsys):
