@@ -51,21 +51,18 @@ class SensorPort:
                 self._readers.append(reader)
             return len(self._readers)
 
-    def send_frame(self, frame: frames.TimedFrame, header_size: int) -> None:
+    def send_frame(self, frame: frames.EmulatedFrame, header_size: int) -> None:
         """Send one packet to each reader; the slowest reader blocks the simulator."""
         if not self.is_streaming:
             return
         self.accept_readers()
         clock, count = frame.clock, frame.clock.sample_count
-        self.sample_count = self.sample_count + 1 if count is None or not frame.is_verbatim \
-            else count
-        text = frame.frame.text(self.sensor_filter, None if frame.is_verbatim else clock._replace(
-            sample_count=None if count is None else self.sample_count))
-        game_time = clock.game_time or 0.0
-        # A number that a header cannot have is sent as 0 or modulo 2**32.
-        numbers = (header_size + len(text), (clock.time or 0) & 0xFFFFFFFF,
-                   game_time if abs(game_time) <= frames.LARGEST_FLOAT32 else 0.0,
-                   self.sample_count & 0xFFFFFFFF)
+        self.sample_count = int(count) if frame.is_verbatim and count is not None \
+            else self.sample_count + 1
+        text = frame.text(self.sensor_filter,
+                          None if frame.is_verbatim or count is None else self.sample_count)
+        numbers = (header_size + len(text), int(clock.time or 0) & 0xFFFFFFFF,
+                   clock.game_time or 0.0, self.sample_count & 0xFFFFFFFF)
         packet = SENSOR_HEADERS[header_size].pack(*numbers[:header_size // 4]) + text
         for reader in tuple(self._readers):
             try:
@@ -184,12 +181,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
     def _serve(self, session: socket.socket) -> None:
         """Reply to the requests of one control connection, in order."""
         while (body := read_request(session)) is not None:
-            request = commands.Envelope('')
-            try:
-                request = commands.parse_envelope(body)
-                result = self._commands.execute(request.type, request.message)
-            except commands.RejectedError as error:
-                result = commands.CommandResult(str(error), success=False)
+            request, result = self._commands.execute(body)
             reply = json.dumps({
                 'message': result.message, 'reference': request.reference, 'type': request.type,
                 'success': result.success}, separators=(',', ':')).encode()
@@ -201,7 +193,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
             if result.frame is not None:
                 self._send(result.frame, result.ports, is_sample=True)
 
-    def _send(self, frame: frames.TimedFrame, ports: tuple[int, ...] | None = None, *,
+    def _send(self, frame: frames.EmulatedFrame, ports: tuple[int, ...] | None = None, *,
               is_sample: bool = False) -> None:
         with self._send_lock:
             if self._finished.is_set() or self._closing.is_set():

@@ -16,11 +16,11 @@ Reply texts are those of the vendor's documentation, where it has one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 import json
 import threading
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -30,12 +30,13 @@ from state_sensor_ros.emulator import monodrive_frames as frames
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.errors import TransportError
 
+if TYPE_CHECKING:
+    from state_sensor_ros.emulator.monodrive import MonodriveServer
+
 COMPLETE = 'complete'
 VERSION = 'simulator_version: 1.12, api_version: 1.12'
 NO_EGO_FOR_SAMPLE = 'unable to sample sensors, no ego vehicle is registered'
 NO_EGO_FOR_CONTROL = 'no ego vehicle found'
-MAX_STEP = 2**31 - 1
-CLOSED_LOOP_MODES = (0, 3)
 
 
 class ClockDriver(Enum):
@@ -65,7 +66,7 @@ class SimulationState:
         self._source = source
         self._first_driver = ClockDriver.TIMER if is_free_running else ClockDriver.SAMPLE
         self._driver = self._first_driver
-        self._current: frames.TimedFrame | None = None
+        self._current: frames.EmulatedFrame | None = None
         self.ego = Ego.PRESENT
         self.is_stopped = False
 
@@ -82,7 +83,7 @@ class SimulationState:
         with self._lock:
             self._current = None
             self._driver = self._first_driver if mode == 0 else ClockDriver.CLIENT
-            self.ego = Ego.ABSENT if mode in CLOSED_LOOP_MODES else Ego.PRESENT
+            self.ego = Ego.ABSENT if mode in (0, 3) else Ego.PRESENT
             self._source = self._own_source
             if self._source is not None:
                 self._source.rewind()
@@ -94,7 +95,7 @@ class SimulationState:
             self._current = None
             self._driver = ClockDriver.CLIENT
 
-    def advance(self) -> frames.TimedFrame | None:
+    def advance(self) -> frames.EmulatedFrame | None:
         """Go to the next frame at the configured rate."""
         # Returns the frame, None at the end or if a client advances the time now.
         with self._lock:
@@ -104,7 +105,7 @@ class SimulationState:
             self._current = frame or self._current
             return frame
 
-    def step(self, amount: int) -> frames.TimedFrame | None:
+    def step(self, amount: int) -> frames.EmulatedFrame | None:
         """Step by a command of the client; ``amount``: frames, negative ones go back."""
         with self._lock:
             self._driver = ClockDriver.CLIENT
@@ -117,7 +118,7 @@ class SimulationState:
                 self._driver = ClockDriver.SAMPLE
             self._step_source(1)
 
-    def sample(self) -> frames.TimedFrame | None:
+    def sample(self) -> frames.EmulatedFrame | None:
         """Return the frame of a sample command, the next one if samples advance the time."""
         with self._lock:
             if self._source is not None and (
@@ -125,7 +126,7 @@ class SimulationState:
                 return self._step_source(1)
             return self._show(self._current)
 
-    def newest(self, sampled: frames.TimedFrame) -> frames.TimedFrame:
+    def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
         """Return the frame to send for a sample: the timer may have gone on since then."""
         with self._lock:
             is_timed = self._driver is ClockDriver.TIMER
@@ -138,26 +139,27 @@ class SimulationState:
             if self._source is not None:
                 self._source.drive(pedals)
 
-    def place(self, members: dict[str, object]) -> frames.TimedFrame:
+    def place(self, members: dict[str, object]) -> frames.EmulatedFrame:
         """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
         with self._lock:
             self._driver = ClockDriver.CLIENT
-            frame = frames.EmulatedFrame(members)
-            before = frames.FrameClock(0.0, 0, 0) if self._current is None else self._current.clock
-            earliest_s = (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S
-            given = frame.clock
-            clock = frames.FrameClock(float(np.float32(max(given.game_time or 0.0, earliest_s))),
-                                      given.time if given.time is not None else before.time, 0)
-            self._current = frames.TimedFrame(frame, clock, is_verbatim=False)
+            before = frames.FrameClock() if self._current is None else self._current.clock
+            given = frames.EmulatedFrame(members).clock
+            game_time = max(given.game_time or 0.0,
+                            (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S)
+            time = before.time if given.time is None else given.time
+            self._current = frames.EmulatedFrame({
+                **members, 'game_time': float(np.float32(game_time)), 'time': int(time or 0),
+                'sample_count': 0}, is_verbatim=False)
             return self._current
 
-    def _step_source(self, amount: int) -> frames.TimedFrame | None:
+    def _step_source(self, amount: int) -> frames.EmulatedFrame | None:
         return None if self._source is None else self._show(self._source.step(amount))
 
-    def _show(self, frame: frames.TimedFrame | None) -> frames.TimedFrame | None:
+    def _show(self, frame: frames.EmulatedFrame | None) -> frames.EmulatedFrame | None:
         """Make a frame the current one; the sensor counts its samples."""
         if frame is not None:
-            self._current = frame = frames.TimedFrame(frame.frame, frame.clock, is_verbatim=False)
+            self._current = frame = replace(frame, is_verbatim=False)
         return frame
 
 
@@ -166,28 +168,14 @@ class CommandResult:
     message: object = COMPLETE  # member `message` of the reply
     success: bool = True  # whether the command was executed
     # Frame that the sensors send after the reply, None for no frame.
-    frame: frames.TimedFrame | None = None
+    frame: frames.EmulatedFrame | None = None
     ports: tuple[int, ...] | None = None  # ports of the sensors that send the frame, None for all
-
-
-class Sensors(Protocol):
-    """The State sensors of the simulator."""
-
-    @property
-    def sensor_ports(self) -> set[int]:
-        """Return the ports of all sensors."""
-
-    def configure(self, port: int, sensor_filter: frames.SensorFilter, is_streaming: bool) -> None:
-        """Add a sensor, or change the one on this port."""
-
-    def reset_counts(self) -> None:
-        """Set the sample count of all sensors to 0."""
 
 
 class CommandTable:
     """The commands on a simulation and its sensors."""
 
-    def __init__(self, state: SimulationState, sensors: Sensors) -> None:
+    def __init__(self, state: SimulationState, sensors: MonodriveServer) -> None:
         self._state, self._sensors = state, sensors
         self._table: dict[str, Callable[[Any], CommandResult]] = {
             'SimulatorConfig_ID': self._configure_simulator,
@@ -211,14 +199,18 @@ class CommandTable:
             # They change nothing in the frames of a State sensor.
             'Status_ID': _done, 'AttachSensorCommand_ID': _done, 'DetachSensorCommand_ID': _done}
 
-    def execute(self, command: object, message: object) -> CommandResult:
-        handler = self._table.get(command) if isinstance(command, str) else None
+    def execute(self, body: bytes) -> tuple[Envelope, CommandResult]:
+        """Carry out a request; return its envelope and the result."""
+        request = Envelope('')
         try:
+            request = typed(parse_json(body, 'request'), Envelope)
+            handler = self._table.get(request.type) if isinstance(request.type, str) else None
             if handler is None:
-                raise RejectedError(f'type: found {as_text(command)}; expected a known command')
-            return handler(message)
+                raise RejectedError(
+                    f'type: found {repr(request.type)[:80]}; expected a known command')
+            return request, handler(request.message)
         except (RejectedError, TransportError) as error:
-            return CommandResult(str(error), False)
+            return request, CommandResult(str(error), False)
 
     def _configure_simulator(self, message: object) -> CommandResult:
         config = typed(message, SimulatorConfig)
@@ -266,7 +258,8 @@ class CommandTable:
     def _sample_list(self, message: object) -> CommandResult:
         ports = typed(message, SensorList).ports
         if not set(ports) <= self._sensors.sensor_ports:
-            raise RejectedError(f'ports: found {as_text(ports)}; expected ports of State sensors')
+            raise RejectedError(
+                f'ports: found {repr(ports)[:80]}; expected ports of State sensors')
         return self._sampled(tuple(dict.fromkeys(ports)))
 
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
@@ -276,15 +269,19 @@ class CommandTable:
         return CommandResult(frame=frame, ports=ports)
 
     def _step(self, message: object) -> CommandResult:
-        amount = typed(message, Step).amount
-        frame = self._state.step(int(max(-MAX_STEP, min(amount, MAX_STEP))))
+        frame = self._state.step(int(typed(message, Step).amount))
         if frame is None:
             raise RejectedError('trajectory: found none; expected '
                                 'REPLAY_ConfigureTrajectoryCommand_ID before')
         return CommandResult(frame=frame)
 
-    def _placed(self, message: object) -> frames.TimedFrame:
-        members = parse_state_frame(message)
+    def _placed(self, message: object) -> frames.EmulatedFrame:
+        # An object, an array of one, or text in a string.
+        if isinstance(message, list) and len(message) == 1:
+            message = message[0]
+        if isinstance(message, dict) and 'state_data_as_string' in message:
+            message = parse_json(typed(message['state_data_as_string'], str), 'frame')
+        members = typed(message, dict[str, Any])
         if not frames.has_ego(members):
             raise RejectedError('frame: found no ego; expected an actor tagged ego')
         return self._state.place(members)
@@ -379,21 +376,12 @@ class SensorConfig(Struct):
     enable_streaming: bool = True
 
 
-class StateText(Struct):
-    state_data_as_string: str
-
-
 def typed(message: object, kind: type[Kind]) -> Kind:
     """Check that plain JSON data has the members of a type."""
     try:
         return msgspec.convert(message, kind)
     except msgspec.ValidationError as error:
         raise RejectedError(f'message: found another type or value: {error}') from error
-
-
-def as_text(value: object) -> str:
-    """Return a wrong value, plain JSON data, as text of at most 80 characters for a reply."""
-    return repr(value)[:80]
 
 
 def parse_json(text: bytes | str, where: str) -> object:
@@ -403,22 +391,8 @@ def parse_json(text: bytes | str, where: str) -> object:
         raise RejectedError(f'{where}: found {error}; expected JSON') from error
 
 
-def parse_envelope(body: bytes) -> Envelope:
-    return typed(parse_json(body, 'request'), Envelope)
-
-
 def parse_sensor(message: object) -> tuple[int, frames.SensorFilter, bool]:
     config = typed(message, SensorConfig)
     desired, undesired = map(frames.lower_tags, (config.desired_tags, config.undesired_tags))
     sensor_filter = frames.SensorFilter(desired, undesired, config.include_obb)
     return int(config.listen_port), sensor_filter, config.enable_streaming
-
-
-def parse_state_frame(message: object) -> dict[str, object]:
-    """Parse the frame of a state step: an object, an array of one, or text in a string."""
-    if isinstance(message, list) and len(message) == 1:
-        message = message[0]
-    if isinstance(message, dict) and 'state_data_as_string' in message:
-        message = parse_json(typed(message, StateText).state_data_as_string,
-                             'state_data_as_string')
-    return typed(message, dict[str, Any])

@@ -10,18 +10,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 import time
-from typing import NamedTuple
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
 
-LARGEST_FLOAT32 = 3.4028234e38
 # Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
 # A longer time between two frames is a step of the clock and is not waited for.
@@ -29,14 +28,16 @@ MAX_GAP_S = 10.0
 # Most frames of one step: traffic is simulated frame by frame, even if a step skips frames.
 MAX_SKIPPED = 1000
 BOXES = 'oriented_bounding_box'
+# Numbers that the float32 of a header can represent.
+_Number = Annotated[float, msgspec.Meta(ge=-3.4028234e38, le=3.4028234e38)]
 
 
-class FrameClock(NamedTuple):
+class FrameClock(msgspec.Struct, frozen=True):
     """The clock members of a frame, None for a missing one."""
 
-    game_time: float | None = None  # simulated time, s
-    time: int | None = None  # Unix time, s
-    sample_count: int | None = None
+    game_time: _Number | None = None  # simulated time, s
+    time: _Number | None = None  # Unix time, s
+    sample_count: _Number | None = None
 
     def period_s(self, after: FrameClock) -> float:
         """Return the simulated time to another frame, 0.05 s where that is unknown."""
@@ -44,14 +45,6 @@ class FrameClock(NamedTuple):
             return DEFAULT_PERIOD_S
         period_s = after.game_time - self.game_time
         return period_s if 0.0 < period_s <= MAX_GAP_S else DEFAULT_PERIOD_S
-
-
-class _Clock(msgspec.Struct):
-    """The same for a decoder, which skips the rest of the text."""
-
-    game_time: float | None = None
-    time: float | None = None
-    sample_count: float | None = None
 
 
 def lower_tags(tags: object) -> frozenset[str]:
@@ -123,146 +116,108 @@ def _without_boxes(actor: dict[str, object], no_boxes: dict[str, object]) -> dic
     return {**{key: value for key, value in actor.items() if key != BOXES}, **no_boxes}
 
 
+@dataclass(frozen=True)
 class EmulatedFrame:
     """One frame, either JSON text (of a file) or plain JSON data."""
 
-    __slots__ = ('_clock', '_source')
+    source: bytes | dict[str, object]
+    # Whether it is sent with its own sample count; otherwise the sensor counts its samples.
+    is_verbatim: bool = True
 
-    def __init__(self, source: bytes | dict[str, object]) -> None:
-        self._source = source
-        self._clock: FrameClock | None = None
-
-    def _members(self) -> dict[str, object] | None:
-        """Return the frame as plain data, or None when the text is not an object."""
-        if isinstance(self._source, dict):
-            return self._source
-        try:
-            members = msgspec.json.decode(self._source)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        return members if isinstance(members, dict) else None
-
-    @property
+    @cached_property
     def clock(self) -> FrameClock:
-        """Return the clock of the frame; in generation v1t it is a part of an actor."""
-        if self._clock is None:
-            try:
-                self._clock = self._read_clock()
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                self._clock = FrameClock()
-        return self._clock
+        """The clock of the frame; in generation v1t it is a part of an actor."""
+        try:
+            clock = msgspec.convert(self.source, FrameClock) if isinstance(self.source, dict) \
+                else msgspec.json.decode(self.source, type=FrameClock)
+            timed = [] if clock.game_time is not None else [
+                actor for actor in actors(self._members()) if 'game_time' in actor]
+            return msgspec.convert(timed[0], FrameClock) if timed else clock
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return FrameClock()
 
-    def _read_clock(self) -> FrameClock:
-        clock = msgspec.convert(self._source, _Clock) if isinstance(self._source, dict) \
-            else msgspec.json.decode(self._source, type=_Clock)
-        if clock.game_time is None and (members := self._members()):
-            clock = msgspec.convert(
-                next((actor for actor in actors(members) if 'game_time' in actor), {}), _Clock)
-        # Numbers that a float32 can represent.
-        game_time, when, count = (
-            None if number is None or abs(number) > LARGEST_FLOAT32 else number
-            for number in (clock.game_time, clock.time, clock.sample_count))
-        return FrameClock(game_time, None if when is None else int(when),
-                          None if count is None else int(count))
+    def _members(self) -> dict[str, Any]:
+        """Return the frame as plain data; raise an error of msgspec unless it is an object."""
+        return self.source if isinstance(self.source, dict) \
+            else msgspec.json.decode(self.source, type=dict[str, Any])
 
-    def text(self, sensor_filter: SensorFilter | None, clock: FrameClock | None = None) -> bytes:
-        """Return the frame as JSON text, with its own clock or another one."""
-        members = self._source if isinstance(self._source, dict) else None
-        if sensor_filter is not None or clock is not None:
+    def text(self, sensor_filter: SensorFilter | None, sample_count: int | None = None) -> bytes:
+        """Return the frame as JSON text, with its own sample count or another one."""
+        if isinstance(self.source, bytes) and sensor_filter is None and sample_count is None:
+            return self.source
+        try:
             members = self._members()
-        if members is None:
-            return self._source if isinstance(self._source, bytes) else b''
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            assert isinstance(self.source, bytes)
+            return self.source
         if sensor_filter is not None:
             members = sensor_filter.of(members)
-        if clock is not None:
-            rest = {key: value for key, value in members.items() if key not in clock._fields}
-            members = rest | {key: value for key, value in sorted(clock._asdict().items())
-                              if value is not None}
+        if sample_count is not None:
+            members = {**members, 'sample_count': sample_count}
         return msgspec.json.encode(members)
 
 
-class TimedFrame(NamedTuple):
-    """A frame and the clock that its packet reports."""
-
-    frame: EmulatedFrame
-    clock: FrameClock
-    # Whether the text is sent unchanged, with its own sample count; otherwise the sensor writes
-    # the clock and its own sample count.
-    is_verbatim: bool
-
-
-class FrameSource(ABC):
-    """A sequence of frames with a current position."""
-
-    @abstractmethod
-    def advance(self) -> TimedFrame | None:
-        """Return the next frame, or None at the end."""
-
-    @abstractmethod
-    def step(self, amount: int) -> TimedFrame | None:
-        """Move by a number of frames, as far as possible, and return the frame there."""
-        # amount: frames, negative ones backward; the first step of 1 returns the first one.
-
-    def rewind(self) -> None:  # noqa: B027
-        """Return to the position before the first frame, if the source can go back."""
-
-    def drive(self, pedals: Pedals) -> None:  # noqa: B027
-        """Drive the ego from now on, if it can be driven."""
-
-
-class TrajectorySource(FrameSource):
+class TrajectorySource:
     """A list of frames, sent verbatim; with ``loop`` the first one follows the last one."""
 
     def __init__(self, frames: Sequence[EmulatedFrame], loop: bool = False) -> None:
         self._frames, self._loop = frames, loop
         self._index = -1
 
-    def advance(self) -> TimedFrame | None:
+    def advance(self) -> EmulatedFrame | None:
         """Return the next frame, or None after the last one."""
         if self._index + 1 >= len(self._frames) and not self._loop:
             return None
         return self.step(1)
 
-    def step(self, amount: int) -> TimedFrame | None:
+    def step(self, amount: int) -> EmulatedFrame | None:
         """Move within the trajectory, or round it if it loops, and return the frame there."""
         if not self._frames:
             return None
         n_frames, target = len(self._frames), self._index + amount
         self._index = target % n_frames if self._loop else max(0, min(target, n_frames - 1))
-        frame = self._frames[self._index]
-        return TimedFrame(frame, frame.clock, is_verbatim=True)
+        return self._frames[self._index]
 
     def rewind(self) -> None:
         """Return to the position before the first frame."""
         self._index = -1
 
+    def drive(self, pedals: Pedals) -> None:
+        """Do nothing: the frames do not change."""
 
-class IteratorSource(FrameSource):
+
+class IteratorSource:
     """Frames of an iterator, which cannot go back."""
 
     def __init__(self, frames: Iterator[dict[str, object]]) -> None:
         self._frames = frames
-        self._current: TimedFrame | None = None
+        self._current: EmulatedFrame | None = None
 
-    def advance(self) -> TimedFrame | None:
+    def advance(self) -> EmulatedFrame | None:
         """Return the next frame, or None at the end of the iterator."""
         if (members := next(self._frames, None)) is None:
             return None
-        frame = EmulatedFrame(members)
-        self._current = TimedFrame(frame, frame.clock, is_verbatim=False)
+        self._current = EmulatedFrame(members, is_verbatim=False)
         return self._current
 
-    def step(self, amount: int) -> TimedFrame | None:
+    def step(self, amount: int) -> EmulatedFrame | None:
         """Take up to 1000 frames and return the last; 0 and less return the current one."""
         current = self._current
         for _ in range(min(max(amount, 0 if current else 1), MAX_SKIPPED)):
             current = self.advance() or current
         return current
 
+    def rewind(self) -> None:
+        """Do nothing: it cannot go back."""
+
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego of generated traffic; other frames do not change."""
         if isinstance(self._frames, TrafficFrames):
             self._frames.drive(pedals)
+
+
+# A sequence of frames with a current position: the first step of 1 returns the first one.
+FrameSource: TypeAlias = TrajectorySource | IteratorSource
 
 
 def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int,

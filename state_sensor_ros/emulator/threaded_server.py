@@ -19,7 +19,6 @@ import selectors
 import socket
 import threading
 import time
-from types import TracebackType
 from typing import Literal, TypeVar
 
 from state_sensor_ros.errors import FramingError, TransportError
@@ -30,6 +29,8 @@ JOIN_S = 5.0
 # Pause of the accepting thread: without free file descriptors a listener stays readable, and the
 # thread would spin.
 ACCEPT_PAUSE_S = 0.005
+# After this time the set of listeners is read again.
+ACCEPT_S = 0.05
 BACKLOG = 64
 CHUNK_BYTES = 2**16
 # After a longer delay by a slow reader, late frames are not sent in a burst.
@@ -81,8 +82,7 @@ class ThreadedServer(ABC):
     """
     A server that runs between ``start`` and ``close``, or in a ``with`` block.
 
-    Subclasses open their ports before they call this constructor, which opens a socket pair: an
-    exception because of a port then leaves nothing open.
+    Subclasses open their ports before they call this constructor.
     """
 
     def __init__(self) -> None:
@@ -93,20 +93,17 @@ class ThreadedServer(ABC):
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._finished = threading.Event()
-        self._wake_out, self._wake_in = socket.socketpair()
-        self._wake_in.setblocking(False)
 
     def __enter__(self: Self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @abstractmethod
     def _listeners(self) -> Iterable[socket.socket]:
-        """Return the listening sockets; ``_wake`` has the set read again."""
+        """Return the listening sockets; the set may change."""
 
     @abstractmethod
     def _accept(self, listener: socket.socket) -> None:
@@ -129,8 +126,6 @@ class ThreadedServer(ABC):
         """Close all connections and end all threads; a second call has no effect."""
         self._closing.set()
         self._wake()
-        with self._changed:
-            self._changed.notify_all()
         # First no more connections are accepted, then threads blocked in a send are released.
         if self._acceptor is not None:
             self._acceptor.join(JOIN_S)
@@ -139,8 +134,6 @@ class ThreadedServer(ABC):
             close_connection(session)
         for thread in self._threads:
             thread.join(JOIN_S)
-        self._wake_in.close()
-        self._wake_out.close()
         self._finished.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -157,26 +150,20 @@ class ThreadedServer(ABC):
         return thread
 
     def _wake(self) -> None:
-        """Make the accepting thread read the set of listeners again."""
-        try:
-            self._wake_in.send(b'.')
-        except OSError:
-            return  # the buffer is full, so the thread is about to wake up; or it has ended
+        """Make the sending thread look whether something has changed."""
+        with self._changed:
+            self._changed.notify_all()
 
     def _accept_all(self) -> None:
-        while not self._closing.is_set():
+        while not self._closing.wait(ACCEPT_PAUSE_S):
             with selectors.DefaultSelector() as selector:
-                for listener in (self._wake_out, *self._listeners()):
+                for listener in self._listeners():
                     selector.register(listener, selectors.EVENT_READ)
-                ready = {key.fileobj for key, _ in selector.select()}
-            if self._wake_out in ready:
-                self._wake_out.recv(4096)
+                ready = [key.fileobj for key, _ in selector.select(ACCEPT_S)]
             for listener in self._listeners():
                 if listener in ready:
                     self._accept(listener)
-            with self._changed:
-                self._changed.notify_all()
-            self._closing.wait(ACCEPT_PAUSE_S)
+            self._wake()
 
     def _begin_session(self, listener: socket.socket,
                        serve: Callable[[socket.socket], None]) -> None:
@@ -199,18 +186,6 @@ class ThreadedServer(ABC):
 
 def listen(bind: str, port: int) -> socket.socket:
     """Open a listening socket, non-blocking; ``port``: 0 picks a free one."""
-    listener = reserve(bind, port)
-    try:
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise _no_port(bind, port, error) from error
-    return listener
-
-
-def reserve(bind: str, port: int) -> socket.socket:
-    """Bind a port without listening: it refuses connections, and no other program can have it."""
-    # port: 0 picks a free one.
     try:
         family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
                                                       flags=socket.AI_PASSIVE)[0]
@@ -219,20 +194,16 @@ def reserve(bind: str, port: int) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.setblocking(False)
+            listener.listen(BACKLOG)
         except OSError:
             listener.close()
             raise
     except (OSError, OverflowError, UnicodeError) as error:
-        raise _no_port(bind, port, error) from error
+        number = getattr(error, 'errno', None)
+        reason = ('the port is in use' if number == errno.EADDRINUSE
+                  else os.strerror(number).lower() if number and number > 0 else str(error))
+        raise TransportError(f'cannot listen on {bind}:{port}', reason) from error
     return listener
-
-
-def _no_port(bind: str, port: int,
-             error: OSError | OverflowError | UnicodeError) -> TransportError:
-    number = getattr(error, 'errno', None)
-    reason = ('the port is in use' if number == errno.EADDRINUSE
-              else os.strerror(number).lower() if number and number > 0 else str(error))
-    return TransportError(f'cannot listen on {bind}:{port}', reason)
 
 
 def accept_connection(listener: socket.socket) -> socket.socket | None:

@@ -22,16 +22,15 @@ Wheels are in the order FL FR RL RR: ids 0 to 3 in v2; v1 has the front wheels o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
 from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet, make_fleet
-from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics, Motion
+from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
 from state_sensor_ros.emulator.traffic.road import FloatArray, make_objects, Road, StaticObject
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.rotations import quaternion_product
 
 N_LANES = 3
@@ -71,10 +70,6 @@ class FrameNumbers:
     changes: list[int]  # -1 during a change to the left, +1 to the right, 0 otherwise
 
 
-# Returns the members of a frame, without its clock.
-FrameWriter = Callable[[FrameNumbers], dict[str, object]]
-
-
 def _as_float32(values: FloatArray) -> FloatArray:
     """Round to float32, widened to float64: the values that the simulator's JSON has."""
     return values.astype(np.float32).astype(np.float64)
@@ -95,9 +90,10 @@ def _pedals(acceleration: FloatArray, speed: FloatArray) -> FloatArray:
                      -np.clip(-force / FULL_BRAKE, 0, 1)], axis=-1)
 
 
-def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
-                    spin: FloatArray, driven: DrivenEgo | None = None) -> FrameNumbers:
-    """Collect the numbers of one instant; ``spin``: (N, 4) float64, wheel angles about y, rad."""
+def collect_numbers(traffic: Traffic) -> FrameNumbers:
+    """Collect the numbers of one instant."""
+    fleet, drivers, motion, driven = \
+        traffic.fleet, traffic.drivers, traffic.motion, traffic.driven
     orientation = quaternion_of_axes(motion.axes)
     pose = np.concatenate([motion.position * CM, orientation, motion.velocity * CM,
                            motion.angular_velocity], axis=1)
@@ -109,14 +105,14 @@ def collect_numbers(road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
                           extents * CM], axis=1)
     n = len(fleet.names)
     wheels = np.concatenate([motion.wheel_speed, _wheel_quaternions(
-        motion.steering, spin).reshape(n, 16)], axis=1)
+        motion.steering, traffic.spin).reshape(n, 16)], axis=1)
     steer = motion.bicycle_steering[:, None]
     inputs = np.concatenate([_pedals(drivers.acceleration, drivers.speed),
                              np.clip(steer / FULL_LOCK, -1, 1)], axis=1)
     if driven is not None:
         pedals = driven.pedals
         inputs[driven.row] = pedals.throttle, -pedals.brake, pedals.steer
-    road_id, section_id, road_s = road.ids(motion.s)
+    road_id, section_id, road_s = traffic.road.ids(motion.s)
     return FrameNumbers(
         pose=_as_float32(pose).tolist(), box=_as_float32(box).tolist(),
         wheels=_as_float32(wheels).tolist(), inputs=_as_float32(inputs).tolist(),
@@ -135,11 +131,8 @@ def _wxyz(x: float, y: float, z: float, w: float) -> dict[str, object]:
 
 
 def _odometry(row: Sequence[float]) -> dict[str, object]:
-    px, py, pz, qx, qy, qz, qw, vx, vy, vz, wx, wy, wz = row
-    return {'angular_velocity': {'x': wx, 'y': wy, 'z': wz},
-            'linear_velocity': {'x': vx, 'y': vy, 'z': vz},
-            'pose': {'orientation': {'w': qw, 'x': qx, 'y': qy, 'z': qz},
-                     'position': {'x': px, 'y': py, 'z': pz}}}
+    return {'angular_velocity': _xyz(*row[10:13]), 'linear_velocity': _xyz(*row[7:10]),
+            'pose': {'orientation': _wxyz(*row[3:7]), 'position': _xyz(*row[0:3])}}
 
 
 def _box_v2(name: str, row: Sequence[float]) -> dict[str, object]:
@@ -191,19 +184,10 @@ def _wheel_positions(fleet: Fleet) -> list[list[dict[str, object]]]:
     return [[_xyz(*corner) for corner in vehicle] for vehicle in corners]
 
 
-def _template_v2(fleet: Fleet, statics: Sequence[StaticObject]) -> FrameWriter:
-    positions = _wheel_positions(fleet)
-    objects = []
-    for static in statics:
-        pose, box = _object_rows(static)
-        objects.append({'name': static.name, 'odometry': _odometry(pose),
-                        'oriented_bounding_box': [_box_v2(static.box_name, box)],
-                        'tags': [static.tag]})
-
-    def write(numbers: FrameNumbers) -> dict[str, object]:
-        return {'frame': {'objects': objects, 'vehicles': [
-            _vehicle_v2(fleet, position, i, numbers) for i, position in enumerate(positions)]}}
-    return write
+def _object_v2(static: StaticObject) -> dict[str, object]:
+    pose, box = _object_rows(static)
+    return {'name': static.name, 'odometry': _odometry(pose),
+            'oriented_bounding_box': [_box_v2(static.box_name, box)], 'tags': [static.tag]}
 
 
 def _vehicle_v1(fleet: Fleet, i: int, numbers: FrameNumbers) -> dict[str, object]:
@@ -219,24 +203,14 @@ def _vehicle_v1(fleet: Fleet, i: int, numbers: FrameNumbers) -> dict[str, object
         'wheels': [{'id': 1, 'orientation': row[4:8]}, {'id': 2, 'orientation': row[8:12]}]}
 
 
-def _template_v1(fleet: Fleet, statics: Sequence[StaticObject]) -> FrameWriter:
-    objects = []
-    for static in statics:
-        pose, box = _object_rows(static)
-        objects.append({'name': static.name, 'orientation': pose[3:7],
-                        'oriented_bounding_box': [_box_v1(static.box_name, box)],
-                        'position': pose[0:3], 'tags': [static.tag], 'velocity': pose[7:10]})
-
-    def write(numbers: FrameNumbers) -> dict[str, object]:
-        vehicles = [_vehicle_v1(fleet, i, numbers) for i in range(len(fleet.names))]
-        return {'frame': [*vehicles, *objects]}
-    return write
+def _object_v1(static: StaticObject) -> dict[str, object]:
+    pose, box = _object_rows(static)
+    return {'name': static.name, 'orientation': pose[3:7],
+            'oriented_bounding_box': [_box_v1(static.box_name, box)],
+            'position': pose[0:3], 'tags': [static.tag], 'velocity': pose[7:10]}
 
 
-# By generation: a function that writes the constant parts once and returns the writer of frames.
-TEMPLATES: dict[str, Callable[[Fleet, Sequence[StaticObject]], FrameWriter]] = {
-    'v1': _template_v1, 'v2': _template_v2}
-GENERATIONS = tuple(TEMPLATES)
+GENERATIONS = V1, V2 = 'v1', 'v2'
 
 
 def quaternion_of_axes(axes: FloatArray) -> FloatArray:
@@ -310,19 +284,12 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     Frames share their constant parts: treat them as read-only.
 
     :param n_vehicles: number of vehicles, at least 1; exactly one has the tag `ego`.
-    :param rate_hz: frames per second of simulated time, at most 1000.
+    :param rate_hz: frames per second of simulated time, at most :data:`MAX_RATE_HZ`.
     :param generation: `v1` or `v2`.
     :param epoch_s: Unix time of game_time 0, s.
     """
-    if n_vehicles < 1 or n_objects < 0:
-        raise ConfigError('vehicles and objects', f'{n_vehicles} and {n_objects}',
-                          'at least 1 and at least 0')
-    if not 0.0 < rate_hz <= MAX_RATE_HZ:
-        raise ConfigError('rate', f'{rate_hz} Hz', f'more than 0 and at most {MAX_RATE_HZ:g} Hz')
-    if generation not in TEMPLATES:
-        raise ConfigError('generation', repr(generation), f'one of {", ".join(GENERATIONS)}')
-    traffic = Traffic(n_vehicles, n_objects, rate_hz, seed, vehicle)
-    return TrafficFrames(traffic, generation, epoch_s)
+    return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed, vehicle), generation,
+                         epoch_s)
 
 
 class TrafficFrames(Iterator[dict[str, object]]):
@@ -331,8 +298,10 @@ class TrafficFrames(Iterator[dict[str, object]]):
     # epoch_s: Unix time of game_time 0, s.
 
     def __init__(self, traffic: Traffic, generation: str, epoch_s: int) -> None:
-        self._traffic, self._epoch_s = traffic, epoch_s
-        self._write = TEMPLATES[generation](traffic.fleet, traffic.objects)
+        self._traffic, self._epoch_s, self._generation = traffic, epoch_s, generation
+        # The parts that do not change.
+        self._objects = list(map(_object_v1 if generation == V1 else _object_v2, traffic.objects))
+        self._wheel_positions = _wheel_positions(traffic.fleet)
         self._n_frames = 0
 
     def drive(self, pedals: Pedals) -> None:
@@ -343,11 +312,15 @@ class TrafficFrames(Iterator[dict[str, object]]):
         traffic = self._traffic
         if self._n_frames:
             traffic.step()
-        frame = self._write(collect_numbers(traffic.road, traffic.fleet, traffic.drivers,
-                                            traffic.motion, traffic.spin, traffic.driven))
+        numbers = collect_numbers(traffic)
+        vehicles = [
+            _vehicle_v1(traffic.fleet, i, numbers) if self._generation == V1
+            else _vehicle_v2(traffic.fleet, positions, i, numbers)
+            for i, positions in enumerate(self._wheel_positions)]
         game_time_s = WARM_UP_S + self._n_frames * traffic.period_s
         self._n_frames += 1
-        frame['game_time'] = float(np.float32(game_time_s))
-        frame['sample_count'] = self._n_frames
-        frame['time'] = self._epoch_s + int(game_time_s)
-        return frame
+        return {
+            'frame': [*vehicles, *self._objects] if self._generation == V1
+            else {'objects': self._objects, 'vehicles': vehicles},
+            'game_time': float(np.float32(game_time_s)), 'sample_count': self._n_frames,
+            'time': self._epoch_s + int(game_time_s)}
