@@ -210,23 +210,15 @@ class ControlSession:
         except (DecodeError, FramingError, OSError) as error:
             self._connection.close()
             self._outstanding.clear()
-            if isinstance(error, OSError):
+            if isinstance(error, TransportError):
                 raise
+            if isinstance(error, OSError):
+                raise self._connection.failed(error) from error
             raise TransportError(error.where, error.found, error.expected) from error
-
-    @contextmanager
-    def _restated(self) -> Iterator[None]:
-        """Let an error of the system in the block be one of this connection."""
-        try:
-            yield
-        except TransportError:
-            raise
-        except OSError as error:
-            raise self._connection.failed(error) from error
 
     def _send(self, command: str, message: object) -> int:
         """Send a request of any length; return its reference."""
-        with self._sending, self._restated():
+        with self._sending:
             reference, data = self._encoded(command, message, is_order=False)
             rest, self._connection.unsent = memoryview(self._connection.unsent + data), b''
             connected = self._connection.open_socket
@@ -265,15 +257,11 @@ class ControlSession:
         if self._requesting.acquire(blocking=False):
             try:
                 with self._closed_on_failure(), suppress(UnansweredError):
-                    while self._outstanding and self._has_data():
+                    while self._outstanding and self._connection.has_data():
                         self._next_reply(Wait(self.where, 'rest of a reply', 0.0,
                                               error=UnansweredError))
             finally:
                 self._requesting.release()
-
-    def _has_data(self) -> bool:
-        with self._restated():
-            return self._connection.has_data()
 
     def _next_reply(self, wait: Wait) -> tuple[_Sent, Reply]:
         """Read the reply to the oldest request without one; return both."""
@@ -293,25 +281,19 @@ class ControlSession:
         """Wait for one reply; one of which a part has arrived is continued by the next call."""
         reader = self._reader
         while reader.reply is None:
-            if reader.is_incomplete_json:
+            if reader.unfinished is not None:
                 wait = Wait(self.where, 'more bytes', _REST_TIMEOUT_S)
             try:
-                with self._restated():
-                    data = wait.receive(self._connection.open_socket,
-                                        min(reader.n_wanted, _CHUNK_BYTES))
-            except TransportError:
-                data = b''
-                if not reader.is_incomplete_json:
-                    raise
-            if data:
-                reader.feed(data)
-            elif reader.is_incomplete_json:
-                reader.end()
-            elif self._connection.is_shut_down:
-                raise self._connection.failed(ConnectionError())
-            else:
-                raise TransportError(
-                    self.where, f'the connection was closed instead of a {wait.missing}')
+                data = wait.receive(self._connection.open_socket,
+                                    min(reader.n_wanted, _CHUNK_BYTES))
+            except OSError as error:
+                raise reader.unfinished or error from None
+            if not data:
+                raise reader.unfinished or (
+                    self._connection.failed(ConnectionError()) if self._connection.is_shut_down
+                    else TransportError(self.where, 'the connection was closed instead of a '
+                                        f'{wait.missing}'))
+            reader.feed(data)
         self._reader = ReplyReader(self.where)
         return reader.reply
 

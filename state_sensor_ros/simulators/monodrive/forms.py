@@ -16,6 +16,7 @@ is recognized as in doc/protocol/frames.md#recognition.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,20 +39,16 @@ from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, IGNORED
 
 STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = ('game_time', 'time', 'sample_count')
-# Errors kept of one frame: enough to find the cause, too few to matter in memory.
-_MAX_ERRORS = 100
 
 
 @dataclass(slots=True)
 class Parts:
-    """The actors of one frame that could be decoded."""
+    """The actors of one frame that could be decoded, by ``state``, ``vehicle`` and ``flat``."""
 
     # Values of HEAD_KEYS, None for those without.
     head: tuple[Any, ...]
     generation: str = schema.V2
-    objects: list[Any] = field(default_factory=list)
-    vehicles: list[Any] = field(default_factory=list)
-    flat: list[Any] = field(default_factory=list)
+    actors: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     names: set[str] = field(default_factory=set)
 
 
@@ -95,19 +92,11 @@ class FormReader:
     def __init__(self, types: schema.Schema, faults: Faults) -> None:
         self._types = {'state': types.state, 'vehicle': types.vehicle, 'flat': types.flat}
         self._faults = faults
-        self._is_finite, self._n_bad = True, 0
+        self._is_finite = True
 
     def read(self, frame: Mapping[str, Any], where: str, is_finite: bool) -> Parts:
         """Decode a frame of :func:`frame_values`."""
-        self._is_finite, self._n_bad = is_finite, 0
-        parts = self._parts(frame, where)
-        if self._n_bad > _MAX_ERRORS:
-            self._faults.add(DROPPED, DecodeError(
-                where or 'payload', f'more than {_MAX_ERRORS} bad actors', 'none'),
-                self._n_bad - _MAX_ERRORS)
-        return parts
-
-    def _parts(self, frame: Mapping[str, Any], where: str) -> Parts:
+        self._is_finite = is_finite
         start = f'{where}.'.lstrip('.')
         parts = Parts(self._head(frame, start))
         if 'frame' in frame:
@@ -172,16 +161,14 @@ class FormReader:
         try:
             actor = self._actor(kind, value, where)
         except DecodeError as error:
-            self._n_bad += 1
-            if self._n_bad <= _MAX_ERRORS:
-                self._faults.add(DROPPED, error)
+            self._faults.add(DROPPED, error)
             return
         name = actor.state.name if kind == 'vehicle' else actor.name
         if name in parts.names:
             self._faults.add(DUPLICATE, wrong(where, name, 'a name that no other actor has'))
             return
         parts.names.add(name)
-        {'state': parts.objects, 'vehicle': parts.vehicles, 'flat': parts.flat}[kind].append(actor)
+        parts.actors[kind].append(actor)
 
     def _actor(self, kind: str, value: Any, where: str) -> Any:  # noqa: ANN401
         if not isinstance(value, dict):
@@ -201,8 +188,6 @@ class FormReader:
                 actor = msgspec.convert(usual, self._types[kind])
             except msgspec.ValidationError as error:
                 raise error_of(str(error), usual, where) from None
-        if kind == 'flat' and actor.name is msgspec.UNSET:
-            raise DecodeError(f'{where}.name', 'nothing', 'a value')
         if kind == 'flat':
             _check_ids(getattr(actor, 'wheels', ()), f'{where}.wheels')
         return actor

@@ -54,12 +54,8 @@ NO_HEAD: Head = NAN, 0, 0
 VEHICLE_TAG = 'vehicle'
 # Bounds the memory if a peer sends a new key in each frame.
 _MAX_UNKNOWN = 64
-# Payloads of the usual forms are searched for unknown members as often as their number is a power
-# of two up to this: the search takes longer than their decoding.
-_LAST_SEARCHED = 1024
-# 1990 and 2100, s since 1970, and other units in which a time may have been written.
+# 1990 and 2100, s since 1970.
 _EARLIEST_S, _LATEST_S = 631_152_000, 4_102_444_800
-_OTHER_UNITS = {'ms': 10 ** 3, 'us': 10 ** 6, 'ns': 10 ** 9}
 
 
 class Parsed(NamedTuple):
@@ -85,7 +81,7 @@ class Decoder:
         self.faults = Faults() if faults is None else faults
         self._units = units
         # The generation of the last payload is tried first.
-        self._order: tuple[str, ...] = (schema.V2, schema.V1, schema.V0)
+        self._order: tuple[str, ...] = (schema.V2, schema.V1)
         # The same object as in the frame before if they are equal.
         self._names: tuple[str, ...] = ()
         self._tags: tuple[tuple[str, ...], ...] = ()
@@ -100,10 +96,10 @@ class Decoder:
                 value: Any = getattr(types, generation).decode(payload)
             except json_text.NOT_TYPED:
                 continue
-            if not _is_of(generation, value):
+            if generation == schema.V2 and value.frame.objects is value.frame.vehicles is None:
                 continue
             if generation != self._order[0]:
-                self._order = generation, *(each for each in self._order if each != generation)
+                self._order = self._order[::-1]
             # Members that the types skip are not checked.
             return Parsed(generation, value) if payload.isascii() or _is_utf8(payload) else None
         return Parsed('', None) if json_text.is_strict(bytes(payload)) else None
@@ -128,8 +124,8 @@ class Decoder:
                 pass  # two actors have one name, or two wheels one id
             else:
                 self._n_payloads += 1
-                n = self._n_payloads
-                if not n & (n - 1) and n <= _LAST_SEARCHED:
+                # The search takes longer than the decoding: at powers of two.
+                if not self._n_payloads & (self._n_payloads - 1):
                     self._note_unknown(msgspec.json.decode(payload), parsed.generation)
                 yield self._dated(frame)
                 return
@@ -156,22 +152,15 @@ class Decoder:
 
     def _typed(self, parsed: Parsed, head: Head) -> Frame:
         value = parsed.value
-        if parsed.generation == schema.V0:
-            actors = {name: each for name, each in value.items()
-                      if isinstance(each, msgspec.Struct)}
-            return self._flat(schema.V0, tuple(actors), tuple(actors.values()),
-                              tuple(map(value.get, forms.HEAD_KEYS)), head)
         own = value.game_time, value.time, value.sample_count
         if parsed.generation == schema.V2:
             return self._nested(value.frame.objects or (), value.frame.vehicles or (), own, head)
-        return self._flat(schema.V1, tuple([actor.name for actor in value.frame]), value.frame,
-                          own, head)
+        return self._flat(schema.V1, value.frame, own, head)
 
     def _of_parts(self, parts: forms.Parts, head: Head) -> Frame:
         if parts.generation == schema.V2:
-            return self._nested(parts.objects, parts.vehicles, parts.head, head)
-        return self._flat(parts.generation, tuple([actor.name for actor in parts.flat]),
-                          parts.flat, parts.head, head)
+            return self._nested(parts.actors['state'], parts.actors['vehicle'], parts.head, head)
+        return self._flat(parts.generation, parts.actors['flat'], parts.head, head)
 
     def _nested(self, objects: Sequence[Any], vehicles: Sequence[Any], own: tuple[Any, ...],
                 head: Head) -> Frame:
@@ -196,8 +185,8 @@ class Decoder:
             self._late_wheels(vehicles, len(objects)) if self.details else None,
             np.full((len(states), 4), NAN) if self.details else None, *looks)
 
-    def _flat(self, generation: str, names: tuple[str, ...], actors: Sequence[Any],
-              own: tuple[Any, ...], head: Head) -> Frame:
+    def _flat(self, generation: str, actors: Sequence[Any], own: tuple[Any, ...],
+              head: Head) -> Frame:
         """Return a frame of v0, v1 or v1t; actors with the tag ``vehicle`` are vehicles."""
         if generation == schema.V1 and (own[0] is None or math.isnan(own[0])):
             timed = [actor for actor in actors if actor.game_time is not None]
@@ -220,8 +209,9 @@ class Decoder:
             numbers += box.scale
         tags = tuple([actor.tags for actor in actors])
         return self._frame(
-            generation, own, head, names, np.array(list(map(kind_of, tags)), np.uint8), tags,
-            numbers, owned, NO_LANES, flat_wheels(actors) if self.details else None,
+            generation, own, head, tuple([actor.name for actor in actors]),
+            np.array(list(map(kind_of, tags)), np.uint8), tags, numbers, owned, NO_LANES,
+            flat_wheels(actors) if self.details else None,
             rep103.to_rep103_inputs(json_text.rows_of([number for actor in actors for number in (
                 actor.throttle_input, actor.brake_input, actor.wheel_input,
                 actor.steering_direction)], 4)) if self.details else None)
@@ -287,10 +277,9 @@ class Decoder:
         if not time or _EARLIEST_S <= time <= _LATEST_S:
             return frame
         expected = 'seconds since 1970, between 1990 and 2100'
-        for unit, factor in _OTHER_UNITS.items():
-            if _EARLIEST_S <= time // factor <= _LATEST_S:
-                date = datetime.fromtimestamp(time // factor, timezone.utc)
-                expected = f'seconds since 1970; in {unit} it would be {date:%F %T} UTC'
+        if _EARLIEST_S <= time // 1000 <= _LATEST_S:
+            date = datetime.fromtimestamp(time // 1000, timezone.utc)
+            expected = f'seconds since 1970; in ms it would be {date:%F %T} UTC'
         self.faults.add(IGNORED, DecodeError('time', str(time), expected))
         return frame if 0 <= time <= _LATEST_S else replace(frame, time=0)
 
@@ -311,20 +300,6 @@ def _kinds(n_objects: int, n_vehicles: int) -> Kinds:
 def _owners(counts: tuple[int, ...]) -> Rows:
     """Return the owner's row of each part, for owners with ``counts`` parts each."""
     return np.repeat(np.arange(len(counts)), counts)
-
-
-def _is_of(generation: str, value: Any) -> bool:  # noqa: ANN401
-    """Return whether a value of the types of a generation is a frame of it."""
-    if generation == schema.V2:
-        return value.frame.objects is not None or value.frame.vehicles is not None
-    if generation == schema.V1:
-        return all(actor.name is not msgspec.UNSET for actor in value.frame)
-    game_time, time, sample_count = map(value.get, forms.HEAD_KEYS)
-    return ('frame' not in value
-            and any(isinstance(each, msgspec.Struct) for each in value.values())
-            and isinstance(game_time, int | float | None) and not isinstance(game_time, bool)
-            and all(each is None or (type(each) is int and 0 <= each < most)
-                    for each, most in ((time, 2 ** 63), (sample_count, 2 ** 32))))
 
 
 def _is_utf8(payload: bytes | bytearray) -> bool:

@@ -115,19 +115,6 @@ class Trajectory:
     game_times: tuple[float, ...]  # of its frames, s, NaN for those without
     tags: tuple[str, ...]  # that occur in it
 
-    @property
-    def n_frames(self) -> int:
-        """Return the number of frames, at least one."""
-        return len(self.game_times)
-
-    def span_s(self, from_index: int, to_index: int) -> float:
-        """Return the time between two frames."""
-        # Returns s, not negative; at 20 Hz if the game times are unknown or equal, or the clock
-        # has a step between them.
-        span = abs(self.game_times[to_index] - self.game_times[from_index])
-        n_frames = abs(to_index - from_index)
-        return span if 0 < span <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
-
 
 def read_trajectory(recording: RecordingReader, frames: Iterator[Frame],
                     lost: dict[str, None]) -> Trajectory:
@@ -186,7 +173,8 @@ class ReplayClient:
 
     def __init__(self, trajectory: Trajectory, options: argparse.Namespace, simulator: object,
                  on_silence: OnSilence) -> None:
-        last = trajectory.n_frames - 1
+        self.n_frames = len(trajectory.game_times)
+        last = self.n_frames - 1
         start = options.start
         if start is None:
             start = last if options.is_backwards else 0
@@ -194,7 +182,7 @@ class ReplayClient:
             raise errors.ConfigError('--start', str(start),
                                      f'at most {last}, the last frame of {trajectory.name}')
         self.trajectory = trajectory
-        self.cursor = Cursor(trajectory.n_frames, step=options.step, start=start,
+        self.cursor = Cursor(self.n_frames, step=options.step, start=start,
                              loop=options.loop, is_backwards=options.is_backwards)
         # Text of the progress bar.
         self.state = 'configuring'
@@ -208,15 +196,6 @@ class ReplayClient:
         self._is_stopping = self._is_paused = self._is_connected = False
         self._n_packets = 0
         self._source: SensorPort | None = None
-
-    @property
-    def index(self) -> int:
-        """Return the index of the frame that is shown."""
-        return self.cursor.index
-
-    @property
-    def n_frames(self) -> int:
-        return self.trajectory.n_frames
 
     def pause_or_resume(self) -> None:
         """Pause before the next step, or resume."""
@@ -303,11 +282,12 @@ class ReplayClient:
                 self._show(target)
 
     def _span_s(self, target: int) -> float:
-        """Return the time to the frame ``target``, s; from one end to the other a period."""
-        index = self.cursor.index
+        """Return the time to the frame ``target``, s, as at 20 Hz where the clock has a step."""
+        index, times = self.cursor.index, self.trajectory.game_times
         if (target < index) is not self.cursor.is_backwards:
-            return PERIOD_S
-        return self.trajectory.span_s(index, target)
+            return PERIOD_S  # from one end to the other
+        span_s, n_frames = abs(times[target] - times[index]), abs(target - index)
+        return span_s if 0 < span_s <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
 
     def _wait_until(self, due_s: float) -> bool:
         """Wait until the time or the end; return whether there was a pause."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import Meta, Raw, Struct, UNSET, UnsetType
+from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 
 GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
@@ -155,11 +155,11 @@ class FlatWheel(Struct, gc=False, frozen=True):
 
 
 class LeanFlat(Struct, gc=False, frozen=True):
-    """An actor of v0, whose name is its key, v1 or v1t, which has the times."""
+    """An actor of v0, whose name is its key there, v1 or v1t, which has the times."""
 
+    name: str
     position: Triple
     orientation: Quadruple
-    name: str | UnsetType = UNSET
     velocity: Triple = (NAN,) * 3
     angular_velocity: Triple = (NAN,) * 3
     tags: tuple[str, ...] = ()
@@ -188,19 +188,16 @@ WHEELS = JsonDecoder(tuple[tuple[Wheel, ...], ...])  # of all vehicles
 
 
 class Schema(NamedTuple):
-    """Decoders of payloads, and types of actors."""
+    """Decoders of payloads, v0 apart, and types of actors."""
 
     v2: JsonDecoder[Any]
     v1: JsonDecoder[Any]
-    v0: JsonDecoder[Any]
     state: type[LeanState]
     vehicle: type[LeanVehicle]
     flat: type[LeanFlat]
 
 
 FULL = Schema(JsonDecoder(Payload[Actors]), JsonDecoder(Payload[tuple[Flat, ...]]),
-              JsonDecoder(dict[str, Flat | int | float | bool | str | None]),
               State, Vehicle, Flat)
 LEAN = Schema(JsonDecoder(Payload[LeanActors]), JsonDecoder(Payload[tuple[LeanFlat, ...]]),
-              JsonDecoder(dict[str, LeanFlat | int | float | bool | str | None]),
               LeanState, LeanVehicle, LeanFlat)

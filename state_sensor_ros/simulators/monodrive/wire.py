@@ -46,7 +46,6 @@ import msgspec
 
 from state_sensor_ros import errors
 from state_sensor_ros.simulators.json_text import NOT_TYPED
-from state_sensor_ros.texts import counted
 
 _OLD_HEADER, _WORD = struct.Struct('>IIf'), struct.Struct('>I')
 OLD_HEADER_BYTES = _OLD_HEADER.size
@@ -184,29 +183,23 @@ class ReplyReader:
     """
     Assembles one reply from parts.
 
-    The caller feeds at most ``n_wanted`` bytes at a time, until that is 0, or calls :meth:`end`
-    when no more bytes arrive. ``is_incomplete_json`` whether the body ends inside its JSON: the
-    rest of it is beyond the given length.
+    The caller feeds at most ``n_wanted`` bytes at a time, until that is 0. ``unfinished`` is the
+    error of a body that ends inside its JSON: the rest of it is beyond the given length.
 
     :param where: named in errors, such as ``host:port``.
     """
 
     def __init__(self, where: str) -> None:
-        self._where, self._n_bytes = where, 0
+        self._where = where
         self._data = bytearray()
-        self._unfinished: errors.DecodeError | None = None
+        self.unfinished: errors.DecodeError | None = None
         self._steps = self._read()
         self.n_wanted = next(self._steps)
         self.reply: Reply | None = None
 
-    @property
-    def is_incomplete_json(self) -> bool:
-        return self._unfinished is not None
-
     def feed(self, data: bytes) -> None:
         """Process the next bytes of the stream."""
         self._data += data
-        self._n_bytes += len(data)
         self.n_wanted -= len(data)
         if not self.n_wanted:
             whole, self._data = bytes(self._data), bytearray()
@@ -214,11 +207,6 @@ class ReplyReader:
                 self.n_wanted = self._steps.send(whole)
             except StopIteration as end:
                 self.reply = end.value
-
-    def end(self) -> None:
-        """Process the end of the stream; raises an error."""
-        raise self._unfinished or errors.DecodeError(
-            self._where, f'{counted(self._n_bytes, "byte")} of a reply', f'{self.n_wanted} more')
 
     def _read(self) -> Generator[int, bytes, Reply]:
         """Yield how many bytes are needed next, and return the reply."""
@@ -234,13 +222,13 @@ class ReplyReader:
         try:
             return self._parsed(msgspec.json.decode(body))
         except NOT_TYPED as error:
-            self._unfinished = errors.DecodeError(
+            self.unfinished = errors.DecodeError(
                 self._where, f'a reply that is not JSON ({error})', 'an object')
         body += yield _HEADER.size
         try:
             return self._parsed(msgspec.json.decode(body))
         except NOT_TYPED:
-            raise self._unfinished from None
+            raise self.unfinished from None
 
     def _parsed(self, value: object) -> Reply:
         if not isinstance(value, dict):

@@ -184,12 +184,6 @@ def leaves(value, path=''):
 WHOLE = {'frame', 'frame.objects', 'frame.vehicles', 'game_time', 'time', 'sample_count', 'demo_1'}
 
 
-def test_all_faults_of_a_frame_are_counted_and_the_first_are_described():
-    [frame], faults = with_faults(b'{"frame": [' + b'1,' * 4999 + b'1]}')
-    assert frame.n_actors == 0
-    assert (len(faults), sum(fault.n for fault in faults)) == (101, 5000)
-
-
 @pytest.mark.parametrize(('wrong', 'name'), each_once(
     [True, 'x', 1.5, -7, None, [], {}, [[]], {'a': 1}, 10 ** 40],
     ['sample_v1', 'minimal_v0', 'minimal_v1t', 'sample_v2']))

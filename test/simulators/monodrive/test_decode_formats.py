@@ -120,14 +120,12 @@ def test_arrays_of_one_may_be_their_item(name):
 
 
 @pytest.mark.parametrize(('time', 'expected', 'kept'), [
-    (1600000000123, 'in ms it would be 2020-09-13 12:26:40', 0),
-    (1600000000123456789, 'in ns it would be 2020-09-13', 0), (-5, '1990 and 2100', 0),
+    (1600000000123, 'in ms it would be 2020-09-13 12:26:40', 0), (-5, '1990 and 2100', 0),
     (12, 'between 1990 and 2100', 12), (1600000000.75, None, 1600000000), (0, None, 0)])
 @pytest.mark.parametrize('name', ['minimal_v1', 'minimal_v2'])
 def test_a_time_of_another_unit_is_named_and_costs_no_frame(name, time, expected, kept):
     [frame], faults = with_faults({**sample(name), 'time': time})
-    assert_same(frame, frame_of({**sample(name), 'time': kept}) if expected is None else
-                replace(frame_of(sample(name)), time=kept))
+    assert_same(frame, replace(frame_of(sample(name)), time=kept))
     assert [fault.kind for fault in faults] == [IGNORED] * (expected is not None)
     assert all(expected in fault.error.expected for fault in faults)
 
