@@ -116,7 +116,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
         self._options = options = options or MonodriveOptions()
         self._state = commands.SimulationState(source, not options.on_sample)
         first = SensorPort(options.bind, options.port)
-        self.port, self._sensors = first.port, {first.port: first}
+        self.port, self.sensors = first.port, {first.port: first}
         self._control: socket.socket | None = None
         if options.control_port is not None:
             try:
@@ -134,37 +134,27 @@ class MonodriveServer(threaded_server.ThreadedServer):
         control = [('control', self.control_port)] if self.control_port else []
         return [*control, ('listening', self.port)]
 
-    @property
-    def sensor_ports(self) -> set[int]:
-        """Return the ports of all State sensors."""
-        return set(self._sensors)
-
     def configure(self, port: int, sensor_filter: frames.SensorFilter, is_streaming: bool) -> None:
         """Add a sensor, or change the one on this port; its readers stay connected."""
-        if port not in self._sensors:
+        if port not in self.sensors:
             # A new dict: other threads iterate over the old one.
-            self._sensors = {**self._sensors, port: SensorPort(self._options.bind, port)}
-        sensor = self._sensors[port]
+            self.sensors = {**self.sensors, port: SensorPort(self._options.bind, port)}
+        sensor = self.sensors[port]
         sensor.sensor_filter, sensor.is_streaming = sensor_filter, is_streaming
-
-    def reset_counts(self) -> None:
-        """Set the sample count of all sensors to 0."""
-        for sensor in self._sensors.values():
-            sensor.sample_count = 0
 
     def disconnect(self) -> None:
         """Close the connections of all readers and keep listening."""
-        for sensor in self._sensors.values():
+        for sensor in self.sensors.values():
             sensor.disconnect()
 
     def accept_readers(self) -> int:
         """Accept all connections that wait on any sensor port; return how many there are."""
-        return sum(sensor.accept_readers() for sensor in self._sensors.values())
+        return sum(sensor.accept_readers() for sensor in self.sensors.values())
 
     def _listeners(self) -> Iterable[socket.socket]:
         if self._control is not None:
             yield self._control
-        yield from [sensor.listener for sensor in self._sensors.values()]
+        yield from [sensor.listener for sensor in self.sensors.values()]
 
     def _accept(self, listener: socket.socket) -> None:
         if listener is self._control:
@@ -173,7 +163,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
             self.accept_readers()
 
     def _close_ports(self) -> None:
-        for sensor in self._sensors.values():
+        for sensor in self.sensors.values():
             sensor.close()
         if self._control is not None:
             self._control.close()
@@ -200,9 +190,8 @@ class MonodriveServer(threaded_server.ThreadedServer):
                 return
             if is_sample:
                 frame = self._state.newest(frame)
-            sensors = self._sensors
-            for port in sensors if ports is None else ports:
-                sensors[port].send_frame(frame, self._options.header_size)
+            for port in self.sensors if ports is None else ports:
+                self.sensors[port].send_frame(frame, self._options.header_size)
             self.n_sent += 1
             if self.n_sent == self._options.n_frames:
                 self._finish()
@@ -225,12 +214,11 @@ class MonodriveServer(threaded_server.ThreadedServer):
             if self._closing.is_set():
                 break
             frame = self._state.advance()
-            if frame is None and not self._state.is_free_running:
-                continue
             if frame is None:
-                with self._send_lock:
-                    self._finish()
-                break
+                if self._state.is_free_running:
+                    with self._send_lock:
+                        self._finish()
+                continue
             pacer.wait(before.period_s(frame.clock))
             before = frame.clock
             if self._state.is_free_running and not self._closing.is_set():

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from state_sensor_ros.emulator.monodrive import MonodriveServer
 
 COMPLETE = 'complete'
-VERSION = 'simulator_version: 1.12, api_version: 1.12'
-NO_EGO_FOR_SAMPLE = 'unable to sample sensors, no ego vehicle is registered'
-NO_EGO_FOR_CONTROL = 'no ego vehicle found'
 
 
 class ClockDriver(Enum):
@@ -175,8 +172,8 @@ class CommandResult:
 class CommandTable:
     """The commands on a simulation and its sensors."""
 
-    def __init__(self, state: SimulationState, sensors: MonodriveServer) -> None:
-        self._state, self._sensors = state, sensors
+    def __init__(self, state: SimulationState, server: MonodriveServer) -> None:
+        self._state, self._server = state, server
         self._table: dict[str, Callable[[Any], CommandResult]] = {
             'SimulatorConfig_ID': self._configure_simulator,
             'ClosedLoopConfigCommand_ID': self._configure_scenario,
@@ -192,7 +189,7 @@ class CommandTable:
             'ClosedLoopStepCommand_ID': self._closed_loop_step,
             'EgoControl_ID': self._control_ego,
             'SpawnVehicleCommand_ID': self._spawn,
-            'GetVersion': lambda _: CommandResult(VERSION),
+            'GetVersion': lambda _: CommandResult('simulator_version: 1.12, api_version: 1.12'),
             'StartAllSensorsCommand_ID': lambda _: self._stream(True),
             'StreamData_ID': lambda _: self._stream(True),
             'StopAllSensorsCommand_ID': lambda _: self._stream(False),
@@ -218,7 +215,8 @@ class CommandTable:
             raise RejectedError('invalid map specified')
         mode = int(config.simulation_mode)
         self._state.begin(mode)
-        self._sensors.reset_counts()
+        for sensor in self._server.sensors.values():
+            sensor.sample_count = 0
         return CommandResult(f'simulator configuration mode = {mode}')
 
     def _configure_scenario(self, message: object) -> CommandResult:
@@ -241,14 +239,14 @@ class CommandTable:
             isinstance(config, dict) and isinstance(kind := config.get('type'), str)
             and kind != 'State')] if isinstance(message, list) else [message]
         for state in [parse_sensor(config) for config in configs]:
-            self._sensors.configure(*state)
+            self._server.configure(*state)
         return CommandResult()
 
     def _reconfigure_sensor(self, message: object) -> CommandResult:
         port, sensor_filter, is_streaming = parse_sensor(message)
-        if port not in self._sensors.sensor_ports:
+        if port not in self._server.sensors:
             raise RejectedError(f'listen_port: found {port}; expected that of a State sensor')
-        self._sensors.configure(port, sensor_filter, is_streaming)
+        self._server.configure(port, sensor_filter, is_streaming)
         return CommandResult()
 
     def _sample(self, message: object) -> CommandResult:
@@ -257,7 +255,7 @@ class CommandTable:
 
     def _sample_list(self, message: object) -> CommandResult:
         ports = typed(message, SensorList).ports
-        if not set(ports) <= self._sensors.sensor_ports:
+        if not set(ports) <= self._server.sensors.keys():
             raise RejectedError(
                 f'ports: found {repr(ports)[:80]}; expected ports of State sensors')
         return self._sampled(tuple(dict.fromkeys(ports)))
@@ -265,7 +263,7 @@ class CommandTable:
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
         frame = self._state.sample() if self._state.ego is Ego.PRESENT else None
         if frame is None:
-            raise RejectedError(NO_EGO_FOR_SAMPLE)
+            raise RejectedError('unable to sample sensors, no ego vehicle is registered')
         return CommandResult(frame=frame, ports=ports)
 
     def _step(self, message: object) -> CommandResult:
@@ -297,7 +295,7 @@ class CommandTable:
             control.forward_amount, control.right_amount, control.brake_amount,
             control.drive_mode))
         if self._state.ego is Ego.ABSENT:
-            raise RejectedError(NO_EGO_FOR_CONTROL)
+            raise RejectedError('no ego vehicle found')
         # Assumed: the sign of forward_amount is a direction, as is drive_mode.
         self._state.drive(Pedals(right, abs(forward), brake,
                                  reverse=forward < 0 or mode < 0))
