@@ -45,6 +45,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 import math
 import threading
 import time
@@ -460,13 +461,12 @@ class ControlClient:
             assert session is not None
             try:
                 task(session)
-            except RefusalError as error:
-                self._report('control', str(error))
-                self._pause()
             except TransportError as error:
-                if self._is_lost(session):
+                if isinstance(error, RefusalError) or self._is_lost(session):
                     self._report('control', str(error))
-                    self._pause()
+                    with self._changed:
+                        self._changed.wait_for(
+                            lambda: self.state not in _SENSOR_CONNECTED, _RETRY_S)
 
     def _next_task(self) -> Callable[[ControlSession], None] | None:
         """Wait for a task; return None once closed."""
@@ -477,16 +477,13 @@ class ControlClient:
                     return self._recover
                 if self.state is ClientState.CONNECTED:
                     if self._requested != state_sensor(self._settings):
-                        return self._change_sensor
+                        return partial(self._request_sensor, command=RECONFIGURE_SENSOR)
                     if self._settings.sample_rate > 0:
                         wait_s = self._next_sample_s - time.monotonic()
                         if wait_s <= 0:
                             return self._sample
                 self._changed.wait(wait_s)
         return None
-
-    def _change_sensor(self, session: ControlSession) -> None:
-        self._request_sensor(session, RECONFIGURE_SENSOR)
 
     def _recover(self, _lost: ControlSession) -> None:
         """Connect again; the sensor still exists unless the simulator was restarted."""
@@ -527,10 +524,6 @@ class ControlClient:
             if self.state is ClientState.CONNECTED and session is self._session:
                 self._enter(ClientState.RECOVERING)
             return self.state is ClientState.RECOVERING
-
-    def _pause(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self.state not in _SENSOR_CONNECTED, _RETRY_S)
 
 
 _FULL_BRAKE = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
