@@ -21,12 +21,11 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 import math
 import re
-from typing import Any, cast, get_args, get_type_hints, TypeAlias, TypeVar
+from typing import Any, cast, get_args, get_type_hints, TypeAlias
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.texts import counted, listed
 
-Own = TypeVar('Own')
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 _MAX_NEAR = 5
 
@@ -218,7 +217,8 @@ def near_names(wanted: Iterable[str], known: Iterable[str]) -> str:
     """
     names = sorted(set(known))
     near = dict.fromkeys(name for word in wanted for name in (
-        *(name for name in names if name.endswith(f'_{word}')), *get_close_matches(word, names)))
+        *(name for name in names if name.endswith((f'_{word}', f'.{word}'))),
+        *get_close_matches(word, names)))
     if near:
         return f'; did you mean {" or ".join([*near][:_MAX_NEAR])}?'
     return f'; there are {listed(names, _MAX_NEAR)}' if names else ''

@@ -60,20 +60,9 @@ class Units:
 DEFAULT_UNITS = Units()
 
 
-def to_rep103_kinematics(rows: Floats) -> Floats:
-    """
-    Convert poses and velocities of actors.
-
-    :param rows: (N, 13) float64, source: position xyz cm, orientation xyzw, velocity xyz cm/s,
-        angular velocity xyz rad/s.
-    :returns: (N, 13) float64, REP-103: the same columns in m, m/s, rad/s.
-    """
-    return rows / _KINEMATICS
-
-
 def from_rep103_kinematics(rows: Floats) -> Floats:
     """
-    Undo :func:`to_rep103_kinematics`.
+    Undo :func:`to_rep103_bodies` for actors.
 
     :param rows: (N, 13) float64, REP-103, m, m/s, rad/s.
     :returns: (N, 13) float64, source, cm, cm/s, rad/s.
@@ -81,21 +70,9 @@ def from_rep103_kinematics(rows: Floats) -> Floats:
     return rows * _KINEMATICS
 
 
-def to_rep103_boxes(rows: Floats, units: Units) -> Floats:
-    """
-    Convert oriented bounding boxes.
-
-    :param rows: (M, 13) float64, source: center xyz cm, orientation xyzw, extents xyz cm, scale
-        xyz.
-    :param units: units of the source.
-    :returns: (M, 13) float64, REP-103: center m, orientation, full edge lengths m, scale.
-    """
-    return rows / _BOX[units.obb_extents]
-
-
 def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
     """
-    Undo :func:`to_rep103_boxes`.
+    Undo :func:`to_rep103_bodies` for boxes.
 
     :param rows: (M, 13) float64, REP-103: center m, orientation, full edge lengths m, scale.
     :returns: (M, 13) float64, source, cm.
@@ -105,13 +82,15 @@ def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
 
 def to_rep103_bodies(rows: Floats, n_actors: int, units: Units) -> Floats:
     """
-    Convert actors and boxes in one step.
+    Convert poses and velocities of actors, and oriented bounding boxes.
 
-    :param rows: (N + M, 13) float64, source: N rows for :func:`to_rep103_kinematics`, then M rows
-        for :func:`to_rep103_boxes`.
+    :param rows: (N + M, 13) float64, source: N actors, with position xyz cm, orientation xyzw,
+        velocity xyz cm/s, angular velocity xyz rad/s; then M boxes, with center xyz cm,
+        orientation xyzw, extents xyz cm, scale xyz.
     :param n_actors: N.
     :param units: units of the source.
-    :returns: (N + M, 13) float64, REP-103: the rows that the two functions would return.
+    :returns: (N + M, 13) float64, REP-103: the same columns in m, m/s, rad/s, of boxes full edge
+        lengths in m.
     """
     return rows / _bodies(n_actors, len(rows) - n_actors, units.obb_extents)
 

@@ -27,7 +27,7 @@ from typing import Any, cast, TypeVar
 
 from state_sensor_ros.classes import CLASS_NAMES, CLASSES
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import nearest, Parameter, parameter, parameters_in, Rule, Value
+from state_sensor_ros.parameters import near_names, Parameter, parameter, parameters_in, Value
 from state_sensor_ros.texts import counted
 
 Own = TypeVar('Own')
@@ -244,11 +244,8 @@ class Settings:
     @property
     def perception(self) -> Perception:
         """How the objects of outputs differ from the ground truth."""
-        # Not through of(): read for each frame.
-        for part in self.own:
-            if isinstance(part, Perception):
-                return part
-        return _AS_IT_IS
+        # One object as long as it does not change, by which a change is noticed.
+        return next((part for part in self.own if isinstance(part, Perception)), _AS_IT_IS)
 
 
 PERCEPTION = parameters_in(Perception, 'perception.')
@@ -300,12 +297,7 @@ class ParameterTable:
         """
         if self.has(name):
             return self._parameters[self.aliases.get(name, name)]
-        # A prefix may be omitted.
-        known = {other.rpartition('.')[2]: other for other in reversed(self.names)} \
-            | {other: other for other in (*self.names, *self.aliases)}
-        same = sorted(other for other in self.names if other.endswith(f'.{name}'))
-        raise ConfigError(name, 'unknown parameter; did you mean '
-                          f'{" or ".join(same) or known[nearest(name, known, 0.0)]}?')
+        raise ConfigError(name, f'unknown parameter{near_names([name], self.names)}')
 
     def value_of(self, settings: Settings, name: str) -> Value:
         """
@@ -346,22 +338,13 @@ class ParameterTable:
         chosen: dict[str, str] = {}
         for name in values:
             target = self.aliases.get(name, name)
-            other = chosen.get(target, name)
-            changed = [each for each in dict.fromkeys((other, name))
-                       if values[each] != _CORE.get(each, self.find(each)).default]
-            if len(changed) == 2 and values[other] != values[name]:
-                raise ConfigError(name, repr(values[name]), f'one value: {other} is another name '
-                                  f'of {target}, and has {values[other]!r}')
-            chosen[target] = changed[0] if changed else target if target in values else name
+            # A node has a value for each parameter.
+            if target not in chosen or values[name] != _CORE.get(name, self.find(name)).default:
+                chosen[target] = name
         return chosen.values()
 
 
 CORE = ParameterTable({}, {})
-
-
-def rule_of(name: str) -> Rule:
-    """Return the rules for the parameter ``name`` of the driver."""
-    return CORE.find(name).rule
 
 
 def parse_settings(values: Mapping[str, object], base: Settings = DEFAULTS) -> Settings:

@@ -25,9 +25,8 @@ from state_sensor_ros.rep103 import (
     from_rep103_road_s,
     from_rep103_rotator,
     mirrored_orientation,
-    to_rep103_boxes,
+    to_rep103_bodies,
     to_rep103_inputs,
-    to_rep103_kinematics,
     to_rep103_road_s,
     to_rep103_rotator,
     to_rep103_wheels,
@@ -70,7 +69,7 @@ def unreal_rotator(roll, pitch, yaw):
     ((0, 100, 0), (0, -1, 0)),  # one meter right is minus one meter left
     ((0, 0, 100), (0, 0, 1))])
 def test_position_and_velocity_by_axis(there, here):
-    rows = to_rep103_kinematics(source_rows(position=there, velocity=there))
+    rows = to_rep103_bodies(source_rows(position=there, velocity=there), 1, FULL_CM)
     np.testing.assert_array_equal(rows[0, 0:3], here)
     np.testing.assert_array_equal(rows[0, 7:10], here)
 
@@ -78,7 +77,7 @@ def test_position_and_velocity_by_axis(there, here):
 @pytest.mark.parametrize(('there', 'here'), [
     ((1, 0, 0), (-1, 0, 0)), ((0, 1, 0), (0, 1, 0)), ((0, 0, 1), (0, 0, -1))])
 def test_angular_velocity_by_axis(there, here):
-    rows = to_rep103_kinematics(source_rows(rate=there))
+    rows = to_rep103_bodies(source_rows(rate=there), 1, FULL_CM)
     np.testing.assert_array_equal(rows[0, 10:13], here)
 
 
@@ -88,16 +87,16 @@ def test_angular_velocity_by_axis(there, here):
     ((0, 0, HALF, HALF), (0, 0, -HALF, HALF)),  # yaw +90, right turn: -90 here
     ((0, 0, -HALF, -HALF), (0, 0, HALF, -HALF))])
 def test_orientation_by_axis(there, here):
-    rows = to_rep103_kinematics(source_rows(orientation=there))
+    rows = to_rep103_bodies(source_rows(orientation=there), 1, FULL_CM)
     np.testing.assert_array_equal(rows[0, 3:7], here)
 
 
 def test_boxes_by_hand():
     rows = np.array([[100, 200, 300, HALF, 0, 0, HALF, 180, 140, 415, 1, 2, 3]], np.float64)
-    full = to_rep103_boxes(rows, Units(obb_extents='full'))
+    full = to_rep103_bodies(rows, 0, FULL_CM)
     np.testing.assert_array_equal(
         full, [[1, -2, 3, -HALF, 0, 0, HALF, 1.8, 1.4, 4.15, 1, 2, 3]])
-    half = to_rep103_boxes(rows, Units(obb_extents='half'))
+    half = to_rep103_bodies(rows, 0, Units(obb_extents='half'))
     np.testing.assert_array_equal(half[:, 7:10], [[3.6, 2.8, 8.3]])
     np.testing.assert_array_equal(np.delete(half, [7, 8, 9], 1), np.delete(full, [7, 8, 9], 1))
 
@@ -153,11 +152,11 @@ def test_rotator_there_and_back(roll, pitch, yaw):
 @given(st.lists(lengths, min_size=13, max_size=13))
 def test_there_and_back_is_the_same_float32(numbers):
     rows = np.array([numbers])
-    for there, back in ((to_rep103_kinematics, from_rep103_kinematics),
-                        (lambda r: to_rep103_boxes(r, FULL_CM),
-                         lambda r: from_rep103_boxes(r, FULL_CM))):
+    for n_actors, back in ((1, from_rep103_kinematics),
+                           (0, lambda rows: from_rep103_boxes(rows, FULL_CM))):
         single = rows.astype(np.float32).astype(np.float64)
-        np.testing.assert_array_equal(back(there(single)).astype(np.float32), single)
+        here = to_rep103_bodies(single, n_actors, FULL_CM)
+        np.testing.assert_array_equal(back(here).astype(np.float32), single)
 
 
 @given(angles, slopes, slopes, st.tuples(lengths, lengths, lengths))
@@ -177,9 +176,9 @@ def test_pose_differences_equal_rotation_times_twist(yaw, pitch, roll, rate, vel
     spin = np.array([[0, -rate[2], rate[1], rate[0]], [rate[2], 0, -rate[0], rate[1]],
                      [-rate[1], rate[0], 0, rate[2]], [-rate[0], -rate[1], -rate[2], 0]])
     q1 = q0 + dt / 2 * spin @ q0
-    rows = to_rep103_kinematics(np.vstack([
+    rows = to_rep103_bodies(np.vstack([
         source_rows(orientation=q0, velocity=velocity, rate=rate),
-        source_rows(position=np.array(velocity) * dt, orientation=q1)]))
+        source_rows(position=np.array(velocity) * dt, orientation=q1)]), 2, FULL_CM)
     rotations = global_from_body(rows[:, 3:7])
     twist = body_from_global(rows[:1, 3:7], rows[:1, 7:13].reshape(1, 2, 3))[0]
     moved = rows[1, 0:3] - rows[0, 0:3]
@@ -196,7 +195,7 @@ def test_box_corners_are_the_mirrored_corners(yaw, pitch, roll, center, extents)
     signs = list(itertools.product((-0.5, 0.5), repeat=3))
     there = {tuple(np.round((np.array(center) + turned(q, np.array(extents) * sign))
                             * (0.01, -0.01, 0.01), 6) + 0.0) for sign in signs}
-    box = to_rep103_boxes(np.array([[*center, *q, *extents, 1, 1, 1]]), FULL_CM)[0]
+    box = to_rep103_bodies(np.array([[*center, *q, *extents, 1, 1, 1]]), 0, FULL_CM)[0]
     here = {tuple(np.round(box[0:3] + turned(box[3:7], box[7:10] * sign), 6) + 0.0)
             for sign in signs}
     for corner in here:

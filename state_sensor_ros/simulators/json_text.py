@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 import json
 import math
-import re
 import struct
 from typing import Any
 
@@ -32,13 +31,7 @@ NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRICT = msgspec.json.Decoder(msgspec.Raw)
 # Length of the longest word, -Infinity: for a word that is cut off, the parser reports its begin.
 _MAX_WORD = 9
-_WORDS = {'None': 'null', 'True': 'true', 'False': 'false'}
-_PYTHON_WORD = re.compile('|'.join(_WORDS))
 _MAX_SHOWN = 40
-# Marks at the beginning of other encodings, as shells of Windows write them.
-_MARKS = {b'\xff\xfe\0\0': 'UTF-32', b'\0\0\xfe\xff': 'UTF-32', b'\xff\xfe': 'UTF-16',
-          b'\xfe\xff': 'UTF-16', b'[\0': 'UTF-16LE', b'{\0': 'UTF-16LE', b'\0[': 'UTF-16BE',
-          b'\0{': 'UTF-16BE'}
 # An integer with more digits than any of 64 bits is read as a float, as which it may be infinite.
 _PARSER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 20
                            else float(digits), parse_constant=lambda _: None)
@@ -52,13 +45,10 @@ class JsonError(DecodeError):
     """
 
     def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
-        word = _PYTHON_WORD.match(text, fault.pos)
-        reason = fault.msg if word is None else \
-            f"{word[0]} is Python's: `json.dumps` writes {_WORDS[word[0]]}"
         super().__init__(
             f'line {fault.lineno} column {fault.colno}', repr(
                 text[fault.pos:fault.pos + _MAX_SHOWN]) if fault.pos < len(text) else 'the end',
-            f'JSON ({reason})')
+            f'JSON ({fault.msg})')
         self.line, self.column = fault.lineno, fault.colno
         self.is_at_end = fault.msg.startswith('Unterminated') \
             or len(text) - fault.pos < _MAX_WORD
@@ -74,11 +64,9 @@ def is_strict(text: bytes) -> bool:
 
 
 def check_encoding(beginning: bytes | bytearray, where: str) -> None:
-    """Refuse text of UTF-16 or UTF-32; ``beginning``: at least its first four bytes."""
-    for mark, encoding in _MARKS.items():
-        if beginning.startswith(mark):
-            raise DecodeError(where, encoding, f'UTF-8 (`iconv -f {encoding} -t UTF-8` '
-                              'converts it)')
+    """Refuse text of UTF-16, as shells of Windows write it, by the mark that it begins with."""
+    if beginning.startswith((b'\xff\xfe', b'\xfe\xff')):
+        raise DecodeError(where, 'UTF-16', 'UTF-8 (`iconv -f UTF-16 -t UTF-8` converts it)')
 
 
 def check_utf8(text: bytes | bytearray) -> str:
@@ -86,11 +74,9 @@ def check_utf8(text: bytes | bytearray) -> str:
     try:
         return str(text, 'utf-8-sig')
     except UnicodeDecodeError as error:
-        check_encoding(text[:4], 'payload')
-        wrong = error.object[error.start:error.start + 1]
-        raise DecodeError(
-            f'byte {error.start}', f'0x{wrong.hex()}, {wrong.decode("latin-1")!r} in Latin-1',
-            'UTF-8 (`iconv -f LATIN1 -t UTF-8` converts it)') from None
+        check_encoding(text, 'payload')
+        raise DecodeError(f'byte {error.start}', f'0x{error.object[error.start]:02x}',
+                          'UTF-8') from None
 
 
 def parse(text: bytes | bytearray) -> Any:  # noqa: ANN401

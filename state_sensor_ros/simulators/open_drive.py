@@ -28,7 +28,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError, StateError
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, MapLine
 from state_sensor_ros.small_files import read_limited
 
@@ -41,7 +41,6 @@ __all__ = ['parse_lanes', 'read_lanes']
 _STEP = 2.0
 # Largest file: while it is read, it takes ten times as much memory.
 _MAX_BYTES = 256 * 1024 * 1024
-_MAX_POINTS = 10_000_000
 # Lanes that are nowhere wider than this are omitted, m.
 _NARROW = 0.05
 # Tolerance of distances along the road, m: shorter sections are omitted.
@@ -80,16 +79,9 @@ def parse_lanes(text: str | bytes) -> Sequence[MapLine]:
         raise ValueError(str(error)) from error
     if root.tag != 'OpenDRIVE':
         raise ValueError(f'an element <{root.tag}>')
-    lines: list[MapLine] = []
-    n_points = 0
     # Numbers that become too large are found in the points.
     with np.errstate(all='ignore'):
-        for road in root.iterfind('road'):
-            for line in _lines_of(road):
-                lines.append(line)
-                n_points += len(line.points_xyz)
-                if n_points > _MAX_POINTS:
-                    raise ValueError(f'more than {_MAX_POINTS} points')
+        lines = [line for road in root.iterfind('road') for line in _lines_of(road)]
     if not lines:
         raise ValueError('no lanes')
     return lines
@@ -112,10 +104,9 @@ def _lines_of(road: Element) -> Iterator[MapLine]:
                 yield from _section_lines(
                     section, name, _samples(pieces, begin, end), pieces, elevation, offset,
                     is_junction=is_junction)
-    except StateError as error:
-        raise ValueError(f'road {name}: {error.found}') from error
     except ValueError as error:
-        raise ValueError(f'road {name}: {error}') from error
+        # What an error of this package says is in its text twice.
+        raise ValueError(f'road {name}: {getattr(error, "found", error)}') from error
 
 
 def _samples(pieces: Sequence[_RoadPiece], begin: float, end: float) -> Floats:
@@ -192,8 +183,6 @@ _INTEGRAL_STEP = 1.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 # Longer than any road; a map that says otherwise is wrong.
 _MAX_LENGTH = 1e6
-# A circle of a millimeter, 1/m.
-_MAX_CURVATURE = 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +255,6 @@ def _piece(geometry: Element) -> _RoadPiece:
 
 def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
     """Return the places of a piece whose curvature changes from ``begin`` to ``end``, 1/m."""
-    if max(abs(begin), abs(end)) > _MAX_CURVATURE:
-        raise ValueError(f'a curvature of {max(begin, end, key=abs):g} /m')
     change = (end - begin) / length if length else 0.0
 
     def headings(s: Floats) -> Floats:
@@ -292,15 +279,6 @@ def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[
         return xy, headings(s)
 
     return places
-
-
-def _arc(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
-    curvature = _number(shape, 'curvature')
-    return _curve(curvature, curvature, length)
-
-
-def _spiral(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
-    return _curve(_number(shape, 'curvStart'), _number(shape, 'curvEnd'), length)
 
 
 def _polynomials(u: Floats, v: Floats, parameters: Callable[[Floats], Floats],
@@ -338,5 +316,8 @@ def _param_poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floa
 
 
 _SHAPES: dict[str, Callable[[Element, float], Callable[[Floats], tuple[Floats, Floats]]]] = {
-    'line': lambda _, length: _curve(0.0, 0.0, length), 'arc': _arc, 'spiral': _spiral,
+    'line': lambda _, length: _curve(0.0, 0.0, length),
+    'arc': lambda arc, length: _curve(*[_number(arc, 'curvature')] * 2, length),
+    'spiral': lambda spiral, length: _curve(*(
+        _number(spiral, name) for name in ('curvStart', 'curvEnd')), length),
     'poly3': _poly3, 'paramPoly3': _param_poly3}

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast, TYPE_CHECKING
@@ -53,8 +53,7 @@ class Input:
         settings = self._settings
         # Opening a pipe would block the thread that answers the life cycle.
         check_regular(settings.trajectory_file)
-        return open_any(settings.trajectory_file, ReadOptions(
-            settings))
+        return open_any(settings.trajectory_file, ReadOptions(settings))
 
     def open_source(self) -> Source:
         settings = self._settings
@@ -73,15 +72,10 @@ class Input:
             self._recording = None
 
 
-def map_suffixes() -> Mapping[str, str]:
-    """Return the function that reads a map, ``module:function``, by the suffix of its file."""
-    return {suffix: reader for simulator in simulators().values()
-            for suffix, reader in simulator.map_files.items()}
-
-
 def read_map(path: str) -> tuple[MapLine, ...]:
     """Read a map; a simulator adds a kind of file by a row in :attr:`Simulator.map_files`."""
-    readers = map_suffixes()
+    readers = {suffix: reader for simulator in simulators().values()
+               for suffix, reader in simulator.map_files.items()}
     suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
     if not suffix:
         raise ConfigError(path, 'a file that is not a map',

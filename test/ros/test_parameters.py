@@ -27,7 +27,7 @@ from wrong_values import other_value, SCHEMA, WRONG
 import yaml
 
 from state_sensor_ros.ros.parameters import NodeParameters
-from state_sensor_ros.settings import NAMES, rule_of
+from state_sensor_ros.settings import CORE, NAMES
 
 START_S, PERIOD_S = 1.0, 0.05
 
@@ -44,9 +44,9 @@ def test_parameters_are_described(remote):
     described = remote.call(DescribeParameters, names=list(NAMES)).descriptors
     assert [each.name for each in described] == list(NAMES)
     for each in described:
-        assert each.description.startswith(rule_of(each.name).help)
+        assert each.description.startswith(CORE.find(each.name).rule.help)
         assert each.type != ParameterType.PARAMETER_NOT_SET
-        rule = rule_of(each.name)
+        rule = CORE.find(each.name).rule
         if rule.choices:
             assert all(choice in each.additional_constraints for choice in rule.choices)
         if rule.low is not None and rule.high is not None:
