@@ -179,7 +179,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in (
     # Bags have the suffix, too: the content distinguishes them.
     Format('osi-mcap', 'a trace of ASAM OSI', ('.mcap',), f'{_OSI}:open_trace',
            recognized_by=f'{_OSI}:is_mcap_trace'),
-    Format('fcd', "SUMO's FCD output", ('.xml', '.xml.gz'), '.simulators.sumo.fcd:open_fcd',
+    Format('fcd', "SUMO's FCD output", ('.xml', '.xml.gz'), '.simulators.sumo.fcd:FcdRecording',
            recognized_by='.simulators.sumo.fcd:is_fcd'),
     Format('carla-log', 'a recorder log of CARLA', ('.log',), f'{_LOG}:open_log',
            repair=f'{_LOG}:copy_whole', recognized_by=f'{_LOG}:is_log', any_name=True),

@@ -199,11 +199,11 @@ class Decoder:
                                             self._is_ego(id_, known.name))))
         self.run = replace(self.run, known=names.now)
         self._check_host()
-        still = [each for each in self.run.stationary.entries.values()
-                 if each.known.name not in names.taken]
-        actors = [*(actor for _, actor in rows), *still]
+        actors = [actor for _, actor in rows]
         for each in self.run.stationary.entries.values():
-            if each.known.name in names.taken:
+            if each.known.name not in names.taken:
+                actors.append(each)
+            else:
                 self._faults.add(DUPLICATE, DecodeError(
                     f'stationary_object {each.known.name}', 'the name of a moving object',
                     'another name'))

@@ -61,10 +61,10 @@ MAX_INT32 = 2**31 - 1
 # Numbers of osi_trafficlight.proto.
 _COLORS = {2: LIGHT_RED, 3: LIGHT_YELLOW, 4: LIGHT_GREEN}
 _LIT_MODES = frozenset((3, 5))
-# Arrows as autoware_perception_msgs/TrafficLightElement; a diagonal one points up, too.
+# Arrows as autoware_perception_msgs/TrafficLightElement; a diagonal one points up, too. Others
+# are unknown, 0.
 _SHAPES = {2: LIGHT_CIRCLE, 3: 4, 4: 2, 5: 5, 6: 5, 7: 3, 8: 6, 9: 6, 11: 7, 12: 8, 13: 9,
            15: LIGHT_PEDESTRIAN, 16: LIGHT_PEDESTRIAN, 17: LIGHT_PEDESTRIAN}
-_UNKNOWN_SHAPE = 0
 # Numbers of MovingObject.VehicleClassification.LightState.
 _INDICATORS = {2: INDICATORS_OFF, 3: INDICATORS_LEFT, 4: INDICATORS_RIGHT, 5: INDICATORS_BOTH}
 
@@ -195,7 +195,7 @@ def lit_lights(lights: Iterable[TrafficLight]) -> TrafficLights:
     return TrafficLights(
         np.array(ids, np.int64), tuple(f'traffic_light_{number}' for number in ids),
         np.array([_COLORS[each.color] for each in of], np.uint8), poses,
-        np.array([_SHAPES.get(each.icon, _UNKNOWN_SHAPE) for each in of], np.uint8),
+        np.array([_SHAPES.get(each.icon, 0) for each in of], np.uint8),
         open_drive_ids=tuple(_signal_of(shown[number]) for number in ids))
 
 

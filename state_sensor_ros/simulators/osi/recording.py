@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 from state_sensor_ros.errors import (
     DecodeError,
     importing,
-    reason_of,
+    reading,
     StateSensorError,
     TrajectoryFormatError,
     TruncatedError,
@@ -140,17 +140,13 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
     """
     offset, n_messages = file.seek(begin), 0
     while head := file.read(_LENGTH.size):
-        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+        length = int.from_bytes(head, 'little')
         data = file.read(min(length, n_bytes))
         if len(head) < _LENGTH.size or len(data) < length:
-            n_left = len(head) + len(data)
+            last = f'the last {len(head) + len(data)} bytes'
             raise TruncatedError(
-                f'{name}: message {n_messages + 1}', f'{len(head)} bytes at the end'
-                if len(head) < _LENGTH.size else
-                f'a length of {length} bytes {n_left} bytes before the end',
-                f'{_LENGTH.size} of its length' if len(head) < _LENGTH.size
-                else 'a whole message', n_frames=n_messages, end=offset,
-                lost=f'the last {n_left} bytes', container='a message')
+                f'{name}: message {n_messages + 1}', f'{last} of a message', 'a whole message',
+                n_frames=n_messages, end=offset, lost=last, container='a message')
         n_messages += 1
         offset += _LENGTH.size + length
         yield Message(data, offset, offset)
@@ -159,11 +155,10 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
 @contextmanager
 def _damage_of_trace(name: str) -> Iterator[None]:
     try:
-        yield
+        with reading(name):
+            yield
     except (StateSensorError, ImportError):
         raise
-    except OSError as error:
-        raise TrajectoryFormatError(name, reason_of(error), _FORMAT) from error
     except Exception as error:
         raise TrajectoryFormatError(
             name, f'a damaged trace ({" ".join(str(error).split()) or type(error).__name__})',
@@ -187,19 +182,16 @@ class McapTrace(Trace):
 
     def _chosen(self, storage: McapStorage, topic: str) -> int:
         channels = {stored.name: number for number, stored in storage.topics.items()
-                    if is_truth(stored.type_name, stored.serialization)
+                    if stored.serialization == 'protobuf' and stored.type_name in SCHEMAS
                     and storage.counts[number]}
         if not channels:
             others = ', '.join(sorted({each.type_name for each in storage.topics.values()}))
             raise TrajectoryFormatError(self.name, f'messages of {others or "no type"}',
                                         f'a channel of {" or ".join(SCHEMAS)}')
-        if topic and topic not in channels:
+        if topic not in channels and (topic or len(channels) > 1):
             raise TrajectoryFormatError(
-                self.name, f'no channel {topic} of the type {" or ".join(SCHEMAS)}',
-                f'one of {", ".join(sorted(channels))}')
-        if not topic and len(channels) > 1:
-            raise TrajectoryFormatError(self.name, f'the channels {", ".join(sorted(channels))}',
-                                        'one of them to be named by --topic')
+                self.name, f'no channel {topic}' if topic else 'several channels',
+                f'one of {", ".join(sorted(channels))} to be named by --topic')
         return channels[topic or next(iter(channels))]
 
     def messages(self, begin: tuple[int, int] | None) -> Iterator[Message]:
@@ -233,11 +225,6 @@ def is_mcap_trace(path: Path) -> bool:
             return any(each.type_name.startswith('osi3.') for each in storage.topics.values())
     except Exception:  # noqa: BLE001 the library raises anything
         return True
-
-
-def is_truth(type_name: str, encoding: str) -> bool:
-    """Return whether a channel has ground truth."""
-    return encoding == 'protobuf' and type_name in SCHEMAS
 
 
 def open_trace(path: str, options: ReadOptions) -> Trace:

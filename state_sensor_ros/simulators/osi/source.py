@@ -73,9 +73,6 @@ class OsiSource(LiveSource):
             if datagram is None:
                 self._parts.note_dropped(port.n_dropped)
                 self._count(self._parts)
-            if self.is_closing:
-                break
-            if datagram is None:
                 if not self._is_endless and time.monotonic() - heard_s > _END_S:
                     self.finish(f'no message for {_END_S:g} s')
                     break
@@ -87,10 +84,7 @@ class OsiSource(LiveSource):
             self._count(self._parts)
             if message is not None:
                 self._decoder.details = self.details
-                yield from self.decoded(partial(self._frames_of, message))
-
-    def _frames_of(self, message: bytes) -> Iterator[Frame]:
-        yield self._decoder.frame(message)
+                yield from self.decoded(partial(map, self._decoder.frame, [message]))
 
     def _count(self, parts: MessageParts) -> None:
         health, losses = self.health, (parts.n_lost, parts.n_dropped)

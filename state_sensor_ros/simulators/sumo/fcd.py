@@ -51,10 +51,8 @@ _DECLARED = 'a vType in a file that the header names, in one beside it, or in -p
 _BESIDE = 'a vehicle, or a person outside of vehicles'
 # Options in the header, with the values that SUMO takes as true, and the positions they give.
 _REFUSED = (
-    (r'(?i)<fcd-output\.geo value="(?:1|yes|true|on|x|t)"',
-     'positions in degrees (--fcd-output.geo)'),
-    (r'(?i)<fcd-output\.utm value="(?:1|yes|true|on|x|t)"',
-     'positions that are not those of the network (--fcd-output.utm)'),
+    (r'(?i)<fcd-output\.(?:geo|utm) value="(?:1|yes|true|on|x|t)"',
+     'positions that are not those of the network (--fcd-output.geo or --fcd-output.utm)'),
     (r'<fcd-output\.attributes value="(?!all")(?!(?=[^"]*\bx\b)(?=[^"]*\by\b))',
      'no positions (--fcd-output.attributes without x and y)'))
 # Classes of SUMO's own types, for actors without a type of their own.
@@ -75,12 +73,12 @@ class FcdRecording(FrameFile):
     """
     An FCD file; network and types are read from files beside it.
 
-    :param ego: id of the ego, `first`, or empty.
-    :param types: path of a file with types of vehicles, which precede others; empty for none.
+    :param options: with the network, the ego and the types of the parameters.
     """
 
-    def __init__(self, path: Path, network: str = '', ego: str = '', types: str = '') -> None:
-        super().__init__(str(path), 'FCD output', 'sumo')
+    def __init__(self, name: str, options: ReadOptions) -> None:
+        super().__init__(name, 'FCD output', 'sumo')
+        path, own = Path(name), options.settings.of(SumoParameters)
         head = _head_of(path)
         for pattern, found in _REFUSED:
             if re.search(pattern, head.text):
@@ -95,10 +93,10 @@ class FcdRecording(FrameFile):
                 self.name, f'the XML element <{head.root}>' if head.root
                 else 'no XML element at the beginning', 'FCD output of SUMO (`--fcd-output`)')
         beside = Neighbors(path, head.text)
-        named = network or beside.network()
+        named = own.net or beside.network()
         self.network = read_network(named) if named else NO_NETWORK
-        self._types, self._missing = beside.types(types), beside.missing
-        self._encoding, self._ego = head.encoding, ego
+        self._types, self._missing = beside.types(own.types), beside.missing
+        self._encoding, self._ego = head.encoding, own.ego
         self._state: tuple[int, Run] | None = None
 
     def mark(self) -> bytes | None:
@@ -135,14 +133,7 @@ class FcdRecording(FrameFile):
         if not scanner.is_over:
             raise TruncatedError(
                 self.name, 'the end of the file', '</fcd-export>', n_frames=scanner.n_steps, end=0,
-                lost='a step that is not complete' if scanner.is_in_step
-                else 'nothing but the end', container='<fcd-export>', advice='')
-
-
-def open_fcd(path: str, options: ReadOptions) -> FcdRecording:
-    """Open FCD output with the network and the ego of the parameters."""
-    own = options.settings.of(SumoParameters)
-    return FcdRecording(Path(path), own.net, own.ego, own.types)
+                lost='what follows the last whole step', container='<fcd-export>', advice='')
 
 
 def is_fcd(path: Path) -> bool:
@@ -196,7 +187,7 @@ class _Scanner:
 
     def __init__(self, content: BinaryIO, offset: int, encoding: str) -> None:
         self.n_steps = 0
-        self.is_over = self.is_in_step = False
+        self.is_over = False
         self._content = content
         self._parser = expat.ParserCreate(encoding or None)
         self._parser.ordered_attributes = True
@@ -227,7 +218,6 @@ class _Scanner:
         if tag == 'timestep':
             time = dict(zip(attributes[::2], attributes[1::2], strict=True)).get('time', '')
             self._step = _Step(time, self._begin + self._parser.CurrentByteIndex)
-            self.is_in_step = True
         elif tag in ('vehicle', 'person', 'container'):
             layout = tag, attributes[::2]
             if layout != self._layout:
@@ -242,7 +232,6 @@ class _Scanner:
     def _end(self, tag: str) -> None:
         if tag == 'timestep':
             self._done.append(self._step)
-            self.is_in_step = False
         elif tag == _ROOT:
             self.is_over = True
 
@@ -296,11 +285,11 @@ class StepDecoder:
             elif inside or (tag == 'person' and (inside := vehicles.get((*places[i],), ''))):
                 self._fault_once(source.RIDER, name, f'a {tag} in vehicle {inside}', _BESIDE)
             elif is_wrong[i]:
-                column, text = next((column, text) for column, text, number in zip(
+                wrong = [f'no {column}' if text is _PADDING[2] else f'{column} {text!r}'
+                         for column, text, number in zip(
                     COLUMNS, texts, columns[i].tolist(), strict=True)
-                    if math.isinf(number) or (column in ('x', 'y') and math.isnan(number)))
-                self._fault(source.DROPPED, f'{tag} {name}', f'no {column}'
-                            if text is _PADDING[2] else f'{column} {text!r}', 'numbers')
+                    if math.isinf(number) or (column in ('x', 'y') and math.isnan(number))]
+                self._fault(source.DROPPED, f'{tag} {name}', ', '.join(wrong), 'numbers')
             elif (tag, name) in seen:
                 self._fault(source.DUPLICATE, f'{tag} {name}', f'a second {tag} of this id', 'one')
             else:

@@ -52,8 +52,9 @@ NO_VALUE = -1073741824.0
 LANE_CHANGE_SPEED = 0.0999
 # A heading that snaps at a kink of a lane would mean more across, m/s2: no rate is known then.
 _MOST_ACROSS = 10.0
-# Bits of SIGNALS.
-_RIGHT, _LEFT, _HAZARD = 1, 2, 4
+# Turn signals by the lowest bits of SIGNALS: 1 right, 2 left, 4 hazard lights.
+_INDICATORS = np.array((INDICATORS_OFF, INDICATORS_RIGHT, INDICATORS_LEFT,
+                        *[INDICATORS_BOTH] * 5), np.int8)
 # Longer is only what bends, which one box cannot show, m.
 _LONGEST_BODY_M = 20.0
 
@@ -230,10 +231,6 @@ def _indicators(signals: Floats) -> npt.NDArray[np.int8] | None:
     is_known = np.isfinite(signals)
     if not is_known.any():
         return None
-    bits = np.where(is_known, signals, 0.0).astype(np.int64)
-    lit: npt.NDArray[np.int8] = (
-        np.where(bits & _LEFT, INDICATORS_LEFT, INDICATORS_OFF)
-        | np.where(bits & _RIGHT, INDICATORS_RIGHT, INDICATORS_OFF)).astype(np.int8)
-    lit[(bits & _HAZARD) > 0] = INDICATORS_BOTH
+    lit = _INDICATORS[np.where(is_known, signals, 0.0).astype(np.int64) % len(_INDICATORS)]
     lit[~is_known] = INDICATORS_UNKNOWN
     return lit

@@ -102,7 +102,7 @@ def test_osi_message_that_cannot_be_parsed_is_one_fault(tmp_path):
 @pytest.mark.parametrize(('content', 'text'), [
     (b'', 'found an empty file; expected a trace of ASAM OSI'),
     (struct.pack('<I', 5) + b'abc',
-     'message 1: found a length of 5 bytes 7 bytes before the end; expected a whole message'),
+     'message 1: found the last 7 bytes of a message; expected a whole message'),
     (struct.pack('<I', 9) + b'\xff' * 9,
      ('message 1: found 9 bytes that cannot be parsed; expected an osi3.GroundTruth or '
      'osi3.SensorView'))])
@@ -138,7 +138,7 @@ def test_osi_mcap_of_other_messages_is_named(tmp_path, capsys):
 def test_osi_mcap_with_several_channels_needs_a_topic(tmp_path, capsys):
     path = osi_traces.write_mcap(tmp_path / 'a.mcap', osi_traces.drive(3), topics=('one', 'two'))
     assert main(['inspect', str(path)]) == 1
-    assert 'found the channels one, two; expected one of them to be named by --topic' in \
+    assert 'found several channels; expected one of one, two to be named by --topic' in \
         capsys.readouterr().err
     assert main(['inspect', str(path), '--topic', 'two']) == 0
     with sensor.open_recording(path, topic='one') as recording:
