@@ -241,18 +241,7 @@ class SinkError(StateSensorError, OSError):
 
 
 class MissingLibraryError(StateSensorError, ImportError):
-    """
-    A library that the work needs cannot be imported; ``library`` names its distribution.
-
-    :param where: what needs the library.
-    :param found: see :class:`StateSensorError`.
-    :param expected: see :class:`StateSensorError`.
-    :param library: name of its distribution.
-    """
-
-    def __init__(self, where: str, found: str, expected: str, *, library: str) -> None:
-        super().__init__(where, found, expected)
-        self.library = library
+    """A library that the work needs cannot be imported; ``expected`` says how to install it."""
 
 
 @contextmanager
@@ -303,7 +292,6 @@ def importing(where: str) -> Iterator[None]:
         package = module.partition('.')[0]
         is_missing = isinstance(error, ModuleNotFoundError)
         found = f'no module {module}' if is_missing else str(error)
-        library = _DISTRIBUTIONS.get(package, package)
         if module == _OWN_MESSAGES or package in _OF_ROS \
                 or package.endswith(('_msgs', '_interfaces')):
             expected = ('ROS 2 and this package, sourced: `. scripts/env.sh` in a clone after '
@@ -311,12 +299,13 @@ def importing(where: str) -> Iterator[None]:
         elif package in ('', __package__):
             raise
         else:
-            expected = _remedy(package, library, is_missing)
-        raise MissingLibraryError(where, found, expected, library=library) from error
+            expected = _remedy(package, is_missing)
+        raise MissingLibraryError(where, found, expected) from error
 
 
-def _remedy(package: str, library: str, is_missing: bool) -> str:
+def _remedy(package: str, is_missing: bool) -> str:
     """Return how to install a library in the environment of this Python."""
+    library = _DISTRIBUTIONS.get(package, package)
     (oldest, newest), minor = _PYTHONS.get(package, (10, 99)), sys.version_info[1]
     if is_missing and not oldest <= minor <= newest:
         pythons = f'3.{oldest} ' + ('or newer' if newest == 99 else f'to 3.{newest}')

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 import re
 
 import numpy as np
@@ -123,7 +124,7 @@ class Registry:
     def __post_init__(self) -> None:
         """Begin without actors."""
         self._reserved = frozenset((*self.reserved_frames, self.ego_frame))
-        self._next_id = self._next_version = 1
+        self._next_id, self._versions = 1, count(1)
         self._has_source_ids = False
         self.restart()
 
@@ -147,7 +148,7 @@ class Registry:
         # Raw names of actors that were in repeated frames only.
         self._temporary: set[str] = set()
         # A version of its own: a frame without actors differs from the frames before the restart.
-        self.actor_list = replace(EMPTY_ACTOR_LIST, version=self._new_version())
+        self.actor_list = replace(EMPTY_ACTOR_LIST, version=next(self._versions))
 
     @property
     def n_free_places(self) -> int:
@@ -195,7 +196,7 @@ class Registry:
         """Return the list of the actors of a frame, without their names."""
         egos = bytes([_is_ego(tags, self.ego_tag) for tags in frame.tags])
         return ActorList((), frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
-                         egos.count(1), self._new_version())
+                         egos.count(1), next(self._versions))
 
     def grant_topics(self) -> ActorList:
         """Give free places to actors of the last frame that have no topics of their own."""
@@ -204,7 +205,7 @@ class Registry:
         for actor in granted:
             self._known[actor.name] = self._with_place(actor)
         if granted:
-            self.actor_list = replace(self.actor_list, version=self._new_version(), actors=tuple(
+            self.actor_list = replace(self.actor_list, version=next(self._versions), actors=tuple(
                 [self._known[actor.name] for actor in actors]))
         return self.actor_list
 
@@ -270,10 +271,6 @@ class Registry:
             self._next_number[legal] = number + 1
             candidate = f'{legal}_{number}'
         return candidate
-
-    def _new_version(self) -> int:
-        self._next_version += 1
-        return self._next_version - 1
 
     def _new_id(self) -> int:
         if self._has_source_ids:

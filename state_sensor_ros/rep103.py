@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.rotations import quaternion_from_rpy, rpy_from_quaternion
+from state_sensor_ros.rotations import quaternion_from_rpy
 
 _CM = 100.0
 _DEG = 180.0 / math.pi
@@ -197,14 +197,3 @@ def to_rep103_rotator(roll_pitch_yaw_deg: Floats) -> Floats:
     :returns: (..., 4) float64, orientation xyzw, REP-103, unit length.
     """
     return quaternion_from_rpy(roll_pitch_yaw_deg / _ROTATOR + 0.0)
-
-
-def from_rep103_rotator(orientation_xyzw: Floats) -> Floats:
-    """
-    Undo :func:`to_rep103_rotator`; pitch in -90..90, the others in -180..180.
-
-    :param orientation_xyzw: (..., 4) float64, REP-103, of any length but zero.
-    :returns: (..., 3) float64, roll pitch yaw in degrees, source.
-    """
-    roll_pitch_yaw: Floats = rpy_from_quaternion(orientation_xyzw) * _ROTATOR
-    return roll_pitch_yaw

@@ -86,16 +86,6 @@ def counted(number: int, noun: str) -> str:
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
-def part_of(part: int, number: int, noun: str) -> str:
-    """
-    Return a part of a number of things as text.
-
-    >>> part_of(35, 48, 'object'), part_of(1, 1, 'vehicle')
-    ('35 of 48 objects', '1 of 1 vehicle')
-    """
-    return f'{part} of {counted(number, noun)}'
-
-
 def seconds(time_s: float) -> str:
     """
     Return a time or duration, rounded to 0.01 s.

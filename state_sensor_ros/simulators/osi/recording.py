@@ -21,7 +21,6 @@ from typing import Any, BinaryIO, NamedTuple
 from state_sensor_ros.errors import (
     DecodeError,
     importing,
-    reading,
     StateSensorError,
     TrajectoryFormatError,
     TruncatedError,
@@ -155,9 +154,8 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
 @contextmanager
 def _damage_of_trace(name: str) -> Iterator[None]:
     try:
-        with reading(name):
-            yield
-    except (StateSensorError, ImportError):
+        yield
+    except (StateSensorError, ImportError, OSError):
         raise
     except Exception as error:
         raise TrajectoryFormatError(

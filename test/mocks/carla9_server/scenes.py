@@ -44,11 +44,8 @@ from state_sensor_ros.emulator.bicycle import (
 from state_sensor_ros.emulator.traffic.frame_generator import Traffic
 from state_sensor_ros.emulator.traffic.road import LANE_WIDTH_M
 from state_sensor_ros.frame import KIND_VEHICLE, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW
-from state_sensor_ros.rep103 import (
-    from_rep103_kinematics,
-    from_rep103_rotator,
-    mirrored_vectors,
-)
+from state_sensor_ros.rep103 import from_rep103_kinematics, mirrored_vectors
+from state_sensor_ros.rotations import rpy_from_quaternion
 
 WALKING_SPEED = 1.4
 # Walkers: distance from the right edge of the road, between two, and of the first along it, m.
@@ -310,7 +307,7 @@ class KnownBodies:
         if lights is not None:
             rows = [row_of[name] for name in light_names]
             numbers[rows, 0:3] = mirrored_vectors(lights.poses[:, :3])
-            numbers[rows, 3:6] = from_rep103_rotator(lights.poses[:, 3:])[:, (1, 2, 0)]
+            numbers[rows, 3:6] = _rotations(lights.poses[:, 3:])
             states = np.full(len(numbers), 255, np.uint8)
             states[rows] = [_STATES[int(state)] for state in lights.states]
         np.nan_to_num(numbers, copy=False)
@@ -335,10 +332,15 @@ class KnownBodies:
         return self._bodies[key]
 
 
+def _rotations(orientation_xyzw):
+    """Return pitch, yaw and roll, deg: + pitch raises the nose, + yaw turns right."""
+    return np.degrees(rpy_from_quaternion(orientation_xyzw))[:, (1, 2, 0)] * (-1.0, -1.0, 1.0)
+
+
 def _put_numbers(rows, frame):
     source = from_rep103_kinematics(frame.kinematics)
     rows[:, 0:3] = source[:, 0:3] / 100.0
-    rows[:, 3:6] = from_rep103_rotator(frame.kinematics[:, 3:7])[:, (1, 2, 0)]
+    rows[:, 3:6] = _rotations(frame.kinematics[:, 3:7])
     rows[:, 6:9] = source[:, 7:10] / 100.0
     rows[:, 9:12] = np.degrees(source[:, 10:13])
     if frame.accelerations is not None:
@@ -352,7 +354,7 @@ def _boxes(frame, numbers):
         return boxes
     rows = frame.boxes.rows
     centers, extents = mirrored_vectors(rows[:, :3]), rows[:, 7:10] / 2.0
-    rotations = from_rep103_rotator(rows[:, 3:7])[:, (1, 2, 0)]
+    rotations = _rotations(rows[:, 3:7])
     for at, row in reversed(list(enumerate(frame.boxes.actor.tolist()))):
         axes = axes_of_rotation(numbers[row, 3:6])
         turn, extent = axes_of_rotation(rotations[at]) @ axes.T, extents[at]

@@ -20,7 +20,7 @@ from paths import GOOD
 import pytest
 
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.rep103 import from_rep103_rotator
+from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.source import DROPPED, IGNORED
 
 
@@ -150,8 +150,8 @@ def test_rotators_in_degrees(roll, pitch, yaw):
     v2['frame']['vehicles'][0]['state']['odometry']['pose']['orientation'] = rotator
     for value in (v1, v2):
         frame = frame_of(value)
-        np.testing.assert_allclose(from_rep103_rotator(frame.orientation_xyzw[-1]),
-                                   (roll, pitch, yaw), atol=1e-12)
+        angles = np.degrees(rpy_from_quaternion(frame.orientation_xyzw[-1]))
+        np.testing.assert_allclose(angles, (roll, -pitch, -yaw), atol=1e-12)
         assert frame.has_pose().all()
 
 
