@@ -199,10 +199,8 @@ SIMULATORS = {
                  '.simulators.carla:CarlaParameters'),
     'carla9': Row('.simulators.carla9.simulator:Carla9Simulator',
                   '.simulators.carla9:Carla9Parameters'),
-    'sumo': Row('.simulators.sumo.simulator:SumoSimulator',
-                '.simulators.sumo:SumoParameters'),
-    'osi': Row('.simulators.osi.simulator:OsiSimulator',
-               '.simulators.osi:OsiParameters')}
+    'sumo': Row('.simulators.sumo:SumoSimulator', '.simulators.sumo:SumoParameters'),
+    'osi': Row('.simulators.osi.simulator:OsiSimulator', '.simulators.osi:OsiParameters')}
 
 
 def simulator_names() -> list[str]:

@@ -52,7 +52,7 @@ def test_fcd_recording_is_one_of_a_folder_with_other_files(capsys):
     ('<vehicle id="c" x="nan" y="2" angle="90"/>', "vehicle c: found x 'nan'; expected numbers"),
     ('<vehicle id="c" x="1" y="-inf" angle="90"/>',
      "vehicle c: found y '-inf'; expected numbers"),
-    ('<vehicle id="c" x="1"/>', "vehicle c: found y 'nan'; expected numbers")])
+    ('<vehicle id="c" x="1"/>', 'vehicle c: found no y; expected numbers')])
 def test_fcd_recording_names_the_actors_that_it_leaves_out(vehicle, words):
     Path('some.xml').write_text(FCD.replace('</timestep>', f'{vehicle}</timestep>'))
     with sensor.open_recording('some.xml') as recording:
