@@ -286,9 +286,9 @@ class StepDecoder:
                 self._fault_once(source.RIDER, name, f'a {tag} in vehicle {inside}', _BESIDE)
             elif is_wrong[i]:
                 wrong = [f'no {column}' if text is _PADDING[2] else f'{column} {text!r}'
-                         for column, text, number in zip(
-                    COLUMNS, texts, columns[i].tolist(), strict=True)
-                    if math.isinf(number) or (column in ('x', 'y') and math.isnan(number))]
+                         for column, text, number in zip(COLUMNS, texts, columns[i].tolist(),
+                                                         strict=True)
+                         if math.isinf(number) or (column in ('x', 'y') and math.isnan(number))]
                 self._fault(source.DROPPED, f'{tag} {name}', ', '.join(wrong), 'numbers')
             elif (tag, name) in seen:
                 self._fault(source.DUPLICATE, f'{tag} {name}', f'a second {tag} of this id', 'one')
