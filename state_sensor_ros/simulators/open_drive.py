@@ -317,7 +317,8 @@ def _param_poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floa
 
 _SHAPES: dict[str, Callable[[Element, float], Callable[[Floats], tuple[Floats, Floats]]]] = {
     'line': lambda _, length: _curve(0.0, 0.0, length),
-    'arc': lambda arc, length: _curve(_number(arc, 'curvature'), _number(arc, 'curvature'), length),
+    'arc': lambda arc, length: _curve(
+        _number(arc, 'curvature'), _number(arc, 'curvature'), length),
     'spiral': lambda spiral, length: _curve(
         _number(spiral, 'curvStart'), _number(spiral, 'curvEnd'), length),
     'poly3': _poly3, 'paramPoly3': _param_poly3}
