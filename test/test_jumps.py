@@ -55,7 +55,7 @@ def changed(frame, row, kind, value):
 
 
 def safety_of(frames):
-    collector = SafetyCollector('ego', 5.0)
+    collector = SafetyCollector('ego')
     for frame in frames:
         collector.add(frame)
     return collector.safety()

@@ -44,7 +44,6 @@ from state_sensor_ros.frame import DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_V
 from state_sensor_ros.jumps import UNITS
 from state_sensor_ros.library.safety import (
     EGO,
-    HORIZON_S,
     MEASURES,
     safety_record,
     safety_rows,
@@ -128,7 +127,7 @@ def run_inspect(args: argparse.Namespace) -> None:
         return
     settings, reader = open_frames(args, args.file[0] if args.file else None)
     selection, safety = options.selection_of(args), None
-    collector = SafetyCollector(EGO, HORIZON_S, settings.ego_tag) if args.safety else None
+    collector = SafetyCollector(EGO, settings.ego_tag) if args.safety else None
     with closing(FrameLoop(reader, is_timed=False, selection=selection)) as recording:
         found = Inspection(recording, selection, settings.ego_tag)
         found.read(read_frames(recording, 'inspect', is_quiet=args.quiet, warns=False), collector)

@@ -41,7 +41,7 @@ from state_sensor_ros.files.table_recording import parquet_error
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.index import FrameIndex, LaneChange, RecordedActors
 from state_sensor_ros.library.notebook import Animation, recording_html, scene_of
-from state_sensor_ros.library.safety import EGO, HORIZON_S, Safety, SafetyCollector
+from state_sensor_ros.library.safety import EGO, Safety, SafetyCollector
 from state_sensor_ros.library.stream import FrameLoop, Stream
 from state_sensor_ros.library.track import Track, track_of
 from state_sensor_ros.perception.perceiver import FramePerceiver
@@ -195,7 +195,7 @@ class Recording(FrameLoop):
         """
         return track_of(self._read_apart(), None)
 
-    def safety(self, actor: str = EGO, *, horizon: float = HORIZON_S) -> Safety:
+    def safety(self, actor: str = EGO) -> Safety:
         """
         Return measures of safety of an actor for each frame; this reads the recording.
 
@@ -206,11 +206,9 @@ class Recording(FrameLoop):
         True
 
         :param actor: its raw name, or ``ego`` for the ego.
-        :param horizon: longest post-encroachment time that is found, s.
         :raises StateError: if no frame has it.
-        :raises ConfigError: if ``horizon`` is out of its range.
         """
-        collector = SafetyCollector(actor, horizon)
+        collector = SafetyCollector(actor)
         for frame in self._read_apart(details=True):
             collector.add(frame)
         return collector.safety()

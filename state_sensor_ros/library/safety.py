@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EGO = 'ego'
-# Longest post-encroachment time by default, s.
-HORIZON_S = 5.0
-# Paths that differ by less, rad, follow or meet each other and do not cross.
-_CROSSING = math.radians(30.0)
 # A cut-in is a movement to the side of at least this much, m, within this time, s; the path of the
 # actor is known for this time after it, s, in steps of so many m.
 _MOVED_ASIDE, _ASIDE_S, _PATH_S, _STEP_M = 0.5, 4.0, 10.0, 0.2
@@ -47,8 +43,6 @@ _MOVED_ASIDE, _ASIDE_S, _PATH_S, _STEP_M = 0.5, 4.0, 10.0, 0.2
 _HITCH_M, _DRIVEN_M = 1.5, 10.0
 # Nearest objects of a frame that are noted beside those in contact.
 _N_NEAREST = 4
-# Moments of a movement that are compared, in so many rounds: to a thousandth of a step.
-_N_MOMENTS, _N_ROUNDS = 33, 3
 # Runs of one kind and actor that are apart by no more, s, are one event.
 _MERGED_S = 1.0
 _COLLISION, _NEAR_MISS = 'collision', 'near_miss'
@@ -57,10 +51,9 @@ MEASURES = {
     'closest_distance': ('closest distance', 'm', True, 'closest_actor'),
     'gap': ('gap', 'm', True, 'lead'), 'time_headway': ('time headway', 's', True, 'lead'),
     'time_to_collision': ('time to collision', 's', True, 'collision_partner'),
-    'post_encroachment_time': ('post-encroachment time', 's', True, 'crossing_actor'),
     'required_deceleration': ('required deceleration', 'm/s2', False, 'lead')}
 _UNITS = {'acceleration': 'm/s2', 'impact_speed': 'm/s', 'time_headway': 's',
-          'time_to_collision': 's', 'post_encroachment_time': 's'}
+          'time_to_collision': 's'}
 # Number of a frame, raw name of another actor, and the value of a measure.
 _Values = list[tuple[int, str, float]]
 
@@ -118,8 +111,6 @@ class Safety:
     :ivar gap: distance along the lane from its front to the rear of the lead vehicle, m.
     :ivar time_headway: gap divided by its speed, s; defined from 0.1 m/s.
     :ivar time_to_collision: time until its box touches another one if all velocities stay, s.
-    :ivar post_encroachment_time: time from the moment when one of two actors on crossing paths
-        has left a place until the other one reaches it, s.
     :ivar required_deceleration: deceleration to the speed of the lead vehicle within the gap,
         m/s2.
     :ivar closest_distance: distance to the nearest box, m; 0 for a contact.
@@ -127,7 +118,6 @@ class Safety:
     :ivar impact_speed: speed relative to the closest actor, m/s.
     :ivar lead: raw names of the lead vehicles.
     :ivar collision_partner: raw names of the actors of ``time_to_collision``.
-    :ivar crossing_actor: raw names of the actors of ``post_encroachment_time``.
     :ivar closest_actor: raw names of the actors of ``closest_distance``.
     :ivar assumptions: a line for each kind of number that is assumed, derived or unknown, such as
         sizes of the class.
@@ -144,20 +134,17 @@ class Safety:
     gap: Floats
     time_headway: Floats
     time_to_collision: Floats
-    post_encroachment_time: Floats
     required_deceleration: Floats
     closest_distance: Floats
     acceleration: Floats
     impact_speed: Floats
     lead: tuple[str, ...]
     collision_partner: tuple[str, ...]
-    crossing_actor: tuple[str, ...]
     closest_actor: tuple[str, ...]
     assumptions: tuple[str, ...]
     _cut_ins: Bools
     _times: _Values
     _contacts: _Values
-    _crossings: _Values
     _assumed: frozenset[str]
 
     def __post_init__(self) -> None:
@@ -189,8 +176,7 @@ class Safety:
             'assumptions')]})
 
     def events(self, *, deceleration: float = 3.5, cut_in_headway: float = 2.0,
-               time_to_collision: float = 1.5, post_encroachment_time: float = 1.0,
-               ) -> list[SafetyEvent]:
+               time_to_collision: float = 1.5) -> list[SafetyEvent]:
         """
         Return the events, in the order of their beginnings.
 
@@ -199,12 +185,10 @@ class Safety:
         :param cut_in_headway: a vehicle cuts in if it moves from the side into the path, becomes
             the lead vehicle, and the time headway is less, s.
         :param time_to_collision: near miss: it is less without a collision with that actor, s.
-        :param post_encroachment_time: near miss on crossing paths: likewise, s.
         :raises ConfigError: if a threshold is NaN or negative.
         """
         for name, value in (('deceleration', deceleration), ('cut_in_headway', cut_in_headway),
-                            ('time_to_collision', time_to_collision),
-                            ('post_encroachment_time', post_encroachment_time)):
+                            ('time_to_collision', time_to_collision)):
             if not value >= 0.0:
                 raise ConfigError(name, str(value), 'a number of 0 or more')
         braking = np.where(np.abs(self.acceleration) > MAX_ACCELERATION, np.nan, self.acceleration)
@@ -212,8 +196,7 @@ class Safety:
             ('hard_braking', 'acceleration', _known(braking, [''] * len(self)), -deceleration),
             ('cut_in', 'time_headway', self._cut_in_frames(cut_in_headway), math.inf),
             (_COLLISION, 'impact_speed', self._contacts, math.inf),
-            (_NEAR_MISS, 'time_to_collision', self._times, time_to_collision),
-            (_NEAR_MISS, 'post_encroachment_time', self._crossings, post_encroachment_time))
+            (_NEAR_MISS, 'time_to_collision', self._times, time_to_collision))
             # The speed of a collision may be unknown.
             for event in self._runs(kind, measure, [each for each in values
                                                     if not each[2] >= limit])]
@@ -276,37 +259,14 @@ class _Past(NamedTuple):
     own_lane: Floats
     lanes: Floats
 
-    def boxes_of(self, names: Sequence[str]) -> PlanarBoxes:
-        """Return the boxes of some of the others."""
-        return self.others.at(np.array([self.names[name] for name in names], np.int64))
-
-
-class _Movement:
-    """
-    K actors between two frames, from box to box; ``i`` is the number of the first frame.
-
-    :ivar reach: (K, 5) middles, distances that they reach, m, and headings.
-    """
-
-    def __init__(self, i: int, times_s: tuple[float, float],
-                 boxes: tuple[PlanarBoxes, PlanarBoxes], names: Sequence[str]) -> None:
-        self.i, self.times_s, self.boxes, self.names = i, times_s, boxes, names
-        first, last = boxes
-        self.reach: Floats = np.column_stack((
-            0.5 * (first.centers + last.centers), np.hypot(*first.halves.T) + 0.5 * np.hypot(*(
-                last.centers - first.centers).T), first.headings))
-
 
 class SafetyCollector:
     """Measure one actor in frames in their order."""
 
     # actor: raw name of the actor, or ``ego`` for the ego.
-    # horizon: longest post-encroachment time, s.
 
-    def __init__(self, actor: str, horizon: float, ego_tag: str = EGO_TAG) -> None:
-        if not 0.0 <= horizon < math.inf:
-            raise ConfigError('horizon', str(horizon), 'a finite time of 0 or more')
-        self._actor, self._horizon, self._ego_tag = actor, horizon, ego_tag
+    def __init__(self, actor: str, ego_tag: str = EGO_TAG) -> None:
+        self._actor, self._ego_tag = actor, ego_tag
         self._name, self._clock = '', math.nan
         # Names of other actors, or tags of all, for the error.
         self._others: set[str] = set()
@@ -316,9 +276,8 @@ class SafetyCollector:
         self._leads: list[str] = []
         self._speeds: list[tuple[float, float]] = []
         self._places: list[Floats] = []
-        # Distances to the nearest objects, times to collisions, speeds of contacts, and PET.
-        self._near, self._collisions = _Values(), _Values()
-        self._contacts, self._crossings = _Values(), _Values()
+        # Distances to the nearest objects, times to collisions, and speeds of contacts.
+        self._near, self._collisions, self._contacts = _Values(), _Values(), _Values()
         self._impacts: dict[tuple[int, str], float] = {}
         # For each other actor whether it may be towed.
         self._towed: dict[str, bool] = {}
@@ -326,8 +285,6 @@ class SafetyCollector:
         self._aside: list[tuple[int, list[tuple[Floats, Floats]]]] = []
         self._cut_ins: set[int] = set()
         self._past: deque[_Past] = deque()
-        # Movements of the actor, and of the others.
-        self._movements: deque[tuple[_Movement, _Movement]] = deque()
         self._assumptions, self._jumps = Assumptions(), Jumps()
         # Frames into which an actor has an impossible motion.
         self._wild: dict[str, set[tuple[int, str]]] = {POSITION: set(), SPEED: set()}
@@ -342,7 +299,6 @@ class SafetyCollector:
         if now < self._clock:
             # Another run of the simulator.
             self._past.clear()
-            self._movements.clear()
         self._clock = self._clock if math.isnan(now) else now
         row = self._row_of(frame)
         self._times.append(now)
@@ -384,14 +340,10 @@ class SafetyCollector:
             self._leads[i] = frame.names[found.lead]
         if self._past and here.time_s == self._past[-1].time_s:
             return
-        while self._past and here.time_s - self._past[0].time_s > max(self._horizon, _ASIDE_S):
+        while self._past and here.time_s - self._past[0].time_s > _ASIDE_S:
             self._past.popleft()
-        while self._movements and here.time_s - self._movements[0][0].times_s[1] > self._horizon:
-            self._movements.popleft()
         if found.lead >= 0:
             self._note_cut_in(here, self._leads[i])
-        if self._past and here.time_s - self._past[-1].time_s <= MAX_GAP_S:
-            self._cross(here)
         self._past.append(here)
 
     def _turning(self, here: _Past) -> float:
@@ -426,27 +378,6 @@ class SafetyCollector:
         for frame in frames:
             self.add(frame)
             yield frame
-
-    def _cross(self, here: _Past) -> None:
-        """Note by how much the actor and others miss each other where their paths cross."""
-        before = self._past[-1]
-        names = [name for name in here.names if name in before.names]
-        times_s = before.time_s, here.time_s
-        own = _Movement(before.i, times_s, (before.own, here.own), (self._name,))
-        others = _Movement(before.i, times_s, (before.boxes_of(names), here.boxes_of(names)),
-                           names)
-        self._movements.append((own, others))
-        owns, those = zip(*self._movements, strict=True)
-        least: dict[tuple[int, str], float] = {}
-        # The actor comes after another one; another one comes after it.
-        for key, elapsed in chain(
-                (((here.i, first.names[row]), elapsed)
-                 for first, row, _, elapsed in _crossings(those, own)),
-                (((first.i, names[row]), elapsed)
-                 for first, _, row, elapsed in _crossings(owns, others))):
-            least[key] = min(elapsed, least.get(key, math.inf))
-        self._crossings += [(i, name, elapsed) for (i, name), elapsed in least.items()
-                            if elapsed <= self._horizon]
 
     def _note_cut_in(self, here: _Past, lead: str) -> None:
         """Note a new lead vehicle that has moved aside in its road, else from its own path."""
@@ -501,12 +432,11 @@ class SafetyCollector:
             lines.append(f'{counted(n_skipped, "pair")} of frames skipped: the speed of '
                          f'{self._name} changes by more than {MAX_ACCELERATION:g} m/s2')
         towed = self._towed_actors()
-        near, collisions, contacts, crossings = (
+        near, collisions, contacts = (
             [each for each in values if each[1] not in towed] for values in (
-                self._near, self._collisions, self._contacts, self._crossings))
+                self._near, self._collisions, self._contacts))
         distances, closest = _least(near, len(times))
         time_to_collision, partners = _least(collisions, len(times))
-        encroachment, crossing_actors = _least(crossings, len(times))
         cut_ins: Bools = np.zeros(len(times), np.bool_)
         cut_ins[[*self._cut_ins, *(i for i, moves in self._aside
                                    if self._has_cut_in(i, moves))]] = True
@@ -516,16 +446,16 @@ class SafetyCollector:
                     for name in ('gap', 'time_headway', 'required_deceleration')}
         return Safety(
             self._name, times, **measures, time_to_collision=time_to_collision,
-            post_encroachment_time=encroachment, closest_distance=distances,
+            closest_distance=distances,
             acceleration=np.where(np.isnan(speeds[:, 1]), derived, speeds[:, 1]),
             impact_speed=np.array([self._impacts.get((i, name), math.nan)
                                    for i, name in enumerate(closest)]),
-            lead=tuple(self._leads), collision_partner=partners, crossing_actor=crossing_actors,
-            closest_actor=closest, assumptions=(*lines, *(
+            lead=tuple(self._leads), collision_partner=partners, closest_actor=closest,
+            assumptions=(*lines, *(
                 f'{name} is towed: part of {self._name}' for name in sorted(towed))),
             _cut_ins=cut_ins, _times=self._possible(collisions, POSITION, SPEED),
             _contacts=self._possible(contacts, POSITION),
-            _crossings=self._possible(crossings, POSITION), _assumed=frozenset(self._assumed))
+            _assumed=frozenset(self._assumed))
 
     def _possible(self, values: _Values, *kinds: str) -> _Values:
         """Return the numbers of frames into which neither actor has an impossible motion."""
@@ -547,52 +477,6 @@ def _forward_acceleration(frame: Frame, row: int) -> float:
         return math.nan
     forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
     return float(forward @ frame.accelerations[row])
-
-
-def _crossings(firsts: Sequence[_Movement],
-               last: _Movement) -> Iterator[tuple[_Movement, int, int, float]]:
-    """Yield movements on crossing paths: the first, its row, that of the last, and time, s."""
-    some = np.concatenate([first.reach for first in firsts])
-    begins = np.cumsum([0, *(len(first.names) for first in firsts)])
-    apart = some[:, None, :2] - last.reach[:, :2]
-    may_cross = (np.hypot(apart[..., 0], apart[..., 1]) <= some[:, None, 2] + last.reach[:, 2]) \
-        & (np.abs(some[:, 3:] @ last.reach[:, 3:].T) < math.cos(_CROSSING))
-    for k, other in zip(*map(np.ndarray.tolist, may_cross.nonzero()), strict=True):
-        j = int(np.searchsorted(begins, k, 'right')) - 1
-        row = k - int(begins[j])
-        yield firsts[j], row, other, _elapsed(firsts[j], row, last, other)
-
-
-def _elapsed(first: _Movement, row: int, last: _Movement, other: int) -> float:
-    """
-    Return the least time from the moment when a box leaves a place until another one reaches it.
-
-    :param last: not before the first.
-    :returns: infinite if their places have no common point.
-    """
-    (begin, end), (other_begin, other_end) = (
-        [boxes.at(np.array([k])) for boxes in movement.boxes]
-        for movement, k in ((first, row), (last, other)))
-    if not criticality.share_height(begin, other_begin)[0]:
-        return math.inf
-    (begin_s, end_s), (other_s, until_s) = first.times_s, last.times_s
-    moving = replace(other_begin, velocities=(
-        other_end.centers - other_begin.centers) / (until_s - other_s))
-    low, high, least = 0.0, 1.0, math.inf
-    for _ in range(_N_ROUNDS):
-        shares = np.linspace(low, high, _N_MOMENTS)
-        places = begin.centers + shares[:, None] * (end.centers - begin.centers)
-        still = replace(begin.at(np.zeros(_N_MOMENTS, np.int64)), centers=places,
-                        velocities=np.zeros_like(places))
-        reached = criticality.times_to_collision(still, moving)
-        elapsed = other_s + reached - (begin_s + shares * (end_s - begin_s))
-        elapsed = np.where((reached <= until_s - other_s) & (elapsed >= 0.0), elapsed, np.inf)
-        best = int(elapsed.argmin())
-        least = min(least, float(elapsed[best]))
-        if math.isinf(least):
-            break
-        low, high = shares[max(best - 1, 0)], shares[min(best + 1, _N_MOMENTS - 1)]
-    return least
 
 
 def _distance_to(path: Floats, place: Floats) -> float:

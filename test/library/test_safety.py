@@ -58,8 +58,8 @@ def criticality_of(*actors, **options):
     return Situation(frame_of(0.0, *actors, **options)).criticality(0)
 
 
-def safety_of(frames, horizon=5.0):
-    collector = SafetyCollector('ego', horizon)
+def safety_of(frames):
+    collector = SafetyCollector('ego')
     for frame in frames:
         collector.add(frame)
     return collector.safety()
@@ -186,18 +186,6 @@ def test_crossing_paths():
     # Both edges are 3.225 m from the center of the crossing: the other one leaves it at 4.3225 s.
     assert math.isnan(Situation(at(0.0, 40.0)).criticality(0).time_to_collision)
     assert Situation(at(0.0, 45.0)).criticality(0).time_to_collision == pytest.approx(4.6775)
-    frames = [at(i / 50.0, 40.0) for i in range(200, 300)]
-    safety = safety_of(frames)
-    assert np.nanmin(safety.post_encroachment_time) == pytest.approx(0.355, abs=1e-3)
-    [event] = safety.events()
-    assert (event.kind, event.actor, event.measure) == (
-        'near_miss', 'Other', 'post_encroachment_time')
-    assert 4.5 < event.start < event.end < 6.0
-    assert np.isnan(safety_of(frames[::5], horizon=0.2).post_encroachment_time).all()
-    # The other one is later: then the actor leaves the place first.
-    later = safety_of([at(i / 50.0, 60.0) for i in range(225, 325)])
-    assert np.nanmin(later.post_encroachment_time) == pytest.approx(0.355, abs=1e-3)
-    assert np.nanargmin(later.post_encroachment_time) < 280 - 225
 
 
 def test_events_of_a_cut_in_and_of_a_rear_end_collision():
@@ -244,8 +232,7 @@ def test_frames_that_say_nothing():
     assert len(safety) == len(safety.lead) == 6
     assert safety.lead == ('', '', '', 'Other', 'Other', '')
     np.testing.assert_array_equal(np.isnan(safety.gap), [True] * 3 + [False] * 2 + [True])
-    for name in ('time_headway', 'time_to_collision', 'required_deceleration',
-                 'post_encroachment_time', 'acceleration'):
+    for name in ('time_headway', 'time_to_collision', 'required_deceleration', 'acceleration'):
         assert np.isnan(getattr(safety, name)).all()
     assert safety.events() == []
     with pytest.raises(sensor.StateError, match='no ego'):
@@ -263,8 +250,6 @@ def test_recording_command_and_table_have_the_same_measures(tmp_path, capsys, re
     assert not safety.gap.flags.writeable
     with pytest.raises(sensor.StateError, match=r"no actor 'nowhere'.*; there are "):
         recording.safety('nowhere')
-    with pytest.raises(sensor.ConfigError, match='horizon'):
-        recording.safety(horizon=-1.0)
     assert main(['inspect', str(drive), '--safety', '--json']) == 0
     printed = json.loads(capsys.readouterr().out)['safety']
     assert printed['actor'] == safety.name
@@ -292,8 +277,7 @@ def events_of(frames, **limits):
 
 def kinds_of(frames):
     """Return kind and actor of each event that is no near miss."""
-    return [event[:2] for event in events_of(
-        frames, time_to_collision=0.0, post_encroachment_time=0.0)]
+    return [event[:2] for event in events_of(frames, time_to_collision=0.0)]
 
 
 def test_all_actors_of_a_frame_have_events():
@@ -325,14 +309,6 @@ def test_towed_actor_is_a_part_of_the_measured_one():
     assert safety_of(driven(1.0, 'truck')).closest_distance == pytest.approx(1.0)
     assert [event.kind for event in safety_of(driven(-0.2, 'trailer', 20)).events()] == [
         'collision']
-
-
-@pytest.mark.parametrize('rate', [1, 2, 5, 10])
-def test_post_encroachment_time_between_frames(rate):
-    frames = [frame_of(time, (-50.0 + 10.0 * time, 0.0, 0.0, 10.0),
-                       (0.0, 40.0 - 10.0 * time, -math.pi / 2, 10.0))
-              for time in np.arange(2 * rate, 8 * rate) / rate]
-    assert np.nanmin(safety_of(frames).post_encroachment_time) == pytest.approx(0.355, abs=1e-3)
 
 
 def test_lead_vehicle_in_the_bend_of_a_lane_has_a_time_to_collision():
