@@ -18,7 +18,7 @@ rider.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 import math
 from typing import Final
@@ -28,11 +28,11 @@ import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.evaluation.matching import (
-    distances_from,
     EVALUATED_CLASSES,
     EvaluatedFrame,
     I_ERRORS,
     MATCH_DISTANCES_M,
+    NOTHING,
     PERIOD,
     SIZE,
     VELOCITY,
@@ -49,11 +49,6 @@ _N_ERRORS = len(ERROR_NAMES)
 MOVING_SPEED: Final = 0.2
 # Whether a cycle that stands has a rider is in no message.
 _CYCLES = np.isin(EVALUATED_CLASSES, ('cyclist', 'motorcycle'))
-# Bands of the distance from the ego, m, as in the Waymo Open Dataset.
-BANDS: Final[Mapping[str, tuple[float, float]]] = {
-    '0-30': (0.0, 30.0), '30-50': (30.0, 50.0), '50+': (50.0, math.inf)}
-_BAND_LIMITS = [low for low, _ in BANDS.values()][1:]
-NO_BAND: Final = -1
 # Ours: plain means over the matches at 2 m. nuScenes': means over recall of running means.
 PLAIN: Final = 'plain'
 NUSCENES: Final = 'nuscenes'
@@ -64,15 +59,10 @@ RECALLS: Final[Floats] = np.linspace(0.0, 1.0, 101, dtype=np.float64)
 # Index in RECALLS of the first one that counts.
 _I_FIRST = round(100 * _MIN_RECALL) + 1
 Records = npt.NDArray[np.void]
-_N_DISTANCES = len(MATCH_DISTANCES_M)
-# ``are_matches``: at each of MATCH_DISTANCES_M; ``bands``: index in BANDS of the matching ground
-# truth, else of the detection; ``distance`` of a ground truth that matches at 2 m from the ego, m;
-# ``errors`` at 2 m, NaN without a match.
-_DETECTION = np.dtype([
-    ('frame', np.int32), ('class', np.int8), ('score', np.float64),
-    ('are_matches', np.bool_, _N_DISTANCES), ('bands', np.int8, _N_DISTANCES),
-    ('distance', np.float32), ('errors', np.float64, _N_ERRORS)])
-_TRUTH = np.dtype([('class', np.int8), ('band', np.int8)])
+# ``are_matches``: at each of MATCH_DISTANCES_M; ``errors`` at 2 m, NaN without a match.
+_DETECTION = np.dtype([('class', np.int8), ('score', np.float64),
+                       ('are_matches', np.bool_, len(MATCH_DISTANCES_M)),
+                       ('errors', np.float64, _N_ERRORS)])
 
 
 def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
@@ -93,48 +83,6 @@ def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
     attribute = np.where(is_known, is_moving != truth_moves, np.nan)
     return np.column_stack((np.linalg.norm(stack[:, XY] - truth[:, XY], axis=1), scale, turn,
                             velocity, attribute))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Detections:
-    """The detections of all frames, and the ground-truth objects."""
-
-    detections: Records  # (N,) see _DETECTION
-    truths: Records  # (M,) see _TRUTH
-
-    @property
-    def matches(self) -> Records:
-        """Return the detections with a match at 2 m."""
-        found: Records = self.detections[self.detections['are_matches'][:, I_ERRORS]]
-        return found
-
-
-def detections_of(frames: Sequence[EvaluatedFrame]) -> Detections:
-    found, truths = [np.zeros(0, _DETECTION)], [np.zeros(0, _TRUTH)]
-    for number, frame in enumerate(frames):
-        are_matches, of_stack, of_truth = frame.matches >= 0, *frame.matched
-        rows, others = np.zeros(len(frame.stack.ids), _DETECTION), np.zeros(
-            len(frame.truth.ids), _TRUTH)
-        others['class'], others['band'] = frame.truth.classes, _bands_of(frame.distances)
-        rows['frame'], rows['class'], rows['score'] = number, frame.stack.classes, \
-            frame.stack.scores
-        rows['are_matches'] = are_matches.T
-        rows['bands'] = np.where(
-            are_matches, np.append(others['band'], NO_BAND)[frame.matches],
-            _bands_of(distances_from(frame.ego_xyz, frame.stack))).T
-        rows['distance'], rows['errors'] = np.nan, np.nan
-        rows['distance'][of_stack] = frame.distances[of_truth]
-        rows['errors'][of_stack] = error_rows(
-            frame.stack.states[of_stack], frame.truth.states[of_truth],
-            frame.stack.classes[of_stack])
-        found.append(rows)
-        truths.append(others)
-    return Detections(np.concatenate(found), np.concatenate(truths))
-
-
-def _bands_of(distances: Floats) -> npt.NDArray[np.int8]:
-    bands = np.searchsorted(_BAND_LIMITS, distances, side='right')
-    return np.where(np.isfinite(distances), bands, NO_BAND).astype(np.int8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,47 +110,47 @@ class ClassScores:
     n_matches: int
     curves: Curves | None  # None without ground truth
     errors: Floats  # (5,) plain means of the known errors at 2 m, NaN for none
-    recall_errors: Floats  # (5,) the same as nuScenes' means over recall, 1 for none
-    bands: Mapping[str, ClassScores]  # by the names of BANDS, empty without an ego
+    recall_errors: Floats  # (5,) as nuScenes' means over recall, 1 for none; NaN without ground truth
 
 
-def score_classes(found: Detections) -> list[ClassScores]:
+def score_classes(frames: Sequence[EvaluatedFrame]) -> list[ClassScores]:
     """Score each class that has a ground-truth object or a detection."""
-    scores = []
-    for number, name in enumerate(EVALUATED_CLASSES):
-        rows, truths = (each[each['class'] == number] for each in (
-            found.detections, found.truths))
-        if not len(rows) and not len(truths):
-            continue
-        # Of equal confidences the later one is first, as in nuscenes-devkit.
-        rows = rows[np.argsort(rows['score'], kind='stable')[::-1]]
-        has_ego = (rows['bands'] != NO_BAND).any() or (truths['band'] != NO_BAND).any()
-        scores.append(_scored(name, rows, np.ones(rows['bands'].shape, np.bool_), len(truths), {
-            band: _scored(band, rows, rows['bands'] == i, int((truths['band'] == i).sum()), {})
-            for i, band in enumerate(BANDS) if has_ego}))
-    return scores
+    detections = np.concatenate([np.zeros(0, _DETECTION), *map(_detections_of, frames)])
+    n_truths = np.bincount(np.concatenate([NOTHING.classes, *(
+        frame.truth.classes for frame in frames)]), minlength=len(EVALUATED_CLASSES)).tolist()
+    rows_of = [detections[detections['class'] == number] for number in range(len(n_truths))]
+    return [_scored(name, rows, n) for name, rows, n in zip(
+        EVALUATED_CLASSES, rows_of, n_truths, strict=True) if len(rows) or n]
 
 
-def _scored(name: str, rows: Records, masks: Bools, n_truths: int,
-            bands: Mapping[str, ClassScores]) -> ClassScores:
-    """Score detections; ``masks``: (N, 4) bool, those that count at each of MATCH_DISTANCES_M."""
-    matched = rows[masks[:, I_ERRORS] & rows['are_matches'][:, I_ERRORS]]
+def _detections_of(frame: EvaluatedFrame) -> Records:
+    of_stack, of_truth = frame.matched
+    rows = np.zeros(len(frame.stack.ids), _DETECTION)
+    rows['class'], rows['score'] = frame.stack.classes, frame.stack.scores
+    rows['are_matches'], rows['errors'] = (frame.matches >= 0).T, np.nan
+    rows['errors'][of_stack] = error_rows(
+        frame.stack.states[of_stack], frame.truth.states[of_truth], frame.stack.classes[of_stack])
+    return rows
+
+
+def _scored(name: str, rows: Records, n_truths: int) -> ClassScores:
+    # Of equal confidences the later one is first, as in nuscenes-devkit.
+    rows = rows[np.argsort(rows['score'], kind='stable')[::-1]]
+    matched = rows[rows['are_matches'][:, I_ERRORS]]
     known = np.isfinite(matched['errors'])
     n_known, sums = known.cumsum(axis=0), np.where(known, matched['errors'], 0.0).cumsum(axis=0)
     curves: Curves | None = None
-    recall_errors: Floats = np.ones(_N_ERRORS)
+    recall_errors: Floats = np.full(_N_ERRORS, np.nan)
     if n_truths:
         curves = Curves(*map(np.stack, zip(*[
-            _curve(are_matches[mask], rows['score'][mask], n_truths)
-            for are_matches, mask in zip(rows['are_matches'].T, masks.T, strict=True)],
+            _curve(are_matches, rows['score'], n_truths) for are_matches in rows['are_matches'].T],
             strict=True)))
         means = sums / np.maximum(n_known, 1.0)
         means[:, (n_known[-1:] == 0).any(axis=0)] = 1.0
         recall_errors = _recall_means(matched['score'], means, curves.confidences[I_ERRORS])
     with np.errstate(all='ignore'):
         errors: Floats = np.where(known, matched['errors'], 0.0).sum(axis=0) / known.sum(axis=0)
-    return ClassScores(name, n_truths, int(masks[:, I_ERRORS].sum()), len(matched), curves,
-                       errors, recall_errors, bands)
+    return ClassScores(name, n_truths, len(rows), len(matched), curves, errors, recall_errors)
 
 
 def _curve(are_matches: Bools, scores: Floats, n_truths: int) -> tuple[Floats, Floats]:

@@ -55,7 +55,6 @@ class TopicResult:
     n_unanswered: int = 0  # messages that the stack left out: see missing_times
     faults: Counter[str] = field(default_factory=Counter)  # by the keys of messages.FAULTS
     frames: Sequence[EvaluatedFrame] = ()  # with the empty ones in place of unanswered ones
-    detections: detection.Detections | None = None
     classes: list[detection.ClassScores] | None = None
     tracking: tracking.TrackingScores | None = None
     no_tracking: str = ''  # why ids are not those of tracks, '' if they are
@@ -126,10 +125,9 @@ class Evaluator:
         result.faults['repeated'] += span.n_repeated
         self._check(name, result, span)
         result.frames = self._filled(timed, result, merges=type_name == messages.DERIVED)
-        result.detections = detection.detections_of(result.frames)
-        result.classes = detection.score_classes(result.detections)
+        result.classes = detection.score_classes(result.frames)
         if not best:
-            result.faults['confidence'] = len(result.detections.detections)
+            result.faults['confidence'] = sum(each.n_detections for each in result.classes)
         if has_ids and has_objects:
             self._score_tracks(result)
         if type_name == messages.PREDICTED:

@@ -17,7 +17,6 @@ from html import escape
 from io import BytesIO
 import math
 from statistics import fmean, stdev
-import sys
 from typing import Any, BinaryIO, Final, TYPE_CHECKING
 
 import numpy as np
@@ -50,8 +49,7 @@ DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
 _OF_TRACKS = (
     ('HOTA', 'hota'), ('MOTA', 'mota'), ('IDF1', 'idf1'), ('MOTP m', 'motp'),
     ('IDS', 'identity_switches'), ('FRAG', 'fragmentations'), ('FP', 'false_positives'),
-    ('FN', 'misses'), ('MT', 'mostly_tracked'), ('PT', 'partially_tracked'), ('ML', 'mostly_lost'),
-    ('TID s', 'track_initialization_duration'), ('LGD s', 'longest_gap_duration'))
+    ('FN', 'misses'), ('MT', 'mostly_tracked'), ('PT', 'partially_tracked'), ('ML', 'mostly_lost'))
 _OF_CLASS = (('AMOTA', 'amota'), ('AMOTP m', 'amotp'), *(
     each for each in _OF_TRACKS if each[1] in tracking.WORST))
 _OF_DETECTION = (
@@ -120,10 +118,7 @@ def _detection(classes: Sequence[detection.ClassScores], definition: str) -> dic
     means = detection.mean_recall_errors(classes).tolist()
     return {
         'map': detection.mean_average_precision(classes),
-        'classes': {scores.name: {
-            **_class(scores, definition),
-            **({'bands': {name: _class(band, definition) for name, band in scores.bands.items()}}
-               if scores.bands else {})} for scores in classes},
+        'classes': {scores.name: _class(scores, definition) for scores in classes},
         'nds': detection.detection_score(classes),
         **{f'm{name}': mean for name, mean in zip(ERROR_NAMES, means, strict=True)},
         'definition': definition}
@@ -133,8 +128,6 @@ def _class(scores: detection.ClassScores, definition: str) -> dict[str, Any]:
     curves, n_matches = scores.curves, scores.n_matches
     plain, over_recall = (dict(zip(ERROR_NAMES, errors.tolist(), strict=True))
                           for errors in (scores.errors, scores.recall_errors))
-    if curves is None:
-        over_recall = dict.fromkeys(ERROR_NAMES, math.nan)
     return {
         'ap': dict.fromkeys(DISTANCES) if curves is None else dict(
             zip(DISTANCES, curves.average_precisions.tolist(), strict=True)),
@@ -166,21 +159,11 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def number_at(result: Result, path: str) -> float | None:
     """Return the number at a path such as ``detection/classes/car/ate``; None if undefined."""
-    found: Any = result
-    for i, key in enumerate(path.split('/')):
-        if found is None:
-            return None
-        if not isinstance(found, Mapping) or key not in found:
-            names = near_names([key], found) if isinstance(found, Mapping) \
-                else ', which is not a group'
-            place = '/'.join(path.split('/')[:i])
-            raise ConfigError(path, f'no {key} in {place or "the result"}{names}')
-        found = found[key]
-    if isinstance(found, Mapping):
-        raise ConfigError(path, 'a group of numbers', f'{path}/ and one of {", ".join(found)}')
-    if not _is_number(found):
-        raise ConfigError(path, f'{found}', 'the path of a number')
-    return None if found is None else float(found)
+    numbers = dict(numbers_of(result))
+    if path not in numbers and not any(
+            path.startswith(f'{name}/') and number is None for name, number in numbers.items()):
+        raise ConfigError(path, f'no such number{near_names([path], numbers)}')
+    return numbers.get(path)
 
 
 def numbers_of(result: Result, path: str = '') -> Iterator[tuple[str, float | None]]:
@@ -188,15 +171,8 @@ def numbers_of(result: Result, path: str = '') -> Iterator[tuple[str, float | No
     for key, value in result.items():
         if isinstance(value, Mapping):
             yield from numbers_of(value, f'{path}{key}/')
-        elif _is_number(value):
+        elif value is None or isinstance(value, (int, float)):
             yield f'{path}{key}', None if value is None else float(value)
-
-
-def _is_number(value: object) -> bool:
-    """Return whether a value is None or a number; numbers beyond float64 are none."""
-    return value is None or isinstance(value, float) or (
-        isinstance(value, int) and not isinstance(value, bool)
-        and abs(value) <= sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +225,9 @@ def tables_of(result: Result) -> Iterator[Table]:
     """Yield the tables of a result."""
     if 'detection' in result:
         found = result['detection']
-        # Distance bands that have objects are rows below their class.
-        yield _table('detection', _OF_DETECTION, [
-            (name, {**numbers, **numbers['ap']})
-            for class_, scores in found['classes'].items()
-            for name, numbers in ((class_, scores), *(
-                (f'  {band} m', of_band) for band, of_band in scores.get('bands', {}).items()
-                if of_band['truths'] or of_band['detections']))],
+        yield _table(
+            'detection', _OF_DETECTION,
+            [(name, {**numbers, **numbers['ap']}) for name, numbers in found['classes'].items()],
             '  '.join(f'{name} {_text_of(found[key])}' for name, key in _MEANS)
             + '  (errors as nuScenes defines them: means over recall, of single matches if all '
             'confidences are equal)' + (f'  (without class {CLASS_NAMES[UNKNOWN]})'
@@ -356,17 +328,18 @@ def sections(found: TopicResult) -> Iterator[str]:
     if found.ego is not None and found.ego_stamps_ns is not None:
         yield f'<h2>Ego over time, {topic}</h2>'
         yield _over_time('error of the ego (m)', found.ego_stamps_ns, {'': found.ego.distances})
-    if found.classes is None or found.detections is None:
+    if found.classes is None:
         return
     if any(scores.curves is not None for scores in found.classes):
         yield f'<h2>Precision and recall, {topic}</h2>'
         yield _precision_recall(found.classes)
     stamps_ns = np.array([frame.stamp_ns for frame in found.frames])
-    matches, n_frames = found.detections.matches, len(found.frames)
-    n_matched = np.bincount(matches['frame'], minlength=n_frames)
+    pairs = [(frame.stack.states[rows, XY], frame.truth.states[others, XY])
+             for frame in found.frames for rows, others in [frame.matched]]
+    n_matched = np.array([len(places) for places, _ in pairs])
+    errors = np.array([np.linalg.norm(some - others, axis=1).sum() for some, others in pairs])
     n_missed, n_false = (np.array([len(objects.ids) for objects in side]) - n_matched for side in (
         [frame.truth for frame in found.frames], [frame.stack for frame in found.frames]))
-    errors = np.bincount(matches['frame'], matches['errors'][:, 0], n_frames)
     yield _over_time('objects in a frame', stamps_ns, {
         'misses': n_missed, 'false positives': n_false})
     yield ('<h2>The worst moments</h2><p>By the number of misses and of false positives (no match '

@@ -9,9 +9,8 @@
 """
 Tracking metrics: HOTA, CLEAR MOT and IDF1 by trackeval, AMOTA as nuScenes.
 
-Objects match within 2 m: the similarity of two objects is 1 at distance 0 and 0 at 4 m. AMOTA, and
-the times until a track is found and lost: ``nuscenes/eval/tracking/algo.py`` and ``metrics.py`` of
-nuscenes-devkit 1.2.0.
+Objects match within 2 m: the similarity of two objects is 1 at distance 0 and 0 at 4 m. AMOTA:
+``nuscenes/eval/tracking/algo.py`` and ``metrics.py`` of nuscenes-devkit 1.2.0.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ N_THRESHOLDS: Final = 40
 _MIN_RECALL = 0.1
 _WORST_MOTP_M = 2.0
 # Numbers at the threshold of the greatest MOTA, and their values if no recall is reached.
-WORST: Final = {'mota': 0.0, 'motp': _WORST_MOTP_M, 'identity_switches': math.nan,
-                'track_initialization_duration': 20.0, 'longest_gap_duration': 20.0}
+WORST: Final = {'mota': 0.0, 'motp': _WORST_MOTP_M, 'identity_switches': math.nan}
 # Of both sides together: the matrices of HOTA and IDF1 are quadratic, 0.6 GB for so many.
 MAX_IDS: Final = 5000
 # Names of numbers in trackeval; those of ground truth are unknown without any.
@@ -55,7 +53,7 @@ Records = npt.NDArray[np.void]
 class Tracks:
     """T ground-truth and S stack objects in F frames, and their P pairs within 4 m."""
 
-    times_s: Floats  # (F,)
+    n_frames: int  # F
     truths: Records  # (T,) see _OBJECT, by frame; ids are numbers from 0
     stacks: Records  # (S,) with the mean confidence of the track
     pairs: Records  # (P,) rows, in the order of ground-truth objects; m
@@ -92,9 +90,8 @@ def tracks_of(frames: Sequence[matching.EvaluatedFrame], *, is_filled: bool = Fa
         found['truth'], found['stack'] = near[0] + truth_ends[i], near[1] + stack_ends[i]
         found['distance'] = near[2]
         pairs.append(found)
-    times_s: Floats = stamps_ns * np.float64(1e-9)
-    return Tracks(times_s, truths, stacks, np.concatenate(pairs), n_truth_ids,
-                  n_stack_ids)
+    return Tracks(
+        len(frames), truths, stacks, np.concatenate(pairs), n_truth_ids, n_stack_ids)
 
 
 def _rows_of(frames: Sequence[matching.ObjectSet]) -> tuple[Records, int]:
@@ -184,34 +181,6 @@ def _are_switches(tracks: Tracks, pairs: Records) -> Bools:
     return are_switches
 
 
-def _durations(tracks: Tracks, pairs: Records, are_truths: Bools) -> tuple[float, float]:
-    """Return the mean time to the first match, and the mean of the longest gaps, s."""
-    # are_truths: (T,) bool, the ground-truth objects that count.
-    # Returns means over the tracks of the ground truth that have a match, NaN without any.
-    if not len(pairs):
-        return math.nan, math.nan
-    is_hit: Bools = np.zeros(len(tracks.truths), np.bool_)
-    is_hit[pairs['truth']] = True
-    truths = np.flatnonzero(are_truths)
-    truths = truths[np.lexsort((tracks.truths['frame'][truths], tracks.truths['id'][truths]))]
-    numbers, frames = tracks.truths['id'][truths], tracks.truths['frame'][truths]
-    hit_rows = np.flatnonzero(is_hit[truths])
-    tracked, first = np.unique(numbers[hit_rows], return_index=True)
-    last = np.append(first[1:], len(hit_rows)) - 1
-    begins = np.searchsorted(numbers, tracked)
-    ends = np.searchsorted(numbers, tracked, side='right') - 1
-    first_frames, last_frames = frames[hit_rows[first]], frames[hit_rows[last]]
-    times_s = tracks.times_s
-    initialization_s = float((times_s[first_frames] - times_s[frames[begins]]).mean())
-    # Frames without a match: before the first one, after the last one, between two.
-    gaps = np.maximum(first_frames - frames[begins], frames[ends] - last_frames)
-    between = np.diff(frames[hit_rows], prepend=0) - 1
-    between[first] = 0
-    np.maximum.at(gaps, np.repeat(np.arange(len(tracked)), last - first + 1), between)
-    period_s = float(np.median(np.diff(times_s))) if len(times_s) > 1 else 0.0
-    return initialization_s, float(gaps.mean()) * period_s
-
-
 def _threshold_scores(tracks: Tracks, class_number: int) -> dict[str, float]:
     """Return AMOTA and AMOTP (m) of a class, and its numbers at the greatest MOTA."""
     are_truths, are_stacks = (rows['class'] == class_number for rows in (
@@ -239,10 +208,9 @@ def _threshold_scores(tracks: Tracks, class_number: int) -> dict[str, float]:
     # Of equal ones the greatest recall.
     best = N_THRESHOLDS - 1 - int(accuracies[::-1].argmax())
     if accuracies[best] >= 0.0:
-        pairs = _matched(tracks, are_pairs & (pair_scores >= thresholds[best]))
         numbers |= dict(zip(WORST, (
             float(accuracies[best]), float(distances[best] / n_matches[best]),
-            int(n_switches[best]), *_durations(tracks, pairs, are_truths)), strict=True))
+            int(n_switches[best])), strict=True))
     return numbers
 
 
@@ -277,11 +245,8 @@ def score_tracks(frames: Sequence[matching.EvaluatedFrame], *,
                  with_nuscenes: bool) -> TrackingScores:
     """Score the tracks of a stack in frames; :func:`load_trackeval` has been called."""
     tracks = tracks_of(frames)
-    numbers = _by_trackeval(tracks)
-    durations = _durations(tracks, _matched(tracks, np.ones(len(tracks.pairs), np.bool_)),
-                           np.ones(len(tracks.truths), np.bool_))
-    numbers |= {'objects': len(tracks.truths), 'tracks': tracks.n_truth_ids, **dict(zip(
-        ('track_initialization_duration', 'longest_gap_duration'), durations, strict=True))}
+    numbers = {**_by_trackeval(tracks), 'objects': len(tracks.truths),
+               'tracks': tracks.n_truth_ids}
     if not with_nuscenes:
         return TrackingScores(numbers, None)
     filled = tracks_of(frames, is_filled=True)
@@ -304,7 +269,7 @@ def _by_trackeval(tracks: Tracks) -> dict[str, float]:
     """Return the numbers of trackeval; HOTA and IDF1 are NaN for more than MAX_IDS ids."""
     from trackeval.metrics import CLEAR, HOTA, Identity
     truth_ends, stack_ends, pair_ends = (
-        np.searchsorted(frames, np.arange(len(tracks.times_s) + 1)) for frames in (
+        np.searchsorted(frames, np.arange(tracks.n_frames + 1)) for frames in (
             tracks.truths['frame'], tracks.stacks['frame'],
             tracks.truths['frame'][tracks.pairs['truth']]))
 
@@ -319,7 +284,7 @@ def _by_trackeval(tracks: Tracks) -> dict[str, float]:
         'gt_ids': np.split(tracks.truths['id'], truth_ends[1:-1]),
         'tracker_ids': np.split(tracks.stacks['id'], stack_ends[1:-1]),
         'similarity_scores': _Lazy(similarity),
-        'num_timesteps': len(tracks.times_s),
+        'num_timesteps': tracks.n_frames,
         'num_gt_ids': tracks.n_truth_ids, 'num_tracker_ids': tracks.n_stack_ids,
         'num_gt_dets': len(tracks.truths), 'num_tracker_dets': len(tracks.stacks)}
     quiet = {'PRINT_CONFIG': False}

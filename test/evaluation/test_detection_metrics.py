@@ -15,7 +15,7 @@ import numpy as np
 from paths import DATA
 import pytest
 
-from state_sensor_ros.evaluation.detection import detection_score, detections_of, score_classes
+from state_sensor_ros.evaluation.detection import detection_score, score_classes
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
@@ -41,12 +41,12 @@ def object_set(rows):
         np.array([row[1] for row in rows], np.float64))
 
 
-def scored(frames, ego_xyz=NOWHERE):
+def scored(frames):
     """Return the scores of frames of rows of the stack and of the ground truth, by class."""
     pairs = [tuple(map(object_set, pair)) for pair in frames]
-    return {each.name: each for each in score_classes(detections_of([
-        EvaluatedFrame(i, stack, truth, match(stack, truth), ego_xyz)
-        for i, (stack, truth) in enumerate(pairs)]))}
+    return {each.name: each for each in score_classes([
+        EvaluatedFrame(i, stack, truth, match(stack, truth), NOWHERE)
+        for i, (stack, truth) in enumerate(pairs)])}
 
 
 @pytest.mark.parametrize('scene', GOLDEN, ids=['good', 'bad', 'worse'])
@@ -138,20 +138,6 @@ def test_attribute_error(name, truth_speed, speed, expected):
     errors = scored([([car(**{'class': name}, vx=speed, vy=0.0)],
                       [car(**{'class': name}, vx=truth_speed, vy=0.0)])])[name].errors
     assert errors[4] == pytest.approx(expected, nan_ok=True)
-
-
-def test_bands_of_distance():
-    """A detection is in the band of its ground-truth object, a false one in its own."""
-    truth, stack = [car(x=29.0), car(x=60.0)], [
-        car(x=30.5, score=0.9), car(x=45.0, score=0.8), car(x=500.0, score=0.7)]
-    [scores] = scored([(stack, truth)], np.zeros(3)).values()
-    counts = {name: (band.n_truths, band.n_detections, band.n_matches)
-              for name, band in scores.bands.items()}
-    assert counts == {'0-30': (1, 1, 1), '30-50': (0, 1, 0), '50+': (1, 1, 0)}
-    assert scores.bands['0-30'].errors[0] == pytest.approx(1.5)
-    # Within 1 m it does not match, and is a false one at 30.5 m.
-    assert scores.bands['0-30'].curves.average_precisions.tolist() == [0.0, 0.0, 1.0, 1.0]
-    assert scores.bands['30-50'].curves is None
 
 
 def test_scores_of_a_class_without_truths_or_detections():

@@ -43,12 +43,11 @@ from state_sensor_ros.evaluation.matching import Selection
 KEYS = {'frames', 'frames_without_truth', 'unanswered_frames', 'truth_frames', 'version',
         'detection', 'tracking', 'ego'}
 CLASS_KEYS = {'ap', 'ate', 'ase', 'aoe', 'ave', 'aae', 'recall', 'precision', 'truths',
-              'detections', 'nuscenes', 'bands'}
+              'detections', 'nuscenes'}
 MEAN_KEYS = {'map', 'nds', 'mate', 'mase', 'maoe', 'mave', 'maae'}
 TRACKING_KEYS = {
     'hota', 'mota', 'idf1', 'motp', 'identity_switches', 'fragmentations', 'false_positives',
-    'misses', 'objects', 'tracks', 'mostly_tracked', 'partially_tracked', 'mostly_lost',
-    'track_initialization_duration', 'longest_gap_duration'}
+    'misses', 'objects', 'tracks', 'mostly_tracked', 'partially_tracked', 'mostly_lost'}
 EGO_KEYS = {'ate_rmse', 'rpe_rmse', 'ate', 'rpe', 'longitudinal_error', 'lateral_error',
             'speed_error', 'alignment', 'scale'}
 # 2.4 s: the time of a run is that of its frames.
@@ -64,10 +63,6 @@ def test_json_has_the_keys_of_the_interface(evaluate, stack):
     assert result['detection']['classes'].keys() == {'car'}
     assert result['detection']['classes']['car'].keys() == CLASS_KEYS
     assert result['detection']['classes']['car']['ap'].keys() == {'0.5', '1.0', '2.0', '4.0'}
-    bands = result['detection']['classes']['car']['bands']
-    assert bands.keys() == {'0-30', '30-50', '50+'}
-    assert sum(band['truths'] for band in bands.values()) == N_CARS * N_FRAMES
-    assert all(band.keys() == CLASS_KEYS - {'bands'} for band in bands.values())
     assert result['tracking'].keys() == TRACKING_KEYS
     assert result['ego'].keys() == EGO_KEYS
     assert result['ego']['rpe'].keys() == {'1m', '10m', '100m', '1s', '5s', '10s'}
@@ -108,11 +103,8 @@ def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
      'detection/classes/car/ap/2.0: found 1; expected at least 1.5'),
     (['--fail-above', 'frames=23'], 1, 'frames: found 24; expected at most 23'),
     (['--fail-below', 'detection/classes/bus/ate=1'], 1,
-     'found no bus in detection/classes; there are car; expected at least 1'),
-    (['--fail-below', 'detection/clas=1'], 1,
-     'found no clas in detection; did you mean classes?; expected at least 1'),
-    (['--fail-below', 'detection=1'], 1, 'detection: found a group of numbers'),
-    (['--fail-above', 'frames/x=1'], 1, 'found no x in frames, which is not a group')]))
+     'found no such number; did you mean detection/classes/car/ate'),
+    (['--fail-below', 'detection=1'], 1, 'detection: found no such number; ')]))
 def test_bounds(capsys, drive, stack, options, code, error):
     assert main(['evaluate', str(drive), str(stack), '-q', *options]) == code
     captured = capsys.readouterr()

@@ -16,7 +16,7 @@ from stack_bags import changed, EGO, messages_of, TRACKING, typestore
 
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.evaluation.detection import detections_of, score_classes
+from state_sensor_ros.evaluation.detection import score_classes
 from state_sensor_ros.evaluation.matching import (
     EVALUATED_CLASSES,
     EvaluatedFrame,
@@ -93,7 +93,7 @@ def test_other_messages_have_the_numbers_of_nuscenes_devkit(nuscenes, type_name)
         truth = ObjectSet(tuple(map(str, range(len(rows)))), np.array(
             [EVALUATED_CLASSES.index(row[0]) for row in rows]), states, np.ones(len(rows)))
         frames.append(EvaluatedFrame(stamp_ns, stack, truth, match(stack, truth), np.zeros(3)))
-    scores = {each.name: each for each in score_classes(detections_of(frames))}
+    scores = {each.name: each for each in score_classes(frames)}
     n_errors = 3 if type_name == VISION else 4
     assert {'car', 'truck'} <= expected.keys() & scores.keys()
     for name, numbers in expected.items():

@@ -57,8 +57,7 @@ def check_perfect(result, topic=TRACKING):
         assert tracking['motp'] < 1e-6
         assert tracking['mostly_tracked'] == tracking['tracks'] > 0
         assert all(tracking[name] == 0 for name in (
-            'identity_switches', 'fragmentations', 'false_positives', 'misses', 'mostly_lost',
-            'track_initialization_duration', 'longest_gap_duration'))
+            'identity_switches', 'fragmentations', 'false_positives', 'misses', 'mostly_lost'))
     assert ('prediction' in result) is (topic == PREDICTED)
 
 

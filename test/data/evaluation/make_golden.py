@@ -203,8 +203,7 @@ def expected_tracking(truths, stacks):
                                     (np.array(data.motp), 'amotp'))}
         best = np.nanargmax(data.mota)
         classes[name] |= {ours: float(data.get_metric(theirs)[best]) for ours, theirs in (
-            ('mota', 'mota'), ('motp', 'motp'), ('identity_switches', 'ids'),
-            ('track_initialization_duration', 'tid'), ('longest_gap_duration', 'lgd'))}
+            ('mota', 'mota'), ('motp', 'motp'), ('identity_switches', 'ids'))}
     return {'classes': classes}
 
 
