@@ -57,7 +57,7 @@ from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection, SelectedNames
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, FoundRecording, is_glob
-from state_sensor_ros.frame import Floats, NS_PER_S
+from state_sensor_ros.frame import NS_PER_S
 from state_sensor_ros.library.stream import FaultList, FrameFault, FrameLoop
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import IDENTITY_XYZW
@@ -455,23 +455,22 @@ def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> Groun
 def _ego_of(bag: Bag) -> EgoTrack | None:
     """Return the ego at base_link from its odometry, None without a pose."""
     key = messages.EGO_TOPIC, messages.ODOMETRY
-    poses: dict[int, tuple[Floats, float]] = {}
+    states: dict[int, tuple[float, ...]] = {}
 
     def add(data: bytes) -> None:
         message = messages.decode_flat(data, messages.ODOMETRY)
         pose = messages.unit_pose(message.pose.pose.values)
         if pose is not None:
-            stamp_ns = messages.nanoseconds(message.header.stamp)
-            poses[stamp_ns] = pose, float(message.twist.twist.values[0])
+            states[messages.nanoseconds(message.header.stamp)] = (
+                *pose, message.twist.twist.values[0], *pose[:3])
 
     if key in bag.topics:
         _decoded(bag, key, add)
-    if not poses:
+    if not states:
         return None
-    stamps = sorted(poses)
-    rows = np.stack([poses[stamp][0] for stamp in stamps])
-    return EgoTrack(np.array(stamps, np.int64), rows[:, :3], rows,
-                    np.array([poses[stamp][1] for stamp in stamps]), frozenset(), np.zeros(3))
+    stamps = sorted(states)
+    return EgoTrack(np.array(stamps, np.int64), np.array([states[stamp] for stamp in stamps]),
+                    frozenset(), np.zeros(3))
 
 
 def _decoded(bag: Bag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:

@@ -110,7 +110,8 @@ class ClassScores:
     n_matches: int
     curves: Curves | None  # None without ground truth
     errors: Floats  # (5,) plain means of the known errors at 2 m, NaN for none
-    recall_errors: Floats  # (5,) as nuScenes' means over recall, 1 for none; NaN without ground truth
+    # (5,) the same as nuScenes' means over recall, 1 for none; NaN without ground truth.
+    recall_errors: Floats
 
 
 def score_classes(frames: Sequence[EvaluatedFrame]) -> list[ClassScores]:

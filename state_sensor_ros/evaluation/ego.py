@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from state_sensor_ros.frame import Bools, Floats, NS_PER_S, Rows
+from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.rotations import (
     CONJUGATE_XYZW,
     global_from_body,
@@ -30,11 +30,8 @@ from state_sensor_ros.rotations import (
     quaternion_product,
 )
 
-# Lengths of the relative errors: distances traveled, m, and times, s.
+# Lengths of the relative errors: distances traveled, m.
 DISTANCES_M: Final = (1.0, 10.0, 100.0)
-TIMES_S: Final = (1.0, 5.0, 10.0)
-# A tolerance of a millisecond: periods of recordings vary.
-_TIME_TOLERANCE_NS = 1_000_000
 
 Statistics = dict[str, float]
 
@@ -44,39 +41,16 @@ class DegenerateAlignmentError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EgoPoses:
-    """T poses of base_link in the global frame."""
-
-    stamps_ns: Rows  # (T,) int64
-    poses: Floats  # (T, 7) position xyz (m) and orientation xyzw of unit length
-    speeds: Floats  # (T,) m/s along the x axis of base_link, NaN if unknown
-
-    def select(self, mask: Bools) -> EgoPoses:
-        """Return the poses of a mask; ``mask``: (T,) bool."""
-        return EgoPoses(self.stamps_ns[mask], self.poses[mask], self.speeds[mask])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class EgoScores:
-    """
-    The scores of the ego.
+    """The scores of the ego."""
 
-    By path in the result.
-    """
-
-    # Row of the pose, (K,), and error, (K,), those of a driver with their sign.
-    errors: dict[str, tuple[Rows, Floats]]
+    distances: Floats  # (T,) error of each position, m
     # Those of evo, and of the size of the errors of a driver, with ``bias``, the signed mean. The
     # paths are ``ate/translation`` (m), ``ate/rotation`` (rad), the same by length, such as
-    # ``rpe/10m/translation`` and ``rpe/1s/rotation``, and the errors of a driver:
-    # ``longitudinal_error``, ``lateral_error`` (m), ``speed_error`` (m/s).
+    # ``rpe/10m/translation``, and the errors of a driver: ``longitudinal_error``,
+    # ``lateral_error`` (m), ``speed_error`` (m/s).
     statistics: dict[str, Statistics]
     scale: float  # of the alignment
-
-    @property
-    def distances(self) -> Floats:
-        """Error of each position, (T,), m."""
-        return self.errors['ate/translation'][1]
 
 
 def statistics(errors: Floats) -> Statistics:
@@ -90,29 +64,30 @@ def statistics(errors: Floats) -> Statistics:
             'min': float(errors.min()), 'max': float(errors.max()), 'sse': square_sum}
 
 
-def score_ego(stack: EgoPoses, truth: EgoPoses, alignment: str) -> EgoScores:
-    poses, scale = stack.poses, 1.0
+def score_ego(stack: Floats, truth: Floats, alignment: str) -> EgoScores:
+    """
+    Score the poses of base_link in the global frame.
+
+    :param stack: (T, 8) position xyz (m), orientation xyzw of unit length, and speed along the
+        x axis of base_link (m/s), NaN if unknown.
+    :param truth: (T, 8) the same at these times.
+    """
+    poses, true_poses, scale = stack[:, :7], truth[:, :7], 1.0
     if alignment != 'none':
-        poses, scale = _aligned(poses, truth.poses, has_scale=alignment == 'sim3')
-    offsets = poses[:, :3] - truth.poses[:, :3]
+        poses, scale = _aligned(poses, true_poses, has_scale=alignment == 'sim3')
+    offsets = poses[:, :3] - true_poses[:, :3]
     distances: Floats = np.linalg.norm(offsets, axis=1)
-    turns = _angles(quaternion_product(truth.poses[:, 3:] * CONJUGATE_XYZW, poses[:, 3:]))
-    rows = np.arange(len(poses))
-    errors: dict[str, tuple[Rows, Floats]] = {
-        'ate/translation': (rows, distances), 'ate/rotation': (rows, turns)}
-    for marks_of, unit, lengths in (
-            (_distance_marks, 'm', DISTANCES_M), (_time_marks, 's', TIMES_S)):
-        for length in lengths:
-            marks = marks_of(truth, length)
-            for name, values in _relative(poses, truth.poses, marks).items():
-                errors[f'rpe/{length:g}{unit}/{name}'] = marks[1:], values
-    own_offsets = (offsets[:, None, :] @ global_from_unit(truth.poses[:, 3:]))[:, 0]
-    errors |= {'longitudinal_error': (rows, own_offsets[:, 0]),
-               'lateral_error': (rows, own_offsets[:, 1]),
-               'speed_error': (rows, stack.speeds - truth.speeds)}
-    return EgoScores(errors, {
-        path: _signed(values) if path.endswith('_error') else statistics(values)
-        for path, (_, values) in errors.items()}, scale)
+    turns = _angles(quaternion_product(true_poses[:, 3:] * CONJUGATE_XYZW, poses[:, 3:]))
+    own_offsets = (offsets[:, None, :] @ global_from_unit(true_poses[:, 3:]))[:, 0]
+    found = {'ate/translation': statistics(distances), 'ate/rotation': statistics(turns)}
+    for length in DISTANCES_M:
+        marks = _distance_marks(true_poses, length)
+        for name, errors in _relative(poses, true_poses, marks).items():
+            found[f'rpe/{length:g}m/{name}'] = statistics(errors)
+    return EgoScores(distances, {
+        **found, 'longitudinal_error': _signed(own_offsets[:, 0]),
+        'lateral_error': _signed(own_offsets[:, 1]),
+        'speed_error': _signed(stack[:, 7] - truth[:, 7])}, scale)
 
 
 def _signed(errors: Floats) -> Statistics:
@@ -144,27 +119,16 @@ def _angles(turns_xyzw: Floats) -> Floats:
     return angles
 
 
-def _distance_marks(truth: EgoPoses, length_m: float) -> Rows:
+def _distance_marks(poses: Floats, length_m: float) -> Rows:
     """Return the rows at which at least a length has been traveled since the last one."""
     rows, traveled = [0], 0.0
-    steps = np.linalg.norm(np.diff(truth.poses[:, :3], axis=0), axis=1).tolist()
+    steps = np.linalg.norm(np.diff(poses[:, :3], axis=0), axis=1).tolist()
     for row, step in enumerate(steps, 1):
         traveled += step
         if traveled >= length_m:
             rows.append(row)
             traveled = 0.0
-    return np.array(rows if len(truth.poses) else [], np.int64)
-
-
-def _time_marks(truth: EgoPoses, length_s: float) -> Rows:
-    """Return the rows at which at least a time has passed since the last one."""
-    stamps_ns, row = truth.stamps_ns, 0
-    rows = []
-    while row < len(stamps_ns):
-        rows.append(row)
-        row = int(np.searchsorted(
-            stamps_ns, stamps_ns[row] + round(length_s * NS_PER_S) - _TIME_TOLERANCE_NS))
-    return np.array(rows, np.int64)
+    return np.array(rows if len(poses) else [], np.int64)
 
 
 def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, float]:

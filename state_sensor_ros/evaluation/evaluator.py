@@ -203,8 +203,8 @@ class Evaluator:
         stamps_ns = np.array(times_ns, np.int64)
         order = stamps_ns.argsort(kind='stable')
         stamps_ns, stack = stamps_ns[order], np.array(rows).reshape(-1, 8)[order]
-        _, truth, speeds = track.at(stamps_ns)
-        have_truth: Bools = np.logical_and.reduce(np.isfinite(truth), axis=1)
+        truth = track.at(stamps_ns)
+        have_truth: Bools = np.logical_and.reduce(np.isfinite(truth[:, :7]), axis=1)
         result.n_frames = int(have_truth.sum())
         result.n_without_truth += int((~have_truth).sum())
         self._check(name, result, span)
@@ -212,9 +212,7 @@ class Evaluator:
         result.n_unanswered = len(missing_times(result.ego_stamps_ns.tolist(), track.stamps_ns,
                                                 self.selection))
         try:
-            result.ego = ego.score_ego(
-                ego.EgoPoses(stamps_ns, stack[:, :7], stack[:, 7]).select(have_truth),
-                ego.EgoPoses(stamps_ns, truth, speeds).select(have_truth), self.alignment)
+            result.ego = ego.score_ego(stack[have_truth], truth[have_truth, :8], self.alignment)
         except ego.DegenerateAlignmentError as error:
             raise TrajectoryFormatError(f'{name}: {topic}', 'positions on a line',
                                         'a curve, which can be aligned, or --align none'
@@ -250,7 +248,7 @@ class Evaluator:
     def _ego_origin(self, at_ns: int) -> Floats:
         if self.truth.ego is None:
             return np.full(3, np.nan)
-        origin: Floats = self.truth.ego.at(np.array([at_ns], np.int64))[0][0]
+        origin: Floats = self.truth.ego.at(np.array([at_ns], np.int64))[0, 8:]
         return origin
 
     def _placed(self, frame_id: str, stamp_ns: int) -> Placed | None:

@@ -10,8 +10,7 @@
 Metrics of predicted paths: minADE, minFDE and miss rate at horizons.
 
 An object counts if the ground-truth object that it matches at 2 m and one of its paths reach the
-horizon; of these paths the most confident ones are compared. Only points after now count. Where
-Argoverse and nuScenes differ, both are given.
+horizon; of these paths the most confident ones are compared. Only points after now count.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ HORIZONS_S: Final = (3.0, 5.0, 8.0)
 PATH_COUNTS: Final = (1, 6)
 ALL_PATHS: Final = 0
 MISS_M: Final = 2.0
-# minFDE, minADE and miss rates: "argoverse" of the path with the least final displacement,
-# "nuscenes" a miss if the greatest displacement of every path exceeds 2 m.
-SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate', 'min_ade_argoverse', 'miss_rate_nuscenes')
+SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate')
 
 
 class PathScorer:
@@ -46,8 +43,8 @@ class PathScorer:
         self._horizons_s = sorted(horizons_s)
         self._horizons_ns = [round(horizon_s * 1e9) for horizon_s in self._horizons_s]
         self._path_counts = (ALL_PATHS, *path_counts)
-        # Of each object, (R, H, 3) mean, final and greatest displacement of its paths, m, the most
-        # confident one first, NaN where path or ground truth does not reach the horizon.
+        # Of each object, (R, H, 2) mean and final displacement of its paths, m, the most confident
+        # one first, NaN where path or ground truth does not reach the horizon.
         self._errors: list[Floats] = []
         self.n_matched = 0
 
@@ -75,18 +72,17 @@ class PathScorer:
                 self._errors.append(np.array(errors))
 
     def _errors_of(self, path: PathOfObject, places: Floats, true_xy: Floats) -> Floats:
-        """Return (H, 3) displacements; ``places``: (P,) in steps from now, the horizons last."""
+        """Return (H, 2) displacements; ``places``: (P,) in steps from now, the horizons last."""
         before = np.minimum(places.astype(np.int64), len(path.poses) - 2)
         share = (places - before)[:, None]
         path_xy = path.poses[before, :2] * (1.0 - share) + path.poses[before + 1, :2] * share
         distances = np.linalg.norm(path_xy - true_xy, axis=1)
-        errors = np.full((len(self._horizons_ns), 3), np.nan)
+        errors = np.full((len(self._horizons_ns), 2), np.nan)
         for i, horizon_ns in enumerate(self._horizons_ns):
             if (len(path.poses) - 1) * path.step_ns >= horizon_ns:
                 points = distances[:horizon_ns // path.step_ns]
                 last = distances[i - len(self._horizons_ns)]
-                errors[i] = (points.mean() if len(points) else last, last,
-                             max(points.max(initial=0.0), last))
+                errors[i] = points.mean() if len(points) else last, last
         errors[~np.isfinite(errors).all(axis=1)] = np.nan
         return errors
 
@@ -99,15 +95,9 @@ class PathScorer:
                         if len(each := errors[:, i][np.isfinite(errors[:, i, 0])])]
             found[horizon_s] = {}
             for n_paths in self._path_counts:
-                scores = np.array([_scores(errors[:n_paths or None]) for errors in reaching])
-                means = scores.mean(axis=0).tolist() if reaching else [np.nan] * len(SCORE_NAMES)
+                least = [errors[:n_paths or None].min(axis=0).tolist() for errors in reaching]
+                scores = [(ade, fde, fde > MISS_M) for ade, fde in least] or [(np.nan,) * 3]
+                means = np.mean(scores, axis=0).tolist()
                 found[horizon_s][n_paths] = {**dict(zip(SCORE_NAMES, means, strict=True)),
                                              'objects': len(reaching)}
         return found
-
-
-def _scores(errors: Floats) -> tuple[float, ...]:
-    """Return the scores of an object by SCORE_NAMES; ``errors``: (R, 3) of its paths, m."""
-    least = errors.min(axis=0)
-    return (least[0], least[1], least[1] > MISS_M, errors[errors[:, 1].argmin(), 0],
-            least[2] > MISS_M)

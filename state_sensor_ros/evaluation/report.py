@@ -29,6 +29,7 @@ from state_sensor_ros.evaluation.detection import ERROR_NAMES, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.evaluator import TopicResult
 from state_sensor_ros.evaluation.matching import (
     EvaluatedFrame,
+    I_ERRORS,
     MATCH_DISTANCES_M,
     SIZE,
     XY,
@@ -70,7 +71,6 @@ FIGURES: Final = (
 # Worst moments, at most one of each half second; smaller costs are rounding.
 _N_MOMENTS, _APART_NS, _LEAST_COST = 10, 500_000_000, 1e-6
 _TRUTH, _STACK, _MISSED, _FALSE = '#495057', '#1c7ed6', '#d6336c', '#f08c00'
-_LINES = (_STACK, _FALSE, '#7048e8', '#c2255c')
 # Length and width of an object whose size is unknown, m; corners of one of length and width 1.
 _SMALL = 0.5
 _CORNERS: Floats = np.array(((0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)))
@@ -103,15 +103,13 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
                 'ate_rmse': numbers['ate/translation']['rmse'],
                 'rpe_rmse': numbers['rpe/1m/translation']['rmse'], **numbers,
                 'alignment': alignment, 'scale': found.ego.scale}))
-    known: dict[str, Any] = _known(result)
-    return known
+    return _known(result)
 
 
-def _known(value: Any) -> Any:  # noqa: ANN401
+def _known(result: Result) -> dict[str, Any]:
     """Return a result in which numbers that are not finite are None."""
-    if isinstance(value, dict):
-        return {key: _known(part) for key, part in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {key: _known(value) if isinstance(value, dict) else None if isinstance(
+        value, float) and not math.isfinite(value) else value for key, value in result.items()}
 
 
 def _detection(classes: Sequence[detection.ClassScores], definition: str) -> dict[str, Any]:
@@ -285,19 +283,12 @@ def bags_table(records: Sequence[Result]) -> Table:
 
 
 _STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; color: #1f2933; max-width: 86rem; margin: 2rem auto;
-       padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-h3 { font-size: 1rem; margin: 0 0 .3rem; } img { max-width: 100%; height: auto; }
-.figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
-.figures div { background: #f1f5f9; border-radius: .5rem; padding: .6rem 1rem; min-width: 7rem; }
-.figures b { display: block; font-size: 1.5rem; }
+body { font: 14px/1.45 system-ui, sans-serif; max-width: 86rem; margin: 2rem auto; }
+.figures { display: flex; flex-wrap: wrap; gap: 2rem; } b { display: block; font-size: 2em; }
 table { border-collapse: collapse; font-size: 12.5px; display: block; overflow-x: auto; }
-th, td { padding: .2rem .4rem; text-align: right; white-space: pre; }
-th:first-child, td:first-child { text-align: left; }
-tbody tr + tr td { border-top: 1px solid #e9ecef; } thead th { border-bottom: 2px solid #adb5bd; }
-.moments { display: grid; gap: 1.5rem;
-           grid-template-columns: repeat(auto-fill, minmax(26rem, 1fr)); }
+th, td { padding: .2rem .4rem; text-align: right; white-space: pre; border-top: 1px solid #ddd; }
+th:first-child, td:first-child { text-align: left; } img { max-width: 100%; height: auto; }
+.moments { display: grid; gap: 1rem; grid: auto / repeat(auto-fill, minmax(26rem, 1fr)); }
 """
 
 
@@ -327,12 +318,14 @@ def sections(found: TopicResult) -> Iterator[str]:
     topic = f'<code>{escape(found.topic)}</code>'
     if found.ego is not None and found.ego_stamps_ns is not None:
         yield f'<h2>Ego over time, {topic}</h2>'
-        yield _over_time('error of the ego (m)', found.ego_stamps_ns, {'': found.ego.distances})
+        yield _over_time('error of the ego (m)', found.ego_stamps_ns, {
+            'position': found.ego.distances})
     if found.classes is None:
         return
-    if any(scores.curves is not None for scores in found.classes):
-        yield f'<h2>Precision and recall, {topic}</h2>'
-        yield _precision_recall(found.classes)
+    if curves := {each.name: (detection.RECALLS, each.curves.precisions[I_ERRORS])
+                  for each in found.classes if each.curves is not None}:
+        yield f'<h2>Precision and recall of matches within 2 m, {topic}</h2>'
+        yield _curves('recall', 'precision', curves)
     stamps_ns = np.array([frame.stamp_ns for frame in found.frames])
     pairs = [(frame.stack.states[rows, XY], frame.truth.states[others, XY])
              for frame in found.frames for rows, others in [frame.matched]]
@@ -363,17 +356,14 @@ def _worst(stamps_ns: Rows, costs: Floats) -> list[int]:
     return [*found.values()][:_N_MOMENTS]
 
 
-def _figure(width: float, height: float) -> Figure:
+def _axes(width: float, height: float, x: str, y: str) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
-    return Figure(figsize=(width, height), layout='constrained')
-
-
-def _axes(figure: Figure, rows: int, columns: int, index: int, x: str, y: str) -> Axes:
-    axes = figure.add_subplot(rows, columns, index, xlabel=x, ylabel=y)
+    figure = Figure(figsize=(width, height), layout='constrained')
+    axes = figure.add_subplot(xlabel=x, ylabel=y)
     axes.grid(visible=True, color='#dee2e6', linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[['top', 'right']].set_visible(False)
-    return axes
+    return figure, axes
 
 
 def _image(figure: Figure, text: str) -> str:
@@ -383,34 +373,20 @@ def _image(figure: Figure, text: str) -> str:
             f'alt="{text}">')
 
 
-def _precision_recall(classes: Sequence[detection.ClassScores]) -> str:
-    """Draw precision over recall of each class with ground truth, for each match distance."""
-    drawn = [(each.name, each.curves) for each in classes if each.curves is not None]
-    columns = min(len(drawn), 3)
-    rows = math.ceil(len(drawn) / columns)
-    figure = _figure(3.6 * columns + 0.4, 3.2 * rows)
-    for index, (name, curves) in enumerate(drawn, 1):
-        axes = _axes(figure, rows, columns, index, 'recall', 'precision')
-        axes.set(title=name, xlim=(0.0, 1.02), ylim=(0.0, 1.05))
-        for precision, distance, color in zip(curves.precisions, DISTANCES, _LINES, strict=True):
-            reached = precision > 0.0
-            axes.plot(detection.RECALLS[reached], precision[reached], color=color,
-                      label=f'{distance} m')
-    figure.legend(*axes.get_legend_handles_labels(), title='match within', frameon=False,
-                  loc='outside right upper', fontsize=8)
-    return _image(figure, 'precision over recall')
-
-
 def _over_time(y: str, stamps_ns: Rows, curves: Mapping[str, Any]) -> str:
     """Draw curves, (T,) each, by their names, over time."""
-    figure = _figure(11.2, 2.4)
-    axes = _axes(figure, 1, 1, 1, 'time since the first frame (s)', y)
-    for color, (name, values) in zip(_LINES, curves.items(), strict=False):
-        axes.plot((stamps_ns - stamps_ns[0]) * 1e-9, values, color=color, label=name or None)
+    times_s = (stamps_ns - stamps_ns[0]) * 1e-9
+    return _curves('time since the first frame (s)', y, {
+        name: (times_s, values) for name, values in curves.items()})
+
+
+def _curves(x: str, y: str, curves: Mapping[str, tuple[Floats, Floats]]) -> str:
+    figure, axes = _axes(11.2, 2.8, x, y)
+    for name, (places, values) in curves.items():
+        axes.plot(places, values, label=name)
     axes.set_ylim(0.0)
-    if len(curves) > 1:
-        axes.legend(frameon=False, fontsize=8)
-    return _image(figure, f'{" and ".join(filter(None, curves)) or y} over time')
+    axes.legend(frameon=False, fontsize=8)
+    return _image(figure, f'{y} over {x}')
 
 
 def _moment(frame: EvaluatedFrame) -> str:
@@ -419,8 +395,7 @@ def _moment(frame: EvaluatedFrame) -> str:
     rows, others = frame.matched
     is_matched, is_found = (np.isin(np.arange(len(objects.ids)), found) for objects, found in (
         (frame.stack, rows), (frame.truth, others)))
-    figure = _figure(5.4, 4.6)
-    axes = _axes(figure, 1, 1, 1, 'x (m)', 'y (m)')
+    figure, axes = _axes(5.4, 4.6, 'x (m)', 'y (m)')
     axes.set_aspect('equal')
     # A matched ground-truth object has a wide line, which is visible around the detection.
     for objects, mask, name, color, width in (

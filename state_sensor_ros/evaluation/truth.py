@@ -50,8 +50,6 @@ TF_TYPE: Final = 'tf2_msgs/msg/TFMessage'
 TF_TOPIC, STATIC_TF_TOPIC = '/tf', '/tf_static'
 # Longer chains of frames are loops.
 _MAX_DEPTH = 100
-_EGO_ROW = np.dtype([('stamp_ns', np.int64), ('origin', np.float64, 3),
-                     ('pose', np.float64, 7), ('speed', np.float64)])
 # Actors (K,), index in the names, ascending; classes (K,), index in EVALUATED_CLASSES; states
 # (K, 10), of a frame.
 TruthRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Floats]
@@ -91,41 +89,33 @@ class EgoTrack:
     """The ego over time, global frame."""
 
     stamps_ns: Rows  # (T,) ascending
-    origins: Floats  # (T, 3) m
-    poses: Floats  # (T, 7) base_link, position xyz (m), orientation xyzw of unit length
-    speeds: Floats  # (T,) m/s, of base_link along its x axis, NaN if unknown
+    # (T, 11) of base_link position xyz (m), orientation xyzw of unit length, and speed along its x
+    # axis (m/s), NaN if unknown; origin of the ego xyz (m).
+    states: Floats
     frames: frozenset[str]  # names of the frames at the origin
     offset: Floats  # (3,) of base_link in the axes of the ego, m
 
-    def at(self, stamps_ns: Rows) -> tuple[Floats, Floats, Floats]:
+    def at(self, stamps_ns: Rows) -> Floats:
         """
-        Return origins, poses and speeds at some times, NaN if there is no truth.
+        Return (K, 11) states at some times, NaN if there is no truth; ``stamps_ns``: (K,) int64.
 
         A time that has no frame on one side continues the motion between the two frames on the
         other side.
-
-        :param stamps_ns: (K,) int64.
-        :returns: (K, 3), (K, 7) and (K,) float64.
         """
-        found = np.full((len(stamps_ns), 11), np.nan)
-        if len(self.stamps_ns):
-            before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
-            is_alone = (before == after) & (self.stamps_ns[before] != stamps_ns)
-            if is_alone.any():
-                # Below 0 or above 1; 0 without an interval of at most MAX_GAP_NS on that side.
-                is_later = stamps_ns > self.stamps_ns[before]
-                first = np.maximum(before - (is_alone & is_later), 0)
-                last = np.minimum(after + (is_alone & ~is_later), len(self.stamps_ns) - 1)
-                is_long = self.stamps_ns[last] - self.stamps_ns[first] > MAX_GAP_NS
-                before, after = np.where(is_long, before, first), np.where(is_long, after, last)
-                share = _share(self.stamps_ns, before, after, stamps_ns)
-            begin, end = (
-                np.column_stack((self.origins[rows], self.speeds[rows], self.poses[rows]))
-                for rows in (before, after))
-            between = begin + share[:, None] * (end - begin)
-            between[:, 7:] = slerp(begin[:, 7:], end[:, 7:], share)
-            found[is_near] = between[is_near]
-        return found[:, :3], found[:, 4:], found[:, 3]
+        before, after, share, is_near = brackets(self.stamps_ns, stamps_ns)
+        is_alone = (before == after) & (self.stamps_ns[before] != stamps_ns)
+        # Below 0 or above 1; 0 without an interval of at most MAX_GAP_NS on that side.
+        is_later = stamps_ns > self.stamps_ns[before]
+        first = np.maximum(before - (is_alone & is_later), 0)
+        last = np.minimum(after + (is_alone & ~is_later), len(self.stamps_ns) - 1)
+        is_long = self.stamps_ns[last] - self.stamps_ns[first] > MAX_GAP_NS
+        before, after = np.where(is_long, before, first), np.where(is_long, after, last)
+        share = _share(self.stamps_ns, before, after, stamps_ns)
+        begin, end = self.states[before], self.states[after]
+        found: Floats = begin + share[:, None] * (end - begin)
+        found[:, 3:7] = slerp(begin[:, 3:7], end[:, 3:7], share)
+        found[~is_near] = np.nan
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +237,7 @@ class FrameGroundTruth:
         self._base_link, self._registry = BaseLink(settings, report), registry_of(settings)
         self._stamper = Stamper(settings.stamp_source)
         self.assumptions, self.jumps = Assumptions(), Jumps()
-        self._ego: list[tuple[object, ...]] = []
+        self._ego: list[tuple[int, tuple[float, ...]]] = []
         self._offset: Floats = np.zeros(3)
         self._ego_frames: set[str] = set()
 
@@ -285,14 +275,14 @@ class FrameGroundTruth:
         base = origin + axes @ self._offset
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
                             is_finite=False)[0]
-        self._ego.append((stamp_ns, origin, (*base, *orientation[0]), twist[:3] @ axes[:, 0]))
+        self._ego.append((stamp_ns, (*base, *orientation[0], twist[:3] @ axes[:, 0], *origin)))
         self._ego_frames.add(ego.frame_id)
 
     def finish(self) -> GroundTruth:
-        rows = np.array(self._ego, _EGO_ROW)
-        return self._builder.finish(None if not self._ego else EgoTrack(
-            rows['stamp_ns'], rows['origin'], rows['pose'], rows['speed'],
-            frozenset(self._ego_frames - {BASE_LINK}), self._offset))
+        stamps_ns, states = zip(*self._ego, strict=True) if self._ego else ((), ())
+        return self._builder.finish(EgoTrack(
+            np.array(stamps_ns, np.int64), np.array(states), frozenset(
+                self._ego_frames - {BASE_LINK}), self._offset) if self._ego else None)
 
 
 class FrameTransforms:

@@ -63,7 +63,7 @@ def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     text = page.read_text()
     assert 'bag &lt;&amp;&gt;' in text
     assert '<script' not in text
-    for word in ('Ground truth', 'misses and false positives', 'precision over recall'):
+    for word in ('Ground truth', 'objects in a frame over time', 'precision over recall'):
         assert word in text
     assert not re.search(r'\b(ghosts?|judged?|verdict|stand-in|inks?)\b', text)
     assert not re.search(r'(src|href)="(?!data:)', text)

@@ -243,8 +243,7 @@ def expected_ego(truth, estimate):
             pair[1].align(pair[0], correct_scale=alignment == 'sim3')
         metrics = {'ate': lambda relation: APE(relation)}
         for name, delta, unit in (('1m', 1.0, Unit.meters), ('10m', 10.0, Unit.meters),
-                                  ('100m', 100.0, Unit.meters), ('1s', 10, Unit.frames),
-                                  ('5s', 50, Unit.frames)):
+                                  ('100m', 100.0, Unit.meters)):
             metrics[name] = lambda relation, delta=delta, unit=unit: RPE(
                 relation, delta, unit, pairs_from_reference=True)
         found[alignment] = {}
