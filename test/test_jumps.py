@@ -100,8 +100,6 @@ def test_possible_motions_are_not_named():
 def test_crash_is_no_braking():
     crashed = safety_of(FRAMES[:30] + [changed(frame, 0, SPEED, -20.0) for frame in FRAMES[30:]])
     assert np.nanmin(crashed.acceleration) > -MAX_ACCELERATION
-    assert '1 pair of frames skipped: the speed of ego changes by more than 60 m/s2' \
-        in crashed.assumptions
     assert '1 jump of the speed, the greatest 406 m/s2 (ego, 1.5 s)' in crashed.assumptions
 
 

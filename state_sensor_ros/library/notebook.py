@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
 # Rows of a table.
 _N_ROWS = 8
-# Larger recordings are not read only to be shown, by the unit of their size; '' for bytes of a
-# file whose number of frames is unknown.
-_READ_AT_MOST = {'B': 30_000_000, 'frame': 2000, '': 5_000_000}
+# Larger recordings are not read only to be shown, by the unit of their size.
+_READ_AT_MOST = {'B': 30_000_000, 'frame': 2000}
 _PICTURE = PageSize(7.0, dpi=90.0)
 
 
@@ -87,12 +86,7 @@ def scene_of(frames: Iterable[Frame]) -> Scene:
 
 def recording_html(recording: Recording, *, is_open: bool) -> str:
     """Return a recording as HTML; ``is_open`` whether it can be read."""
-    size, unit = recording.total, recording.unit
-    if size is None and os.path.isfile(recording.name):
-        # Text is compressed to about a tenth.
-        size = os.path.getsize(recording.name) * (10 if recording.name.endswith('.gz') else 1)
-        unit = ''
-    if not is_open or size is None or size > _READ_AT_MOST.get(unit, 0):
+    if not is_open or recording.total is None or recording.total > _READ_AT_MOST[recording.unit]:
         return _heading(recording)
     try:
         # The first use of these makes the index, and the text of the recording has more facts.

@@ -18,7 +18,6 @@ from itertools import islice
 import math
 import os
 import threading
-from types import TracebackType
 from typing import overload, TYPE_CHECKING
 import warnings
 
@@ -421,8 +420,7 @@ class Recording(FrameLoop):
     def __enter__(self) -> Recording:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -11,9 +11,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain
 import math
 from typing import NamedTuple, TYPE_CHECKING
 
@@ -224,13 +223,11 @@ class Safety:
 
     def _cut_in_frames(self, headway: float) -> _Values:
         """Return the frames in which a vehicle that cut in still leads closer than ``headway``."""
-        frames: Bools = np.zeros(len(self), np.bool_)
-        is_close = self.time_headway < headway
-        for i in range(len(self)):
+        frames: Bools = self._cut_ins & (self.time_headway < headway)
+        for i in np.flatnonzero(self.time_headway < headway).tolist():
             # The actor or the lead vehicle may be missing in a frame.
-            stays = any(frames[k] and self.lead[i] == self.lead[k]
-                        for k in range(max(i - 2, 0), i))
-            frames[i] = is_close[i] and (self._cut_ins[i] or stays)
+            frames[i] |= any(frames[k] and self.lead[i] == self.lead[k]
+                             for k in range(max(i - 2, 0), i))
         return _known(np.where(frames, self.time_headway, np.nan), self.lead)
 
 
@@ -268,7 +265,7 @@ class SafetyCollector:
     def __init__(self, actor: str, ego_tag: str = EGO_TAG) -> None:
         self._actor, self._ego_tag = actor, ego_tag
         self._name, self._clock = '', math.nan
-        # Names of other actors, or tags of all, for the error.
+        # Names of other actors, for the error.
         self._others: set[str] = set()
         # Of each frame: time, measures, lead vehicle, speed and acceleration, place.
         self._times: list[float] = []
@@ -276,8 +273,8 @@ class SafetyCollector:
         self._leads: list[str] = []
         self._speeds: list[tuple[float, float]] = []
         self._places: list[Floats] = []
-        # Distances to the nearest objects, times to collisions, and speeds of contacts.
-        self._near, self._collisions, self._contacts = _Values(), _Values(), _Values()
+        # Distances to the nearest objects and those in contact, times to collisions.
+        self._near, self._collisions = _Values(), _Values()
         self._impacts: dict[tuple[int, str], float] = {}
         # For each other actor whether it may be towed.
         self._towed: dict[str, bool] = {}
@@ -310,7 +307,7 @@ class SafetyCollector:
             self._name = frame.names[row]
             self._measure(frame, row, i)
         elif not self._name:
-            self._others.update(frame.names if self._actor != EGO else chain(*frame.tags))
+            self._others.update(frame.names)
 
     def _row_of(self, frame: Frame) -> int | None:
         row = ego_row(frame.tags, self._ego_tag) if self._actor == EGO else None
@@ -359,25 +356,17 @@ class SafetyCollector:
         i, names = len(self._times) - 1, [frame.names[k] for k in found.rows.tolist()]
         impacts = np.hypot(*(boxes.velocities[row] - boxes.velocities[found.rows]).T)
         for place, k in enumerate(np.argsort(found.distances, kind='stable').tolist()):
-            name, distance, impact = names[k], float(found.distances[k]), float(impacts[k])
+            distance = float(found.distances[k])
             if distance > 0.0 and place >= _N_NEAREST:
                 break
-            self._near.append((i, name, distance))
-            self._impacts[i, name] = impact
-            if distance == 0.0:
-                self._contacts.append((i, name, impact))
+            self._near.append((i, names[k], distance))
+            self._impacts[i, names[k]] = float(impacts[k])
         self._collisions += [(i, names[k], time_s) for k, _, time_s in _known(found.times, names)]
         are_behind = (boxes.centers[found.rows] - boxes.centers[row]) @ boxes.headings[row] < 0.0
         for k, (name, distance) in enumerate(zip(names, found.distances.tolist(), strict=True)):
             reach = _HITCH_M if 'trailer' in frame.tags[found.rows[k]] else 0.0
             self._towed[name] = self._towed.get(name, True) and bool(
                 are_behind[k]) and distance <= reach
-
-    def passing(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield frames that are added."""
-        for frame in frames:
-            self.add(frame)
-            yield frame
 
     def _note_cut_in(self, here: _Past, lead: str) -> None:
         """Note a new lead vehicle that has moved aside in its road, else from its own path."""
@@ -419,22 +408,16 @@ class SafetyCollector:
 
     def safety(self) -> Safety:
         if not self._name:
-            found, others = f'no actor {self._actor!r}', near_names([self._actor], self._others)
-            if self._actor == EGO:
-                found, others = ('no ego', '') if self._ego_tag == EGO_TAG else (
-                    f'no actor tagged {self._ego_tag!r}',
-                    near_names([self._ego_tag], self._others))
+            found, others = ('no ego', '') if self._actor == EGO else (
+                f'no actor {self._actor!r}', near_names([self._actor], self._others))
             raise StateError('actor', found, f'an ego, or the name of an actor{others}')
         times, speeds = np.array(self._times), np.array(self._speeds)
-        derived, n_skipped = _differences(times, speeds[:, 0])
-        lines = [*self._assumptions.lines, *self._jumps.lines]
-        if n_skipped:
-            lines.append(f'{counted(n_skipped, "pair")} of frames skipped: the speed of '
-                         f'{self._name} changes by more than {MAX_ACCELERATION:g} m/s2')
+        derived = _differences(times, speeds[:, 0])
         towed = self._towed_actors()
-        near, collisions, contacts = (
-            [each for each in values if each[1] not in towed] for values in (
-                self._near, self._collisions, self._contacts))
+        near, collisions = ([each for each in values if each[1] not in towed]
+                            for values in (self._near, self._collisions))
+        contacts = [(i, name, self._impacts[i, name]) for i, name, distance in near
+                    if distance == 0.0]
         distances, closest = _least(near, len(times))
         time_to_collision, partners = _least(collisions, len(times))
         cut_ins: Bools = np.zeros(len(times), np.bool_)
@@ -451,7 +434,7 @@ class SafetyCollector:
             impact_speed=np.array([self._impacts.get((i, name), math.nan)
                                    for i, name in enumerate(closest)]),
             lead=tuple(self._leads), collision_partner=partners, closest_actor=closest,
-            assumptions=(*lines, *(
+            assumptions=(*self._assumptions.lines, *self._jumps.lines, *(
                 f'{name} is towed: part of {self._name}' for name in sorted(towed))),
             _cut_ins=cut_ins, _times=self._possible(collisions, POSITION, SPEED),
             _contacts=self._possible(contacts, POSITION),
@@ -486,9 +469,9 @@ def _distance_to(path: Floats, place: Floats) -> float:
     return float(np.hypot(*(path[:-1] + shares[:, None] * steps - place).T).min())
 
 
-def _differences(times: Floats, speeds: Floats) -> tuple[Floats, int]:
+def _differences(times: Floats, speeds: Floats) -> Floats:
     """
-    Return (T,) central differences of a speed, m/s2, and the number of impossible steps.
+    Return (T,) central differences of a speed, m/s2.
 
     They are NaN at both ends, and beside gaps and impossible steps; a repeated frame has that of
     the one before.
@@ -496,34 +479,31 @@ def _differences(times: Floats, speeds: Floats) -> tuple[Floats, int]:
     found, known = np.full(len(times), np.nan), np.flatnonzero(~np.isnan(times))
     rows: Rows = known[np.diff(times[known], prepend=-np.inf) > 0.0]
     elapsed, changes = np.diff(times[rows]), np.diff(speeds[rows])
-    is_near = (elapsed > 0.0) & (elapsed <= MAX_GAP_S)
-    is_wild = is_near & (np.abs(changes) > MAX_ACCELERATION * elapsed)
-    is_usable = is_near & ~is_wild
+    is_usable = (elapsed > 0.0) & (elapsed <= MAX_GAP_S) & ~(
+        np.abs(changes) > MAX_ACCELERATION * elapsed)
     found[rows[1:-1]] = np.where(
         is_usable[:-1] & is_usable[1:],
         (speeds[rows[2:]] - speeds[rows[:-2]]) / (times[rows[2:]] - times[rows[:-2]]), np.nan)
     if len(known):
         found[known] = found[rows[np.searchsorted(rows, known, 'right') - 1]]
-    return found, int(is_wild.sum())
+    return found
 
 
-def _worst(safety: Safety, name: str) -> tuple[float, float, str] | None:
-    """Return the worst number of a measure, its game time and the other actor."""
-    _, _, is_less, others = MEASURES[name]
-    values: Floats = getattr(safety, name)
-    known = np.flatnonzero(~np.isnan(values))
-    if not len(known):
-        return None
-    i = known[values[known].argmin() if is_less else values[known].argmax()]
-    return float(values[i]), float(safety.game_time[i]), getattr(safety, others)[i]
+def _worst(safety: Safety) -> dict[str, tuple[float, float, str]]:
+    """Return the worst number of each measure that has one, its game time and the other actor."""
+    found = {}
+    for name, (_, _, is_less, others) in MEASURES.items():
+        values: Floats = getattr(safety, name)
+        if not np.isnan(values).all():
+            i = int(np.nanargmin(values) if is_less else np.nanargmax(values))
+            found[name] = float(values[i]), float(safety.game_time[i]), getattr(safety, others)[i]
+    return found
 
 
 def worst_rows(safety: Safety) -> Iterator[tuple[str, str, str, str]]:
     """Yield heading, worst value, its time and the other actor of each measure that has one."""
-    for name, (heading, unit, _, _) in MEASURES.items():
-        if (worst := _worst(safety, name)) is not None:
-            value, time_s, other = worst
-            yield heading, f'{figure(value)} {unit}', seconds(time_s), other
+    for name, (value, time_s, other) in _worst(safety).items():
+        yield MEASURES[name][0], f'{figure(value)} {MEASURES[name][1]}', seconds(time_s), other
 
 
 def safety_rows(safety: Safety) -> list[tuple[str, str]]:
@@ -539,9 +519,8 @@ def safety_rows(safety: Safety) -> list[tuple[str, str]]:
 
 def safety_record(safety: Safety) -> dict[str, object]:
     """Return measures and events for JSON, None for what is undefined in all frames."""
-    return {'actor': safety.name,
-            'worst': {name: None if (found := _worst(safety, name)) is None else {
-                'value': found[0] if math.isfinite(found[0]) else None, 'game_time': found[1],
-                'actor': found[2]} for name in MEASURES},
+    worst = {name: {'value': value if math.isfinite(value) else None, 'game_time': time_s,
+                    'actor': other} for name, (value, time_s, other) in _worst(safety).items()}
+    return {'actor': safety.name, 'worst': {name: worst.get(name) for name in MEASURES},
             'events': [asdict(event) for event in safety.events()],
             'assumptions': list(safety.assumptions)}
