@@ -77,11 +77,7 @@ def _pairs(numbers: _Complex) -> Floats:
 def _ends(centers: _Complex, headings: _Complex, halves: Floats) -> Floats:
     """Return (2 K,) the angles, rad, at which K boxes begin, and then those at which they end."""
     along, across = headings * halves[:, 0], headings * (1j * halves[:, 1])
-    corners = np.empty((4, len(centers)), np.complex128)
-    np.add(along, across, out=corners[0])
-    np.subtract(along, across, out=corners[1])
-    np.negative(corners[1::-1], out=corners[2:])
-    corners += centers
+    corners = centers + np.array((along + across, along - across, across - along, -along - across))
     # From the direction of the center, which lies between the corners, less than half a turn.
     corners *= centers.conj()
     offsets = np.arctan2(corners.imag, corners.real)
@@ -98,24 +94,17 @@ def _shares(centers: _Complex, headings: _Complex, own_origins: _Complex,
     ends = _ends(centers, headings, halves)
     n_boxes, n_segments = len(own_origins), len(ends)
     order = np.argsort(ends, kind='stable')
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(n_segments)
     begins = ends[order]
-    widths = np.empty(n_segments)
-    np.subtract(begins[1:], begins[:-1], out=widths[:-1])
-    widths[-1] = begins[0] + 2.0 * _HALF_TURN - begins[-1]
-    first, last = ranks[:n_boxes], ranks[n_boxes:]
+    widths = np.diff(begins, append=begins[0] + 2.0 * _HALF_TURN)
+    first, last = order.argsort().reshape(2, n_boxes)
     # If the last segment precedes the first one, the box lies across half a turn.
     counts = (last - first) % n_segments
     # All segments of each box: pairs, box by box.
     boxes = np.arange(n_boxes).repeat(counts)
-    places = (first - counts.cumsum() + counts).repeat(counts)
-    places += np.arange(len(boxes))
-    places %= n_segments
+    places = ((first - counts.cumsum() + counts).repeat(counts) + np.arange(len(boxes))) \
+        % n_segments
     middles = begins + widths * 0.5
-    rays = np.empty(n_segments, np.complex128)
-    np.cos(middles, out=rays.real)
-    np.sin(middles, out=rays.imag)
+    rays = np.cos(middles) + 1j * np.sin(middles)
     distances = _entries(own_origins[boxes], rays[places] * headings.conj()[boxes], halves[boxes])
     nearest = np.full(n_segments, np.inf)
     np.minimum.at(nearest, places, distances)

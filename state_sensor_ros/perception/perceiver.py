@@ -115,8 +115,7 @@ class Perceived:
 
     def seen_objects(self) -> Objects:
         """Return the objects that are seen, as they are perceived, without false positives."""
-        n_false = len(self.false_positives)
-        return self.objects.at(slice(0, -n_false)) if n_false else self.objects
+        return self.objects.at(slice(len(self.objects.rows) - len(self.false_positives)))
 
     def false_objects(self) -> Objects:
         return self.objects.at(slice(len(self.objects.rows) - len(self.false_positives), None))
@@ -145,7 +144,8 @@ class Perceiver:
 
     def _perceive(self, truth: Objects, frame: Frame, actor_list: ActorList) -> Perceived:
         settings, perception = self._settings, self._settings.perception
-        seen, turns, words, false_positives = None, None, None, tuple[Actor, ...]()
+        seen: Rows = np.arange(len(truth.rows))
+        turns, false_positives = None, tuple[Actor, ...]()
         # A frame is known by its game time, ns.
         time_ns = frame.game_time * NS_PER_S
         number = round(time_ns) % 2 ** 64 if math.isfinite(time_ns) else 0
@@ -158,21 +158,21 @@ class Perceiver:
         if viewpoint is not None and looks:
             seen = self._in_view(truth, viewpoint)
         if is_noisy or perception.missing:
-            words = actor_words(perception.seed, number, actor_list,
-                                truth.rows if seen is None else truth.rows[seen])
-            if perception.missing:
-                found = (chances_of(words) >= perception.missing).nonzero()[0]
-                seen, words = found if seen is None else seen[found], words[:, found]
-        objects = truth if seen is None else truth.at(seen)
+            words = actor_words(perception.seed, number, actor_list, truth.rows[seen])
+            found = (chances_of(words) >= perception.missing).nonzero()[0]
+            seen, words = seen[found], words[:, found]
+        are_all = len(seen) == len(truth.rows)
+        objects = truth if are_all else truth.at(seen)
         twists = objects.twists
-        if is_noisy and words is not None:
+        if is_noisy:
             objects, turns = _noisy(objects, normal_deviates(words), perception)
         if invents:
             ghosts, false_positives = self._invented(number, viewpoint, actor_list)
             if false_positives:
                 objects = objects.followed_by(ghosts)
                 twists = np.concatenate((twists, ghosts.twists))
-        return Perceived(truth, objects, twists, seen, turns, is_noisy, false_positives)
+        return Perceived(truth, objects, twists, None if are_all else seen, turns, is_noisy,
+                         false_positives)
 
     def _viewpoint(self, frame: Frame, actor_list: ActorList, looks: bool) -> Viewpoint | None:
         """Return the viewpoint of the ego, None without one."""
@@ -215,14 +215,13 @@ class Perceiver:
         chosen = object_maker.as_slice(all_rows)
         headings = centers.axes[chosen, :2, 0]
         lengths = np.hypot(headings[:, 0], headings[:, 1])[:, None]
-        if np.minimum.reduce(lengths, axis=None, initial=1.0) < _UPRIGHT:
-            # Of an actor on its nose any direction will do.
-            headings = np.where(lengths < _UPRIGHT, (1.0, 0.0), headings)
-            lengths = np.where(lengths < _UPRIGHT, 1.0, lengths)
+        # Of an actor on its nose any direction will do.
+        headings = np.where(lengths < _UPRIGHT, (1.0, 0.0), headings / np.maximum(
+            lengths, _UPRIGHT))
         wanted = np.searchsorted(all_rows, rows)
         return visible_shares(
-            centers.poses[chosen, :2] - origin[:2], headings / lengths,
-            centers.sizes[chosen, :2], wanted)[wanted]
+            centers.poses[chosen, :2] - origin[:2], headings, centers.sizes[chosen, :2],
+            wanted)[wanted]
 
     def _invented(self, number: int, viewpoint: Viewpoint | None,
                   actor_list: ActorList) -> tuple[Objects, tuple[Actor, ...]]:
