@@ -61,8 +61,6 @@ examples:
   state_sensor view --web
   state_sensor view drive_bag --save drive.rrd --start 10 --end 20"""
 _DEFAULT_PORT = 9876
-# Number of frames of a recording that are sent together.
-_N_TOGETHER = 64
 # A viewer that was closed during a live stream is detected within this time.
 _LIVE_FLUSH_S, _FLUSH_LIMIT_S = 1.0, 60.0
 _PROBE = bytes(4096)
@@ -204,9 +202,8 @@ def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
     from state_sensor_ros.viewing import scene
     is_live, faults, summary = args.input is None, recording.faults, Summary()
     log = scene.FrameLog(
-        stream, ego_tag=settings.ego_tag, names=args.names,
-        n_together=1 if is_live else _N_TOGETHER, is_live=is_live,
-        flush=flush, map_lines=read_map(args.map) if args.map else ())
+        stream, ego_tag=settings.ego_tag, names=args.names, is_live=is_live,
+        map_lines=read_map(args.map) if args.map else ())
     images_of = find_simulator(reader.simulator).sensor_reader(
         settings, lambda kind, text: log.note(text), None if is_live else reader)
     finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
@@ -221,6 +218,9 @@ def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
                 log.note(f'{change.name} changes to the {change.direction}, from lane '
                          f'{change.from_lane} to {change.to_lane}', scene.INFO)
             n_faults, n_changes = len(faults), len(finder.changes)
+            # A viewer that is slower than the recording does not fill the memory.
+            if is_live or summary.n_frames % 64 == 0:
+                flush()
     except KeyboardInterrupt:
         # The ordinary end.
         if not summary.n_frames:
@@ -232,5 +232,5 @@ def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
             raise no_frames(recording.name, is_part=not options.selection_of(args).has_all_frames,
                             end_s=recording.reader.elapsed_s)
         recording.reader.check_actors()
-    log.send()
+    flush()
     return summary

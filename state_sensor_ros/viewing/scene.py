@@ -24,10 +24,8 @@ Frames as entities of the viewer: boxes by kind, points, lines, the ego, images,
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
 import math
 from typing import Any
 
@@ -68,7 +66,6 @@ PLOTS = {
     'Lane': {'lane': 'lane, OpenDRIVE id'}, 'Gap (m)': {'gap': 'gap to the lead vehicle, m'},
     'Time headway, time to collision (s)': {'time_headway': 'time headway, s',
                                             'time_to_collision': 'time to collision, s'}}
-_PLOT_NAMES = {name: title for plots in PLOTS.values() for name, title in plots.items()}
 # Distance of bands below the ground, so that they do not cover the actors; a step that is shorter
 # is not drawn.
 _BELOW_M, _SHORTEST_M = 0.03, 0.005
@@ -99,74 +96,32 @@ def _looks(kinds: bytes, tags: tuple[tuple[str, ...], ...]) -> tuple[Kinds, Floa
                     np.uint8), scenes.SIZES[np.array(classes, np.int64)]
 
 
-class Columns:
-    """What entities show in the frames that were not sent yet; sent as a column for each."""
-
-    def __init__(self, stream: rr.RecordingStream) -> None:
-        self._stream = stream
-        self._times: list[tuple[int, int]] = []
-        # By entity and archetype, which have no common type: row of the frame, and components.
-        self._shown: defaultdict[tuple[str, Any], list[tuple[int, dict[str, Any]]]] = \
-            defaultdict(list)
-
-    def begin(self, time_ns: int, number: int) -> None:
-        self._times.append((time_ns, number))
-
-    def __len__(self) -> int:
-        return len(self._times)
-
-    def add(self, entity: str, archetype: Any, **components: Any) -> None:  # noqa: ANN401
-        """Show instances in the newest frame; none before an entity has had one is nothing."""
-        if (entity, archetype) in self._shown or len(next(iter(components.values()))):
-            self._shown[entity, archetype].append((len(self._times) - 1, components))
-
-    def send(self) -> None:
-        times = np.array(self._times, np.int64).reshape(-1, 2)
-        for (entity, archetype), shown in self._shown.items():
-            if not shown:
-                continue
-            rows, of_frames = zip(*shown, strict=True)
-            lengths = [len(next(iter(each.values()))) for each in of_frames]
-            # Of no lines Rerun takes an empty list only.
-            joined = {name: list(chain.from_iterable(each[name] for each in of_frames))
-                      if isinstance(of_frames[0][name], list) or not any(lengths)
-                      else np.concatenate([each[name] for each in of_frames])
-                      for name in of_frames[0]}
-            time_ns, number = times[list(rows)].T
-            self._stream.send_columns(entity, [
-                rr.TimeColumn(GAME_TIME, duration=time_ns.astype('timedelta64[ns]')),
-                rr.TimeColumn(FRAME, sequence=number)],
-                archetype.columns(**joined).partition(lengths), strict=True)
-            shown.clear()
-        self._times.clear()
-
-
 class FrameLog:
-    """Sends frames to a viewer, several at once."""
+    """Sends frames to a viewer."""
 
     # names: whether the names of all actors are shown, or only of the selected actor.
-    # flush: called after frames were sent; waits until they have arrived.
 
-    def __init__(self, stream: rr.RecordingStream, *, ego_tag: str, names: bool, n_together: int,
-                 is_live: bool, flush: Callable[[], None],
+    def __init__(self, stream: rr.RecordingStream, *, ego_tag: str, names: bool, is_live: bool,
                  map_lines: tuple[MapLine, ...] = ()) -> None:
-        self._stream, self._ego_tag, self._n_together = stream, ego_tag, n_together
-        self._is_live, self._flush, self._columns = is_live, flush, Columns(stream)
+        self._stream, self._ego_tag, self._is_live = stream, ego_tag, is_live
         self._n_frames = self._now_ns = self._offset_ns = 0
+        # Entities that have shown something, in the order in which they appeared.
+        self._shown: dict[str, None] = {}
         self._last: tuple[float, int | None] | None = None
         self._before: Frame | None = None  # of the trails
         self._ego_speed = math.nan, math.nan  # game time and speed at the frame before
         self._start_xyz: tuple[float, ...] = ()
-        # In the order in which they appeared.
-        self._plots: dict[str, None] = {}
-        self._cameras: dict[str, None] = {}
-        self._has_notes = False
         self._layout: object = None
         self._map_lines, self._is_map_given = map_lines, bool(map_lines)
         stream.set_log_time_enabled(False)
         stream.set_log_tick_enabled(False)
         self._send_appearance(names=names)
         self._send_map()
+        self._set_time()
+
+    def _set_time(self) -> None:
+        self._stream.set_time(GAME_TIME, duration=np.timedelta64(self._now_ns, 'ns'))
+        self._stream.set_time(FRAME, sequence=self._n_frames)
 
     def _send_static(self, entity: str, archetype: Any) -> None:  # noqa: ANN401
         self._stream.log(entity, archetype, static=True, strict=True)
@@ -184,6 +139,9 @@ class FrameLog:
             self._send_static(entity, rr.LineStrips3D.from_fields(
                 colors=[_rgba(name)], radii=[0.08]))
         self._send_static(POINTS, rr.Points3D.from_fields(radii=[0.3], show_labels=names))
+        for plots in PLOTS.values():
+            for name, title in plots.items():
+                self._send_static(f'plots/{name}', rr.SeriesLines(names=title))
 
     def _send_map(self) -> None:
         """Send the map, an entity for each kind of line."""
@@ -206,7 +164,7 @@ class FrameLog:
     def add(self, frame: Frame, images: Iterable[SensorImage] = ()) -> None:
         """Add a frame; ``frame``: SI, REP-103 axes."""
         is_restart = self._advance(frame)
-        self._columns.begin(self._now_ns, self._n_frames)
+        self._set_time()
         self._n_frames += 1
         if is_restart:
             self._before = None
@@ -224,8 +182,24 @@ class FrameLog:
         self._add_steps(frame, are_drawn, ego)
         for image in images:
             self._send_image(image)
-        if len(self._columns) >= self._n_together:
-            self.send()
+        self._send_layout()
+
+    def _send_layout(self) -> None:
+        """Send the layout if its content has changed."""
+        content = self._start_xyz, tuple(name for name in self._shown if name.startswith(
+            ('plots/', 'camera/', NOTES)))
+        if content != self._layout:
+            self._layout = content
+            self._stream.send_blueprint(layout(*content, is_live=self._is_live))
+
+    def _show(self, entity: str, archetype: Any, **components: Any) -> None:  # noqa: ANN401
+        """Show instances in the newest frame; none before an entity has had one is nothing."""
+        if entity in self._shown or len(next(iter(components.values()))):
+            self._log(entity, archetype.from_fields(**components))
+
+    def _log(self, entity: str, archetype: Any) -> None:  # noqa: ANN401
+        self._shown[entity] = None
+        self._stream.log(entity, archetype, strict=True)
 
     def _advance(self, frame: Frame) -> bool:
         """
@@ -274,7 +248,7 @@ class FrameLog:
                    **more: Any) -> None:  # noqa: ANN401
         """Add the boxes (N, 10) of the actors ``chosen`` (N,)."""
         boxes = boxes[chosen]
-        self._columns.add(
+        self._show(
             entity, rr.Boxes3D, centers=boxes[:, :3], half_sizes=0.5 * boxes[:, 7:],
             quaternions=boxes[:, 3:7], labels=[
                 frame.names[row] for row in np.flatnonzero(chosen).tolist()], **more)
@@ -289,22 +263,19 @@ class FrameLog:
             labels += lights.names
             colors += [_STATE_COLORS[state] for state in lights.states.tolist()]
             positions = np.concatenate((positions, lights.poses[:, :3]))
-        self._columns.add(POINTS, rr.Points3D, positions=positions, labels=labels,
-                          colors=np.array(colors, np.uint32))
+        self._show(POINTS, rr.Points3D, positions=positions, labels=labels,
+                   colors=np.array(colors, np.uint32))
 
     def _add_ego(self, frame: Frame, row: int, pose: Floats, box: Floats) -> None:
         """Add the pose of the ego (7,) and its numbers; move its box (10,) to its own axes."""
         self._start_xyz = self._start_xyz or tuple(pose[:3].tolist())
         turn = pose[None, 3:7]
-        self._columns.add(EGO, rr.Transform3D, translation=pose[None, :3], quaternion=turn)
+        self._show(EGO, rr.Transform3D, translation=pose[:3], quaternion=turn[0])
         box[:3] = body_from_global(turn, (box[:3] - pose[:3])[None, None])[0, 0]
         box[3:7] = quaternion_product(turn * CONJUGATE_XYZW, box[None, 3:7])[0]
         for name, value in self._numbers(frame, row).items():
             if math.isfinite(value):
-                if name not in self._plots:
-                    self._plots[name] = None
-                    self._send_static(f'plots/{name}', rr.SeriesLines(names=_PLOT_NAMES[name]))
-                self._columns.add(f'plots/{name}', rr.Scalars, scalars=[value])
+                self._show(f'plots/{name}', rr.Scalars, scalars=[value])
 
     def _numbers(self, frame: Frame, row: int) -> dict[str, float]:
         """Return the plotted numbers of the ego by name, NaN if unknown."""
@@ -322,8 +293,8 @@ class FrameLog:
             numbers['lane'] = float(lane)
         found = Situation(frame).criticality(row)
         numbers['gap'] = found.gap
-        for name, value in (('time_headway', found.time_headway),
-                            ('time_to_collision', found.time_to_collision)):
+        for name in ('time_headway', 'time_to_collision'):
+            value = getattr(found, name)
             numbers[name] = value if value <= _MAX_HEADWAY_S else math.nan
         return numbers
 
@@ -338,37 +309,20 @@ class FrameLog:
             rows, now = pair.rows[is_step], frame.position_xyz[pair.rows[is_step]]
             ways = np.stack((now - pair.moved[is_step], now), axis=1)
         is_ego = rows == (-1 if ego is None else ego)
-        self._columns.add(TRAILS, rr.LineStrips3D, strips=ways[~is_ego])
-        self._columns.add(EGO_TRAIL, rr.LineStrips3D, strips=ways[is_ego])
+        for entity, strips in ((TRAILS, ways[~is_ego]), (EGO_TRAIL, ways[is_ego])):
+            self._show(entity, rr.LineStrips3D, strips=list(strips))
         self._before = frame
 
-    def _set_time(self) -> None:
-        self._stream.set_time(GAME_TIME, duration=np.timedelta64(self._now_ns, 'ns'))
-        self._stream.set_time(FRAME, sequence=max(self._n_frames - 1, 0))
-
     def _send_image(self, item: SensorImage) -> None:
-        self._set_time()
-        self._cameras[item.name] = None
         image = rr.EncodedImage(contents=item.png, media_type='image/png') \
             if item.pixels is None else rr.DepthImage(item.pixels, meter=1.0) \
             if item.pixels.ndim == 2 else rr.Image(item.pixels)
-        self._stream.log(f'camera/{item.name}', image, strict=True)
+        self._log(f'camera/{item.name}', image)
 
     def note(self, text: str, level: str = WARNING) -> None:
         """Send a line of text at the time of the newest frame."""
-        self._has_notes = True
-        self._set_time()
-        self._stream.log(NOTES, rr.TextLog(text, level=level), strict=True)
-
-    @np.errstate(all='ignore')
-    def send(self) -> None:
-        """Send the frames that were not sent yet, and the layout if its content has changed."""
-        self._columns.send()
-        content = self._start_xyz, tuple(self._plots), tuple(self._cameras), self._has_notes
-        if content != self._layout:
-            self._layout = content
-            self._stream.send_blueprint(layout(*content, is_live=self._is_live))
-        self._flush()
+        self._log(NOTES, rr.TextLog(text, level=level))
+        self._send_layout()
 
 
 def _mesh(bands: Sequence[MapLine]) -> tuple[Floats, Rows]:
@@ -383,24 +337,25 @@ def _mesh(bands: Sequence[MapLine]) -> tuple[Floats, Rows]:
     return np.concatenate(vertices), np.concatenate(triangles)
 
 
-def layout(start_xyz: tuple[float, ...], plots: Sequence[str], cameras: Sequence[str],
-           has_notes: bool, *, is_live: bool) -> rrb.Blueprint:
+def layout(start_xyz: tuple[float, ...], shown: Sequence[str], *,
+           is_live: bool) -> rrb.Blueprint:
     """Return the layout: the scene on the left, the other views on the right."""
     # start_xyz: first position of the ego, m, empty without an ego.
-    # plots, cameras: names of those that have data.
+    # shown: entities beside the scene that have data.
     # is_live: whether the viewer follows the newest frame.
     views = [rrb.TimeSeriesView(
         origin='plots', contents=[f'$origin/{name}' for name in names], name=title,
         plot_legend=rrb.PlotLegend(visible=len(names) > 1))
-        for title, names in PLOTS.items() if names.keys() & set(plots)]
-    images = [rrb.Spatial2DView(origin=f'camera/{name}', name=name) for name in sorted(cameras)]
+        for title, names in PLOTS.items() if any(f'plots/{name}' in shown for name in names)]
+    images = [rrb.Spatial2DView(origin=name, name=name.removeprefix('camera/'))
+              for name in sorted(shown) if name.startswith('camera/')]
     side: list[rrb.View | rrb.Container] = []
     if images:
         side.append(rrb.Grid(*images, name='Cameras'))
     if views:
         side.append(rrb.Vertical(*views, name='Ego'))
     shares = [2.0] * len(side)
-    if has_notes:
+    if NOTES in shown:
         side.append(rrb.TextLogView(
             origin=NOTES, name='Faults and lane changes',
             columns=rrb.TextLogColumns(text_log_columns=['loglevel', 'body'])))

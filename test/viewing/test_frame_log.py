@@ -9,9 +9,7 @@
 """Frames as a scene of the viewer, read back from its file."""
 
 from dataclasses import replace
-from functools import partial
 
-from budgets import AWAIT_S
 from drawn_scenes import Agent, box, frame, invalid_scenes, ride
 import numpy as np
 from paths import CARLA, SAMPLE
@@ -37,16 +35,14 @@ def shown(tmp_path):
 
     from state_sensor_ros.viewing.scene import FrameLog
 
-    def show(frames, data=lambda frame: (), n_together=3, **options):
+    def show(frames, data=lambda frame: (), **options):
         rr.set_strict_mode(True)
         stream = rr.RecordingStream('test')
         path = tmp_path / 'scene.rrd'
         stream.save(path)
-        log = FrameLog(stream, ego_tag='ego', names=False, n_together=n_together, is_live=False,
-                       flush=partial(stream.flush, timeout_sec=AWAIT_S), **options)
+        log = FrameLog(stream, ego_tag='ego', names=False, is_live=False, **options)
         for each in frames:
             log.add(each, data(each))
-        log.send()
         stream.disconnect()
         return read_scene(path)
 
@@ -71,11 +67,10 @@ def boxes_of(scene, number):
     return found
 
 
-@pytest.mark.parametrize('n_together', [1, 4])
-def test_view_has_the_boxes_poses_and_times_of_the_recording(shown, n_together):
+def test_view_has_the_boxes_poses_and_times_of_the_recording(shown):
     with sensor.open_recording(SAMPLE) as recording:
         frames = [recording[i] for i in range(0, len(recording), 4)]
-    scene = shown(frames, n_together=n_together)
+    scene = shown(frames)
     for number, each in enumerate(frames):
         found = boxes_of(scene, number)
         assert sorted(found) == sorted(each.names)
