@@ -23,7 +23,7 @@ import pytest
 OPTIONAL = frozenset((
     'PIL', 'argcomplete', 'av', 'carla', 'catkin_pkg', 'dask', 'distributed', 'evo', 'google',
     'launch_ros', 'libsumo', 'matplotlib', 'mcap', 'mcap_ros2', 'motmetrics',
-    'mypy', 'omega_prime', 'osi3', 'pandas', 'plotly', 'pyarrow', 'pyproj', 'pyquaternion',
+    'mypy', 'omega_prime', 'osi3', 'pandas', 'plotly', 'pyarrow', 'pyquaternion',
     'pyxodr_omega_prime', 'rclpy', 'rerun', 'rerun_cli', 'ruamel', 'scipy', 'shapely',
     'simulation_interfaces', 'sumolib', 'trackeval', 'traci', 'yaml'))
 _OF_MESSAGES = ('_msgs', '_interfaces')

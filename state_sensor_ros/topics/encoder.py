@@ -265,11 +265,11 @@ class Encoder:
         self._uses_rows = any(layout.encoder.uses_rows for layout in self._layouts)
 
 
-# Types as message classes of ROS name them, such as ``sequence<geometry_msgs/Point, 4>``.
-_TYPE = re.compile(r'(?P<sequence>sequence<)?(?P<name>[\w/]+)(<\d+>)?(, \d+)?>?'
-                   r'(\[(?P<length>\d+)\])?')
-_NAMES = {'double': 'float64', 'float': 'float32', 'boolean': 'bool', 'octet': 'byte',
+# Types as message classes of ROS name them; their bounds of texts and of sequences, such as
+# ``sequence<geometry_msgs/Point, 4>``, which definitions do not have.
+_NAMES = {'float64': 'double', 'float32': 'float', 'bool': 'boolean', 'byte': 'octet',
           'char': 'uint8'}
+_BOUND = re.compile(r'<\d+>|, \d+')
 _SAMPLE = 'nav_msgs/msg/Odometry'
 
 
@@ -285,7 +285,7 @@ def verify(type_names: Iterable[str], definitions: Definitions, class_of: Callab
         compared.add(type_name)
         fields = class_of(type_name).get_fields_and_field_types() or {DUMMY: 'uint8'}
         for own, other in itertools.zip_longest(map(_described, definitions[type_name]), [
-                f'{_type_of(text)} {name}' for name, text in fields.items()]):
+                f'{_BOUND.sub("", text)} {name}' for name, text in fields.items()]):
             if own != other:
                 raise EncodeError(type_name, other or 'no more fields', own or 'no more fields')
         waiting += [field.type_name for field in definitions[type_name] if '/' in field.type_name]
@@ -306,16 +306,7 @@ def verify(type_names: Iterable[str], definitions: Definitions, class_of: Callab
 
 
 def _described(field: Field) -> str:
-    length = '' if field.length is None else '[]' if field.length == SEQUENCE \
-        else f'[{field.length}]'
-    return f'{_NAMES.get(field.type_name, field.type_name)}{length} {field.name}'
-
-
-def _type_of(text: str) -> str:
-    """Return the type of a field of a message class as definitions name it."""
-    match = _TYPE.fullmatch(text)
-    if match is None:
-        return text
-    name = _NAMES.get(match['name'], match['name'].replace('/', '/msg/'))
-    return name + ('[]' if match['sequence'] else f'[{match["length"]}]' if match['length']
-                   else '')
+    name = _NAMES.get(field.type_name, field.type_name.replace('/msg/', '/'))
+    if field.length is not None:
+        name = f'sequence<{name}>' if field.length == SEQUENCE else f'{name}[{field.length}]'
+    return f'{name} {field.name}'

@@ -11,8 +11,7 @@
 A Lanelet2 map: middles of its lanelets, heads of its traffic lights, and who refers to them.
 
 The format is that of OpenStreetMap with the tags of Lanelet2; `local_x`, `local_y` and `ele`
-place a node, as Autoware's tools write them, or else its latitude and longitude in the square of
-100 km of MGRS, as Autoware's map loader does by default.
+place a node, as Autoware's tools write them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from state_sensor_ros.errors import ConfigError, importing
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, MapLine
 from state_sensor_ros.small_files import read_limited
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 # Largest file: while it is read, it takes ten times as much memory.
 _MAX_BYTES = 256 * 1024 * 1024
-# Side of a square of MGRS, m.
-_SQUARE_M = 1e5
 # Lane types of OpenDRIVE by subtypes of lanelets; others keep their name.
 _KINDS = {'road': 'driving', 'highway': 'driving', 'play_street': 'driving',
           'bus_lane': 'driving', 'emergency_lane': 'driving', 'bicycle_lane': 'biking',
@@ -123,34 +120,14 @@ def _relation(element: Element, ways: Mapping[str, Floats]) -> _Relation:
 
 def _places(root: Element) -> dict[str, Floats]:
     """Return (3,) m, the place of each node by its id."""
-    local: dict[str, Floats] = {}
-    geographic: dict[str, tuple[float, float, float]] = {}
+    places: dict[str, Floats] = {}
     for node in root.iterfind('node'):
         name, tags = node.get('id', ''), _tags(node)
-        height = float(tags.get('ele', 0.0))
-        if 'local_x' in tags and 'local_y' in tags:
-            local[name] = np.array((float(tags['local_x']), float(tags['local_y']), height))
-        elif local:
-            raise ValueError(f'node {name} without local_x and local_y, which others have')
-        else:
-            geographic[name] = float(node.get('lat', 'nan')), float(node.get('lon', 'nan')), height
-    return local or _projected(geographic)
-
-
-def _projected(places: Mapping[str, tuple[float, float, float]]) -> dict[str, Floats]:
-    """Return places in the square of MGRS, from latitudes, longitudes (deg) and heights (m)."""
-    if not places:
-        return {}
-    with importing('a map with latitudes and longitudes only'):
-        from pyproj import CRS, Transformer
-    rows = np.array(list(places.values()))
-    zone = int((rows[0, 1] + 180.0) // 6.0) + 1
-    to_utm = Transformer.from_crs('EPSG:4326', CRS.from_dict(
-        {'proj': 'utm', 'zone': zone, 'south': bool(rows[0, 0] < 0.0)}))
-    east, north = to_utm.transform(rows[:, 0], rows[:, 1])
-    corner = east[0] // _SQUARE_M * _SQUARE_M, north[0] // _SQUARE_M * _SQUARE_M
-    points = np.column_stack((east - corner[0], north - corner[1], rows[:, 2]))
-    return dict(zip(places, points, strict=True))
+        if not {'local_x', 'local_y'} <= tags.keys():
+            raise ValueError(f'node {name} without local_x and local_y')
+        places[name] = np.array([float(tags.get(key, 0.0)) for key in (
+            'local_x', 'local_y', 'ele')])
+    return places
 
 
 def _middles(lanelets: Iterable[_Relation], ways: Mapping[str, Floats]) -> Iterator[MapLine]:

@@ -42,14 +42,15 @@ GROUPS = {100: (31, 30), 101: (31, 30), 102: (32, None)}
 RED, AMBER, GREEN = 1, 2, 3
 
 
-def map_text(place=lambda x, y: f'<tag k="local_x" v="{x}"/><tag k="local_y" v="{y}"/>'):
+def map_text():
     def relation(number, members, **tags):
         return f'<relation id="{number}">' + ''.join(
             f'<member type="{kind}" ref="{ref}" role="{role}"/>'
             for kind, ref, role in members if ref) + ''.join(
             f'<tag k="{key}" v="{value}"/>' for key, value in tags.items()) + '</relation>'
-    parts = [f'<node id="{node}" lat="" lon="">{place(*xy)}<tag k="ele" v="2.5"/></node>'
-             for node, xy in NODES.items()]
+    parts = [f'<node id="{node}" lat="" lon=""><tag k="local_x" v="{x}"/>'
+             f'<tag k="local_y" v="{y}"/><tag k="ele" v="2.5"/></node>'
+             for node, (x, y) in NODES.items()]
     parts += [f'<way id="{way}">' + ''.join(f'<nd ref="{node}"/>' for node in nodes) + '</way>'
               for way, nodes in WAYS.items()]
     parts += [relation(number, [('way', left, 'left'), ('way', right, 'right'),
@@ -150,20 +151,6 @@ def test_table_names_groups_by_name_and_id_before_the_map(lanelet_map, tmp_path)
     assert rig.elements(shown) == {7: [(RED, 1, 2)], 8: [(GREEN, 1, 2)], 9: [(GREEN, 1, 2)],
                                    100: [(AMBER, 1, 2)], 101: [(AMBER, 1, 2)]}
     assert not rig.reports
-
-
-def test_latitudes_and_longitudes_are_placed_in_the_square_of_mgrs(tmp_path):
-    proj = pytest.importorskip('pyproj')
-    to_degrees = proj.Transformer.from_crs('EPSG:32654', 'EPSG:4326')
-    path = tmp_path / 'town.osm'
-    text = map_text()
-    for node, (x, y) in NODES.items():
-        lat, lon = to_degrees.transform(300000.0 + 81000 + x, 3900000.0 + 42000 + y)
-        text = text.replace(f'<node id="{node}" lat="" lon="">',
-                            f'<node id="{node}" lat="{lat!r}" lon="{lon!r}">')
-    path.write_text(text.replace('local_x', 'other'))
-    middle = read_lanelets(str(path))[0].points_xyz
-    assert np.abs(middle - [[81000, 42001.5, 2.5], [81010, 42001.5, 2.5]]).max() < 1e-3
 
 
 @pytest.mark.parametrize(('text', 'found'), [

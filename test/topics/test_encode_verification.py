@@ -62,14 +62,14 @@ def test_definitions_of_the_middleware_pass():
 @pytest.mark.parametrize(('type_name', 'change', 'message'), [
     # Fields of the same size in another order.
     ('geometry_msgs/msg/Transform', lambda fields: fields[::-1],
-     'found geometry_msgs/msg/Vector3 translation; expected geometry_msgs/msg/Quaternion'),
+     'found geometry_msgs/Vector3 translation; expected geometry_msgs/Quaternion'),
     ('state_sensor_ros/msg/ControlState', lambda f: [f[0], f[1], f[3], f[2], *f[4:]],
      'found int32 road_id; expected int32 section_id'),
     ('nav_msgs/msg/Odometry', lambda fields: [*fields, Field('last', 'float64', 3)],
-     'found no more fields; expected float64[3] last'),
+     'found no more fields; expected double[3] last'),
     ('sensor_msgs/msg/JointState', lambda fields: [
         *fields[:2], Field('position', 'float64', 2), *fields[3:]],
-     'found float64[] position; expected float64[2] position')])
+     'found sequence<double> position; expected double[2] position')])
 def test_a_field_in_another_place_is_an_error_that_names_it(type_name, change, message):
     known = changed(type_name, change)
     with pytest.raises(EncodeError) as caught:
