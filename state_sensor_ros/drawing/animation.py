@@ -35,21 +35,22 @@ Values = Floats | npt.NDArray[np.float32]
 # Types of the arrays as the player reads them, little-endian.
 _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '<f4',
            'yaw': '<f4', 'speed': '<f4', 'lane': '<i4', 'display': '<i4', 'footprint_xy': '<f4'}
+# Pixels for a point of a picture.
+_PX_PER_PT = 1.6
 # Kinds that are symbols: diameter, pixels, edge, and fill by what they display.
-_SYMBOLS = {scenes.KIND_NAMES[kind]: {'size': size, 'edge': edge, 'fills': fills}
-            for kind, size, edge, fills in (
-    (scenes.PEDESTRIAN, 8, (style.DARK, 0.5), {'': style.PEDESTRIAN}),
-    (scenes.LIGHT, 11, (style.DARK, 2.0), {'': style.UNKNOWN, 'red': style.RED,
-                                           'yellow': style.YELLOW, 'green': style.GREEN}),
-    (scenes.SIGN, 19, (style.SIGN_EDGE, 2.0), {'': style.SIGN}),
-    (scenes.OTHER_SIGN, 11, (style.SIGN_EDGE, 2.0), {'': style.SIGN}))}
+_SYMBOLS = {scenes.KIND_NAMES[kind]: {
+    'size': round(size * _PX_PER_PT), 'edge': (edge, width * _PX_PER_PT), 'fills': {
+        display: marks.FILLS[mark] for display, mark in (
+            ('', marks.OF_KINDS[kind]),
+            *(marks.LIGHT_MARKS.items() if kind == scenes.LIGHT else ()))}}
+    for kind, (size, edge, width) in marks.SYMBOLS.items()}
 # Color of tracks other than the ego's.
 TRACK = '#b8c1cc'
 # Shapes of swatches, by class of animation.css; others are boxes.
 _SHAPES = {
-    Mark.EGO: 'ego', Mark.ASSUMED: 'assumed', Mark.EGO_TRACK: 'line', Mark.TRACK: 'line',
-    Mark.SIGN: 'round sign', Mark.OTHER_SIGN: 'round sign', **dict.fromkeys(
-        (Mark.PEDESTRIAN, Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT), 'round')}
+    **dict.fromkeys(marks.CIRCLES, 'round'), Mark.SIGN: 'round sign',
+    Mark.OTHER_SIGN: 'round sign', Mark.EGO: 'ego', Mark.ASSUMED: 'assumed',
+    Mark.EGO_TRACK: 'line', Mark.TRACK: 'line'}
 _FILLS = {**marks.FILLS, Mark.EGO_TRACK: style.EGO_BED, Mark.TRACK: TRACK}
 N_SPEED_CLASSES = 12
 # Length of the arrow of a lane change, about the width of a lane, m.

@@ -34,16 +34,13 @@ import numpy as np
 from state_sensor_ros.classes import CAR, UNKNOWN
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
-from state_sensor_ros.drawing.marks import colors_of, fills_of
+from state_sensor_ros.drawing.marks import colors_of, fills_of, SYMBOLS
 from state_sensor_ros.drawing.scene import Area, bands_of, LaneChangeMark, Scene
 from state_sensor_ros.drawing.style import DARK, EGO, EGO_BED, PageSize, QUIET
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.texts import abbreviated, one_line
 
 DASHED = (0, (2.0, 1.2))
-# Diameters of the symbols of pedestrians, lights and signs, points.
-SYMBOL_PT = {scenes.PEDESTRIAN: 5.0, scenes.LIGHT: 7.0, scenes.SIGN: 12.0,
-             scenes.OTHER_SIGN: 7.0}
 # Half of the size of a mark of a lane change, points.
 LANE_CHANGE_PT = 5.0
 # Diameters of footprints that are drawn as dots, because they are shorter than the least length.
@@ -196,7 +193,7 @@ def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
         if chosen.any():
             _draw_footprints(axes, scene, samples[chosen], coloring, edge, order,
                              are_dots(scene, samples[chosen], inches_per_m))
-    for symbol in SYMBOL_PT:
+    for symbol in SYMBOLS:
         rows = samples[~is_ego & (kind == symbol)]
         if len(rows):
             _draw_symbols(axes, scene, rows, coloring, symbol)
@@ -245,11 +242,9 @@ def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: 
 
 def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int) -> None:
     """Draw circles for pedestrians, lights in their color, and speed limits with their number."""
-    x, y = scene.position_xy[rows].T
-    axes.scatter(
-        x, y, s=SYMBOL_PT[kind] ** 2, zorder=8, c=fills_of(scene, rows, coloring),
-        edgecolors=style.SIGN_EDGE if kind in (scenes.SIGN, scenes.OTHER_SIGN) else DARK,
-        linewidths={scenes.PEDESTRIAN: 0.5, scenes.LIGHT: 1.6}.get(kind, 1.4))
+    (x, y), (size, edge, width) = scene.position_xy[rows].T, SYMBOLS[kind]
+    axes.scatter(x, y, s=size ** 2, zorder=8, c=fills_of(scene, rows, coloring),
+                 edgecolors=edge, linewidths=width)
     if kind == scenes.SIGN:
         for i, display in enumerate(scene.display[rows].tolist()):
             axes.text(x[i], y[i], scene.displays[display] or '?', ha='center',
@@ -352,13 +347,13 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
 def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -> Floats:
     """Return the boxes around footprints and symbols: (n, 4) pixels."""
     kind = scene.kind[scene.actor[samples]]
-    radius = np.array([SYMBOL_PT.get(each, 0.0) / 2 + 1.0 for each in kind.tolist()])
+    radius = np.array([SYMBOLS.get(each, (0.0,))[0] / 2 + 1.0 for each in kind.tolist()])
     radius[are_dots(scene, samples, inches_per_m)] = EGO_DOT_PT / 2 + 0.5
     reach = (radius * axes.figure.dpi / 72.0)[:, None]
     middle = axes.transData.transform(scene.position_xy[samples].astype(np.float64))
     corners = axes.transData.transform(scene.outlines(samples).reshape(-1, 2)).reshape(-1, 4, 2)
     # An actor with a symbol has the box of the symbol; its default footprint is not drawn.
-    is_symbol = np.isin(kind, list(SYMBOL_PT))
+    is_symbol = np.isin(kind, list(SYMBOLS))
     corners[is_symbol] = middle[is_symbol][:, None]
     return np.hstack((np.minimum(corners.min(axis=1), middle - reach),
                       np.maximum(corners.max(axis=1), middle + reach)))

@@ -49,12 +49,15 @@ class Mark(Enum):
 
 
 _MARKS = tuple(Mark)
-_BY_KIND = np.array([_MARKS.index(mark) for mark in (
-    Mark.VEHICLE, Mark.PEDESTRIAN, Mark.LIGHT, Mark.SIGN, Mark.OTHER_SIGN, Mark.OBJECT)])
+OF_KINDS = (Mark.VEHICLE, Mark.PEDESTRIAN, Mark.LIGHT, Mark.SIGN, Mark.OTHER_SIGN, Mark.OBJECT)
+_BY_KIND = np.array([_MARKS.index(mark) for mark in OF_KINDS])
 # Marks by the color that a traffic light displays.
 LIGHT_MARKS = {'red': Mark.RED, 'yellow': Mark.YELLOW, 'green': Mark.GREEN}
-# Kinds that are drawn as footprints; the others are symbols.
-_FOOTPRINTS = (scenes.VEHICLE, scenes.OBJECT)
+# Marks that are circles: diameter, edge and its width, points; and the kinds of these.
+CIRCLES = {Mark.PEDESTRIAN: (5.0, style.DARK, 0.5), Mark.SIGN: (12.0, style.SIGN_EDGE, 1.4),
+           Mark.OTHER_SIGN: (7.0, style.SIGN_EDGE, 1.4),
+           **dict.fromkeys((*LIGHT_MARKS.values(), Mark.LIGHT), (7.0, style.DARK, 1.6))}
+SYMBOLS = {kind: CIRCLES[mark] for kind, mark in enumerate(OF_KINDS) if mark in CIRCLES}
 # Scales of speed begin and end at multiples of this, m/s.
 _ROUND = 5.0
 # Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
@@ -82,7 +85,7 @@ def _marks_at(scene: Scene, samples: Rows) -> Rows:
 
 def marks_of(scene: Scene, samples: Rows) -> set[Mark]:
     actor = np.unique(scene.actor[samples])
-    has_footprint = np.isin(scene.kind[actor], _FOOTPRINTS) | scene.is_ego[actor]
+    has_footprint = ~np.isin(scene.kind[actor], list(SYMBOLS)) | scene.is_ego[actor]
     marks = {_MARKS[i] for i in np.unique(_marks_at(scene, samples)).tolist()}
     return marks | ({Mark.ASSUMED} if (has_footprint & ~scene.has_size[actor]).any() else set())
 

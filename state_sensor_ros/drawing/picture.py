@@ -34,20 +34,10 @@ from matplotlib.patches import Patch, Rectangle
 import numpy as np
 
 from state_sensor_ros.drawing import map as maps
+from state_sensor_ros.drawing import marks
 from state_sensor_ros.drawing import style as styles
 from state_sensor_ros.drawing.map import DASHED, Map
-from state_sensor_ros.drawing.marks import (
-    actor_key,
-    colors_of,
-    ego_text,
-    EXAMPLE,
-    FILLS,
-    legend_marks,
-    Mark,
-    marks_of,
-    speed_range,
-    SPEEDS,
-)
+from state_sensor_ros.drawing.marks import Mark
 from state_sensor_ros.drawing.scene import Area, Scene, speed_band, SpeedBand
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, DARK, EGO, PictureStyle, QUIET
 from state_sensor_ros.errors import ConfigError
@@ -184,8 +174,8 @@ class _Drawer:
             self._set_strip(self._axes['strip'])
         if style.coloring == BY_SPEED and scene.has_speeds:
             bar = figure.colorbar(
-                ScalarMappable(Normalize(*speed_range(scene)), SPEEDS), ax=self._axes['map'],
-                pad=0.01, fraction=0.04, aspect=30,
+                ScalarMappable(Normalize(*marks.speed_range(scene)), marks.SPEEDS),
+                ax=self._axes['map'], pad=0.01, fraction=0.04, aspect=30,
                 label='' if size.is_compact else styles.SPEED_TITLE)
             bar.ax.set_frame_on(False)
             bar.ax.grid(visible=False)
@@ -271,19 +261,20 @@ class _Drawer:
         is_ground = self._instant < 0
         samples = np.arange(len(scene.actor)) if is_ground else maps.visible_samples(
             scene, instant, [view.area for view in self._views])
-        marks = legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
+        shown = marks.legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
         scale = max(view.inches_per_m for view in self._views)
-        marks |= marks_of(scene, samples[~maps.are_dots(scene, samples, scale)]) & {Mark.ASSUMED}
+        shown |= {Mark.ASSUMED} & marks.marks_of(
+            scene, samples[~maps.are_dots(scene, samples, scale)])
         if any(maps.free_lane_changes(scene, samples, view) for view in self._views):
-            marks.add(Mark.LANE_CHANGE)
+            shown.add(Mark.LANE_CHANGE)
         if len(self._views) > 1:
-            marks.add(Mark.CLOSE_UP)
-        entries = [_entry(mark) for mark in Mark if mark in marks]
-        if {Mark.EGO, Mark.EGO_TRACK} <= marks:
+            shown.add(Mark.CLOSE_UP)
+        entries = [_entry(mark) for mark in Mark if mark in shown]
+        if {Mark.EGO, Mark.EGO_TRACK} <= shown:
             # One entry for both.
             [track] = [entry for entry in entries if entry[1] == Mark.EGO_TRACK.value]
             entries.remove(track)
-            label = Mark.EGO.value if size.is_paper else one_line(ego_text(scene))
+            label = Mark.EGO.value if size.is_paper else one_line(marks.ego_text(scene))
             entries[0] = (*track[0], *entries[0][0]), label
         if 'strip' in self._rows and not is_ground:
             line = Line2D([], [], color=DARK, linewidth=styles.INSTANT_PT)
@@ -293,7 +284,7 @@ class _Drawer:
                 [], [], color=QUIET, linewidth=styles.MEDIAN_PT, linestyle=DASHED)),
                 self._band.text))
         return entries + [((Patch(facecolor=color, edgecolor=DARK, linewidth=0.4),),
-                           one_line(text)) for color, text in actor_key(scene)
+                           one_line(text)) for color, text in marks.actor_key(scene)
                           if coloring == BY_ACTOR]
 
     def _add_legend(self, entries: Sequence[Entry]) -> None:
@@ -341,24 +332,22 @@ class _Drawer:
                       va='center', color=QUIET, fontsize=12)
 
 
-# Symbols of the legend: shape, edge, width of the edge, size, points.
-_SYMBOLS = {
-    Mark.OBJECT: ('s', styles.OBJECT_EDGE, 0.7, 4.0), Mark.SIGN: ('o', styles.SIGN_EDGE, 1.4, 8.0),
-    Mark.OTHER_SIGN: ('o', styles.SIGN_EDGE, 1.4, 6.5), Mark.PEDESTRIAN: ('o', DARK, 0.5, 5.0),
-    **dict.fromkeys((Mark.RED, Mark.YELLOW, Mark.GREEN, Mark.LIGHT), ('o', DARK, 1.6, 6.5)),
-    Mark.LANE_CHANGE: ('>', DARK, 0.9, 5.5)}
-_LINES = {Mark.EGO_TRACK: (styles.EGO_BED, 4.5), Mark.TRACK: (EXAMPLE, 1.4)}
+# Symbols of the legend: shape, size, edge, width of the edge, points.
+_SYMBOLS = {**{mark: ('o', *look) for mark, look in marks.CIRCLES.items()},
+            Mark.OBJECT: ('s', 4.0, styles.OBJECT_EDGE, 0.7),
+            Mark.LANE_CHANGE: ('>', 5.5, DARK, 0.9)}
+_LINES = {Mark.EGO_TRACK: (styles.EGO_BED, 4.5), Mark.TRACK: (marks.EXAMPLE, 1.4)}
 _PATCHES: dict[Mark, dict[str, Any]] = {
     Mark.ASSUMED: {'edgecolor': DARK, 'linestyle': DASHED}, Mark.CLOSE_UP: _OUTLINE}
 
 
 def _entry(mark: Mark) -> Entry:
-    fill = FILLS.get(mark, 'white')
+    fill = marks.FILLS.get(mark, 'white')
     artist: Patch | Line2D
     if mark in _SYMBOLS:
-        shape, edge, width, size = _SYMBOLS[mark]
+        shape, size, edge, width = _SYMBOLS[mark]
         artist = Line2D([], [], marker=shape, color='none', markerfacecolor=fill,
-                        markeredgecolor=edge, markeredgewidth=width, markersize=size)
+                        markeredgecolor=edge, markeredgewidth=width, markersize=min(size, 8.0))
     elif mark in _LINES:
         color, width = _LINES[mark]
         artist = Line2D([], [], color=color, linewidth=width)
@@ -380,7 +369,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, style: PictureStyle,
     # If each actor has its own color, the color connects its name with its line.
     n_actors = len(scene.names)
     has_colors = style.coloring == BY_ACTOR or int(scene.moves.sum()) <= len(styles.ACTORS)
-    colors = colors_of(scene, np.arange(n_actors), np.zeros(n_actors, np.float32), BY_ACTOR)
+    colors = marks.colors_of(scene, np.arange(n_actors), np.zeros(n_actors, np.float32), BY_ACTOR)
     if not has_colors:
         colors[~scene.is_ego] = to_rgba(QUIET)
     drawn = scene.tracks

@@ -17,24 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 import math
 
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.classes import class_of, ego_row, PERSON, UNKNOWN
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.frame import (
-    Bools,
-    DERIVED_SIZE,
-    direction_of_change,
-    Floats,
-    Frame,
-    Ints,
-    Kinds,
-    MapLine,
-    Rows,
-)
+from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Kinds, MapLine, Rows
 from state_sensor_ros.jumps import MAX_SPEED
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
@@ -295,17 +287,12 @@ def speed_band(scene: Scene) -> SpeedBand:
         has_line &= scene.is_ego
         has_line[nearest[np.isfinite(least[nearest])]] = True
     is_other = scene.moves & ~has_line
-    chosen = is_other[scene.actor] & np.isfinite(scene.speed)
-    at, speeds = instant[chosen], scene.speed[chosen]
-    speeds = speeds[np.lexsort((speeds, at))]
-    count = np.bincount(at, minlength=n_instants)
-    first = np.cumsum(count) - count
+    known = np.where(is_other[scene.actor] & np.isfinite(scene.speed), scene.speed, np.nan)
     edges = np.full((3, n_instants), np.nan)
-    has_any = count > 0
-    low, middle_low, middle_high, high = (
-        speeds[(first + offset)[has_any]]
-        for offset in (0, (count - 1) // 2, count // 2, count - 1))
-    edges[:, has_any] = low, (middle_low + middle_high) / 2, high
+    for i, (first, end) in enumerate(pairwise(scene.row_start.tolist())):
+        speeds = known[first:end][np.isfinite(known[first:end])]
+        if len(speeds):
+            edges[:, i] = speeds.min(), np.median(speeds), speeds.max()
     return SpeedBand(has_line, int(is_other.sum()), edges)
 
 
@@ -476,7 +463,7 @@ class SceneBuilder:
                           centers.poses[:, :2] - frame.position_xyz[:, :2])
         footprints = 0.5 * _CORNERS * centers.sizes[:, None, :2] + moved[:, None]
         is_found = centers.have_boxes & (np.abs(footprints) < FARTHEST_M).all(axis=(1, 2))
-        is_derived = frame.is_derived(DERIVED_SIZE)
+        is_derived = frame.is_derived(frames.DERIVED_SIZE)
         for row, actor in enumerate(actors):
             if is_found[row] and not actor.has_box:
                 actor.footprint_xy, actor.has_box = footprints[row], True
@@ -493,7 +480,7 @@ class SceneBuilder:
                 continue
             actor, side = actors[row], LEFT if left else RIGHT if right else 0
             last, last_s = actor.lane or (ids, s)
-            direction = direction_of_change(last, ids, s - last_s)
+            direction = frames.direction_of_change(last, ids, s - last_s)
             x, y, _ = frame.position_xyz[row].tolist()
             for marks, to, is_new in (
                     (self._flagged, side, side and side != actor.side),

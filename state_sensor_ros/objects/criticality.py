@@ -30,12 +30,7 @@ import numpy as np
 
 from state_sensor_ros.classes import cached_class_of, CLASSES, PERSON, UNKNOWN
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Floats, Frame, Rows
-from state_sensor_ros.objects.object_maker import (
-    center_twists,
-    Centers,
-    centers_of,
-    default_sizes,
-)
+from state_sensor_ros.objects import object_maker
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.texts import counted
 
@@ -51,7 +46,7 @@ _COMES_TOWARD = math.cos(math.radians(75.0))
 _HALF_LANE = 1.75
 # Range of the path that is predicted, m: beyond, a constant yaw rate predicts nothing.
 _MAX_PATH = 200.0
-_SIZES = default_sizes(DEFAULTS)
+_SIZES = object_maker.default_sizes(DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +77,7 @@ class PlanarBoxes:
 _MEMBERS = tuple(each.name for each in fields(PlanarBoxes))
 
 
-def planar_boxes(frame: Frame, centers: Centers) -> PlanarBoxes:
+def planar_boxes(frame: Frame, centers: object_maker.Centers) -> PlanarBoxes:
     """
     Return the rectangles of the N actors of a frame.
 
@@ -95,7 +90,7 @@ def planar_boxes(frame: Frame, centers: Centers) -> PlanarBoxes:
     lengths = np.hypot(headings[:, 0], headings[:, 1])
     with np.errstate(all='ignore'):
         headings = np.where(lengths[:, None] > 0.0, headings / lengths[:, None], (1.0, 0.0))
-        twists = center_twists(frame, centers)
+        twists = object_maker.center_twists(frame, centers)
         is_known: Bools = np.logical_and.reduce(np.isfinite(frame.velocity_xyz[:, :2]), axis=1) \
             if frame.forward_speed is None else np.isfinite(frame.forward_speed)
         height, half = centers.poses[:, 2], 0.5 * centers.sizes[:, 2]
@@ -223,7 +218,7 @@ class Situation:
         n_actors = frame.n_actors
         classes = np.fromiter(map(cached_class_of, frame.kinds.tolist(), frame.tags), np.uint8,
                               n_actors)
-        centers = centers_of(frame, _SIZES, classes)
+        centers = object_maker.centers_of(frame, _SIZES, classes)
         self.boxes = planar_boxes(frame, centers)
         self.have_boxes = centers.have_boxes
         self.are_objects: Bools = frame.has_pose() & ((classes != UNKNOWN) | centers.have_boxes)

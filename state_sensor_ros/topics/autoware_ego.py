@@ -16,18 +16,9 @@ from typing import Final
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
-from state_sensor_ros.frame import (
-    Floats,
-    Frame,
-    FRONT_LEFT,
-    FRONT_RIGHT,
-    INDICATORS_BOTH,
-    INDICATORS_LEFT,
-    INDICATORS_OFF,
-    INDICATORS_RIGHT,
-    INDICATORS_UNKNOWN,
-)
+from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
@@ -64,7 +55,7 @@ VELOCITY_TOPIC: Final = _status('velocity_status', 'Velocity')
 STEERING_TOPIC: Final = _status('steering_status', 'Steering')
 
 _STEERING_ANGLE = 3
-_FRONT = FRONT_LEFT, FRONT_RIGHT
+_FRONT = frames.FRONT_LEFT, frames.FRONT_RIGHT
 
 
 class AutowareEgoEncoder(encoding.TopicEncoder):
@@ -197,8 +188,9 @@ _FIELDS = {_status('gear_status', 'Gear'): 'report',
 # Constants of the messages; 0 is unknown in each.
 _UNKNOWN, _DRIVE, _REVERSE, _PARK = 0, 2, 20, 22
 _AUTONOMOUS, _MANUAL = 1, 4
-_TURNS = {INDICATORS_OFF: 1, INDICATORS_BOTH: 1, INDICATORS_LEFT: 2, INDICATORS_RIGHT: 3}
-_HAZARDS = {INDICATORS_OFF: 1, INDICATORS_LEFT: 1, INDICATORS_RIGHT: 1, INDICATORS_BOTH: 2}
+# Turn indicators and hazard lights.
+_INDICATORS = {frames.INDICATORS_OFF: (1, 1), frames.INDICATORS_LEFT: (2, 1),
+               frames.INDICATORS_RIGHT: (3, 1), frames.INDICATORS_BOTH: (1, 2)}
 
 
 class AutowareStatusEncoder(encoding.TopicEncoder):
@@ -220,12 +212,12 @@ class AutowareStatusEncoder(encoding.TopicEncoder):
         if i_ego < 0:
             return None
         command, lit = now.last_command(), now.frame.indicators
-        indicators = INDICATORS_UNKNOWN if lit is None else int(lit[i_ego])
+        indicators = frames.INDICATORS_UNKNOWN if lit is None else int(lit[i_ego])
         gear, mode = _UNKNOWN, _MANUAL
         if command is not None:
             gear = _PARK if command.is_parked else _REVERSE if command.is_reverse else _DRIVE
             mode = _AUTONOMOUS
-        return gear, mode, _TURNS.get(indicators, _UNKNOWN), _HAZARDS.get(indicators, _UNKNOWN)
+        return gear, mode, *_INDICATORS.get(indicators, (_UNKNOWN, _UNKNOWN))
 
     def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
         """Lay out the reports; there is none without an ego."""

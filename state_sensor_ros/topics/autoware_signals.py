@@ -17,17 +17,10 @@ from typing import Annotated, NamedTuple
 import msgspec
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance
 from state_sensor_ros.errors import ConfigError, importing
-from state_sensor_ros.frame import (
-    Floats,
-    Frame,
-    LIGHT_CIRCLE,
-    LIGHT_GREEN,
-    LIGHT_PEDESTRIAN,
-    LIGHT_RED,
-    LIGHT_YELLOW,
-)
+from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.settings import Autoware, Settings
 from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted, one_line, shortened
@@ -41,10 +34,10 @@ SIGNALS_TOPIC = Topic(
     'autoware_perception_msgs/msg/TrafficLightGroupArray', Qos(depth=1), is_exclusive=True)
 
 # Constants of autoware_perception_msgs/TrafficLightElement.
-_COLORS = {LIGHT_RED: 1, LIGHT_YELLOW: 2, LIGHT_GREEN: 3}
+_COLORS = {frames.LIGHT_RED: 1, frames.LIGHT_YELLOW: 2, frames.LIGHT_GREEN: 3}
 _SOLID_ON = 2
 _UNKNOWN = {'color': 0, 'shape': 0, 'status': 0, 'confidence': 0.0}
-_STATES = {'green': LIGHT_GREEN, 'yellow': LIGHT_YELLOW, 'red': LIGHT_RED}
+_STATES = {'green': frames.LIGHT_GREEN, 'yellow': frames.LIGHT_YELLOW, 'red': frames.LIGHT_RED}
 # Of a group in the messages.
 _Id = Annotated[int, msgspec.Meta(ge=-2**63, le=2**63 - 1)]
 # Characters of a list of names in the log.
@@ -73,13 +66,13 @@ def lights_of(frame: Frame) -> list[ShownLight]:
         n_lights = len(lights.names)
         return [ShownLight(*row) for row in zip(
             lights.names, lights.ids.tolist(), lights.states.tolist(),
-            [LIGHT_CIRCLE] * n_lights if lights.shapes is None else lights.shapes.tolist(),
+            [frames.LIGHT_CIRCLE] * n_lights if lights.shapes is None else lights.shapes.tolist(),
             lights.poses[:, :3], [lights.are_at_stop_lines] * n_lights,
             lights.open_drive_ids or ('',) * n_lights, strict=True)]
     if frame.extension is None:
         return []
     ids = [-1] * len(frame) if frame.ids is None else frame.ids.tolist()
-    return [ShownLight(frame.names[row], ids[row], _STATES[text], LIGHT_CIRCLE,
+    return [ShownLight(frame.names[row], ids[row], _STATES[text], frames.LIGHT_CIRCLE,
                        frame.position_xyz[row])
             for row, text in enumerate(frame.extension.displays()) if text in _STATES]
 
@@ -125,7 +118,7 @@ def _mapped(path: str, limit_m: float) -> _Groups:
         for group, line in lanelets.stop_lines.items()]
 
     def of(light: ShownLight) -> Sequence[int]:
-        is_for_pedestrians = light.shape == LIGHT_PEDESTRIAN
+        is_for_pedestrians = light.shape == frames.LIGHT_PEDESTRIAN
         best: tuple[float, Sequence[int]] = limit_m, ()
         # Crossings have no stop line.
         for line, groups in stop_lines if light.is_at_stop_line and not is_for_pedestrians \
@@ -216,6 +209,6 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
 def _elements(shown: Mapping[int, set[int]]) -> list[Mapping[str, int | float]]:
     """Return the elements of a group from the states of its lights by shape."""
     return [{'color': _COLORS[next(iter(states))], 'status': _SOLID_ON, 'confidence': 1.0,
-             'shape': LIGHT_CIRCLE if shape == LIGHT_PEDESTRIAN else shape}
+             'shape': frames.LIGHT_CIRCLE if shape == frames.LIGHT_PEDESTRIAN else shape}
             if len(states) == 1 else _UNKNOWN
             for shape, states in sorted(shown.items())] or [_UNKNOWN]

@@ -18,15 +18,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros.cdr import templates
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import (
-    MESSAGE_PHASE,
-    MessageInstance,
-    PatchBuffer,
-    Table,
-    Template,
-    Values,
-)
+from state_sensor_ros.cdr.templates import MessageInstance, Table, Template, Values
 from state_sensor_ros.frame import Bools, Floats, Frame, FutureFrame, Rows
 from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker
@@ -51,7 +45,7 @@ class MessageBlock:
     that would take as long as the patches. ``rows`` those given. ``data`` the bytes; ``parts``
     topic, begin and end of each message in them.
 
-    :param instances: as for :class:`PatchBuffer`.
+    :param instances: as for :class:`templates.PatchBuffer`.
     :param rows: by table (R,) int64, the rows of the table in the order of the buffer; a table
         without an entry has all its rows in the buffer.
     :param topics: topic of each message.
@@ -63,7 +57,7 @@ class MessageBlock:
     def __init__(self, instances: Sequence[MessageInstance], rows: Mapping[Table, Rows],
                  topics: Iterable[Topic], also: Iterable[tuple[Topic, int]] = (), *,
                  is_array: bool = False) -> None:
-        buffer = PatchBuffer(instances, is_array=is_array)
+        buffer = templates.PatchBuffer(instances, is_array=is_array)
         self.rows, (begins, ends), begin = rows, buffer.bounds, int(buffer.bounds[0][0])
         self.patches = [(table, rows.get(table), put, targets)
                         for table, put, targets in buffer.patches]
@@ -289,7 +283,7 @@ class TopicEncoder:
 
     def given(self, template: Template, values: Values) -> Messages:
         """Return the message of the first topic, of which all values are given."""
-        return [(self.topics[0], template.lay_out(values, MESSAGE_PHASE).data)]
+        return [(self.topics[0], template.lay_out(values, templates.MESSAGE_PHASE).data)]
 
     def closing(self, stamp_ns: int) -> Messages:
         """

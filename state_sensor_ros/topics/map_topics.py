@@ -17,16 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from state_sensor_ros.cdr import templates
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import (
-    Each,
-    Given,
-    GivenRows,
-    MessageInstance,
-    Slot,
-    Table,
-    Values,
-)
+from state_sensor_ros.cdr.templates import Each, Given, GivenRows, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS, TrafficLights
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Report
@@ -71,7 +64,7 @@ def light_fields(frame_id: str) -> Fields:
         'colors': GivenRows('colors', ('r', 'g', 'b', 'a'))}
 
 
-def light_values(lights: TrafficLights) -> Values:
+def light_values(lights: TrafficLights) -> templates.Values:
     """Return the givens of this marker."""
     return {'points': lights.poses[:, :3] + (0.0, 0.0, _ABOVE),
             'colors': STATE_COLORS[lights.states]}

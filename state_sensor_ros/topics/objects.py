@@ -20,15 +20,8 @@ from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, T
 from state_sensor_ros.classes import CAR, CLASSES, UNKNOWN
 from state_sensor_ros.frame import NS_PER_S, Rows
 from state_sensor_ros.naming import Actor
+from state_sensor_ros.objects import predicted_paths
 from state_sensor_ros.objects.object_maker import Objects
-from state_sensor_ros.objects.predicted_paths import (
-    constant_lengths,
-    ConstantPaths,
-    Paths,
-    STEP_S,
-    TIMES_S,
-    TruePaths,
-)
 from state_sensor_ros.perception.perceiver import Perceived, perceived_paths
 from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics import encoding, tables
@@ -126,7 +119,7 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
         elements = self._elements[self.is_partial(now)].of(
             [*[actors[row] for row in truth.rows.tolist()], *perceived.false_positives],
             truth.classes.tolist() + [CAR] * n_false,
-            self.path_lengths(now, truth).tolist() + [len(TIMES_S)] * n_false)
+            self.path_lengths(now, truth).tolist() + [len(predicted_paths.TIMES_S)] * n_false)
         if perceived.seen is not None:
             elements = [*[elements[i] for i in perceived.seen.tolist()],
                         *elements[len(truth.rows):]]
@@ -258,17 +251,18 @@ class PredictionEncoder(AutowareObjectEncoder):
 
     def set_up(self, settings: Settings) -> None:
         super().set_up(settings)
-        self._constant_paths, self._true_paths = ConstantPaths(), TruePaths()
+        self._constant_paths = predicted_paths.ConstantPaths()
+        self._true_paths = predicted_paths.TruePaths()
         # Computed once for a frame; see _predicted.
-        self._last: tuple[encoding.FrameToSend, Paths, Rows] | None = None
+        self._last: tuple[encoding.FrameToSend, predicted_paths.Paths, Rows] | None = None
 
     def kinematics(self, with_pose: Fields, with_twist: Fields, with_accel: Fields) -> Fields:
         return {'initial_pose_with_covariance': with_pose,
                 'initial_twist_with_covariance': with_twist,
                 'initial_acceleration_with_covariance': with_accel,
-                'predicted_paths': [{'path': Each('path', pose(PATH)), 'confidence': 1.0,
-                                     'time_step': {'sec': int(STEP_S), 'nanosec': int(
-                                         STEP_S % 1.0 * NS_PER_S)}}]}
+                'predicted_paths': [{
+                    'path': Each('path', pose(PATH)), 'confidence': 1.0,
+                    'time_step': {'nanosec': round(predicted_paths.STEP_S * NS_PER_S)}}]}
 
     def key(self, now: encoding.FrameToSend) -> object:
         """Return the lengths of the paths, too."""
@@ -278,7 +272,7 @@ class PredictionEncoder(AutowareObjectEncoder):
         """Return (T,) lengths of the paths."""
         return self._predicted(now)[1]
 
-    def _predicted(self, now: encoding.FrameToSend) -> tuple[Paths, Rows]:
+    def _predicted(self, now: encoding.FrameToSend) -> tuple[predicted_paths.Paths, Rows]:
         """Return the paths of the objects that are reported, and the lengths of those of all."""
         if self._last is None or self._last[0] is not now:
             perceived = self._perceived(now)
@@ -286,7 +280,8 @@ class PredictionEncoder(AutowareObjectEncoder):
             if now.upcoming is None:
                 # From where the object is perceived, with its true velocity.
                 paths = self._constant_paths.paths(perceived.objects, perceived.true_twists)
-                self._last = now, paths, constant_lengths(truth.classes, truth.twists)
+                self._last = now, paths, predicted_paths.constant_lengths(
+                    truth.classes, truth.twists)
             else:
                 names = tuple([now.actor_list.names[row] for row in truth.rows.tolist()])
                 paths = self._true_paths.paths(truth, names, now.upcoming)

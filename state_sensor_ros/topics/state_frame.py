@@ -21,23 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.cdr.columns import ColumnReader
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.fields import Field, rows_of, TEXT
-from state_sensor_ros.frame import (
-    Boxes,
-    EVERY_PART,
-    Floats,
-    Frame,
-    Lanes,
-    MapLine,
-    NO_ROADS,
-    Rows,
-    TrafficLights,
-    Wheels,
-)
+from state_sensor_ros.frame import Boxes, Floats, Frame, Lanes, MapLine, Rows, Wheels
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
@@ -85,7 +75,7 @@ def carried() -> frozenset[str]:
     """Return the names of the fields that a bag carries, in ~/frame or in a topic beside it."""
     others = {field.name for field in rows_of(Frame) if field.level == 'actor'
               and field.name not in _OF_THEIR_OWN}
-    return EVERY_PART - others | {field.name for field in members().values()}
+    return frames.EVERY_PART - others | {field.name for field in members().values()}
 
 
 class StateFrameEncoder(encoding.TopicEncoder):
@@ -211,7 +201,7 @@ class StateFrameReader:
     :param open_drive: its document.
     """
 
-    def __init__(self, road_names: Mapping[int, str] = NO_ROADS,
+    def __init__(self, road_names: Mapping[int, str] = frames.NO_ROADS,
                  map_lines: tuple[MapLine, ...] = (), open_drive: str = '') -> None:
         definitions = load_definitions()
         self._message = ColumnReader(definitions, FRAME_TOPIC.type_name)
@@ -233,7 +223,7 @@ class StateFrameReader:
             raise DecodeError('~/frame', f'{counted(len(data), "byte")} but no StateFrame '
                               f'({error})', 'a message of that definition') from error
 
-    def _frame(self, data: bytes, lights: TrafficLights | None) -> Frame:
+    def _frame(self, data: bytes, lights: frames.TrafficLights | None) -> Frame:
         message = self._message
         if not message.read(data):
             # Equal texts are the same objects from frame to frame.
@@ -281,10 +271,10 @@ class StateFrameReader:
         lengths = self._message.lengths(name)
         return np.repeat(np.arange(len(lengths)), np.array(lengths, np.int64))
 
-    def _traffic_lights(self, data: bytes) -> TrafficLights:
+    def _traffic_lights(self, data: bytes) -> frames.TrafficLights:
         lights = self._lights
         lights.read(data)
-        return TrafficLights(
+        return frames.TrafficLights(
             lights.numbers('traffic_lights.id').astype(np.int64),
             tuple(lights.texts('traffic_lights.name')), lights.numbers('traffic_lights.state'),
             lights.numbers('traffic_lights.pose'))

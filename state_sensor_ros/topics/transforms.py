@@ -21,18 +21,11 @@ import math
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros import rotations
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Table, Template
-from state_sensor_ros.frame import (
-    Bools,
-    Floats,
-    Frame,
-    REAR_LEFT,
-    REAR_RIGHT,
-    usable_poses,
-    Wheels,
-)
+from state_sensor_ros.frame import Bools, Floats, Frame, Wheels
 from state_sensor_ros.naming import wheel_frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding
@@ -165,7 +158,7 @@ def _within(frame_pose: Sequence[float], pose: Floats) -> Floats:
 
 def _are_placed(wheels: Wheels) -> Bools:
     """Return which wheels have a frame: their pose is known and can be published."""
-    return wheels.position_known & usable_poses(
+    return wheels.position_known & frames.usable_poses(
         wheels.position_xyz, wheels.known_orientation_xyzw())
 
 
@@ -241,9 +234,10 @@ def is_on_wheels(settings: Settings) -> bool:
 def _rear_middle(wheels: Wheels, i_ego: int) -> Floats | None:
     rows = {int(wheels.wheel[row]): row for row in wheels.rows_of(i_ego)
             if wheels.position_known[row]}
-    if REAR_LEFT not in rows or REAR_RIGHT not in rows:
+    rear = frames.REAR_LEFT, frames.REAR_RIGHT
+    if not rows.keys() >= set(rear):
         return None
-    left, right = wheels.position_xyz[rows[REAR_LEFT]], wheels.position_xyz[rows[REAR_RIGHT]]
+    left, right = wheels.position_xyz[[rows[wheel] for wheel in rear]]
     middle: Floats = (left + right) / 2.0
     return middle
 

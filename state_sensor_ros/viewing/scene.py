@@ -33,20 +33,11 @@ import numpy as np
 import rerun as rr
 import rerun.blueprint as rrb
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.classes import class_of, ego_row
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
-from state_sensor_ros.frame import (
-    Bools,
-    DERIVED_SIZE,
-    Floats,
-    Frame,
-    Kinds,
-    MapLine,
-    NS_PER_S,
-    Rows,
-    speed_along,
-)
+from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, NS_PER_S, Rows
 from state_sensor_ros.jumps import MAX_SPEED, Pair
 from state_sensor_ros.objects.criticality import Situation
 from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
@@ -231,7 +222,7 @@ class FrameLog:
             owners = frame.boxes.actor[rows]
             boxes[owners] = poses[n + rows, :10]
             # Some sources have boxes of assumed sizes.
-            has_box[owners] = ~frame.is_derived(DERIVED_SIZE)[owners]
+            has_box[owners] = ~frame.is_derived(frames.DERIVED_SIZE)[owners]
         is_other = np.arange(n) != (-1 if ego is None else ego)
         for kind, entity in enumerate(KINDS):
             self._add_boxes(frame, entity, boxes, has_box & is_other & (kinds == kind))
@@ -279,7 +270,7 @@ class FrameLog:
 
     def _numbers(self, frame: Frame, row: int) -> dict[str, float]:
         """Return the plotted numbers of the ego by name, NaN if unknown."""
-        speed = speed_along(frame, row)
+        speed = frames.speed_along(frame, row)
         last_time, last_speed = self._ego_speed
         elapsed = frame.game_time - last_time
         numbers = {'speed': speed}
