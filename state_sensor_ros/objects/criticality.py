@@ -238,14 +238,11 @@ class Situation:
 
     def criticality(self, row: int, turning: float = math.nan) -> Criticality:
         """Return the measures of an actor; ``turning``: rad/s, if the frame has no yaw rate."""
-        rows = self.others(row)
-        if not self.are_objects[row] or not len(rows):
-            return Criticality()
-        own = self.boxes.at(slice(row, row + 1))
+        own, rows = self.boxes.at(slice(row, row + 1)), self.others(row)
         if np.isnan(own.turning[0]):
             own = replace(own, turning=np.array([turning]))
         rows = rows[share_height(own, self.boxes.at(rows))]
-        if not len(rows):
+        if not self.are_objects[row] or not len(rows):
             return Criticality()
         others = self.boxes.at(rows)
         away, times = distances(own, others), times_to_collision(own, others)
