@@ -38,11 +38,12 @@ _PACKED = {'time_s': '<f8', 'row_start': '<i4', 'actor': '<i4', 'position_xy': '
 # Pixels for a point of a picture.
 _PX_PER_PT = 1.6
 # Kinds that are symbols: diameter, pixels, edge, and fill by what they display.
-_SYMBOLS = {scenes.KIND_NAMES[kind]: {
-    'size': round(size * _PX_PER_PT), 'edge': (edge, width * _PX_PER_PT), 'fills': {
-        display: marks.FILLS[mark] for display, mark in (
-            ('', marks.OF_KINDS[kind]),
-            *(marks.LIGHT_MARKS.items() if kind == scenes.LIGHT else ()))}}
+_SYMBOLS = {
+    scenes.KIND_NAMES[kind]: {
+        'size': round(size * _PX_PER_PT), 'edge': (edge, width * _PX_PER_PT), 'fills': {
+            display: marks.FILLS[mark] for display, mark in (
+                ('', marks.OF_KINDS[kind]),
+                *(marks.LIGHT_MARKS.items() if kind == scenes.LIGHT else ()))}}
     for kind, (size, edge, width) in marks.SYMBOLS.items()}
 # Color of tracks other than the ego's.
 TRACK = '#b8c1cc'
