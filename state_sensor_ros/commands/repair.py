@@ -30,14 +30,13 @@ from state_sensor_ros.files.output import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.texts import counted, listed
 
 _EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a
-truncated trajectory, table in CSV or trace of OSI, or a folder with a bag.
+truncated trajectory or trace of OSI (.osi), or a folder with a bag.
 `ros2 bag record` leaves a bag without metadata.yaml. All complete frames of a
 trajectory and all readable messages of a bag are copied; one line reports what
 is lost.
 
 examples:
   state_sensor repair .drive.json.part drive.json
-  state_sensor repair .drive.csv.part drive.csv
   state_sensor repair cut_bag whole_bag"""
 
 
@@ -75,11 +74,7 @@ def run_repair(args: argparse.Namespace) -> None:
 def _repaired(part: Path, args: argparse.Namespace) -> str:
     """Copy what is whole; return a line about the result."""
     wanted = files.format_of_name(args.output)
-    if wanted == files.PARQUET:
-        raise TrajectoryFormatError(args.part, 'a table in Parquet, whose rows cannot be '
-                                    'located without the end of the file',
-                                    'a table in CSV, or another recording')
-    # The content does not distinguish these formats.
+    # The content does not say that it is of such a format.
     if wanted is not None and wanted.repair and not wanted.recognized_by \
             and wanted != files.TRAJECTORY:
         return _copied(wanted, args)
@@ -126,8 +121,6 @@ def _repair_bag(stored: list[Path], args: argparse.Namespace) -> str:
             n_lost = f'{counted(repair.n_lost, "message")}: ' if repair.n_lost else ''
             places = listed(repair.losses, separator='; ', rest='; {} more places')
             losses = f'lost: {n_lost}{places or "not known where"}'
-        if repair.defects:
-            losses += f' ({"; ".join(repair.defects)})'
         n_topics = len(repair.topics)
         if not n_copied and (repair.losses or not n_topics):
             raise TrajectoryFormatError(args.part, f'no whole message ({losses})', 'at least one')

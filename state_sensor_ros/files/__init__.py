@@ -172,7 +172,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in (
     Format('parquet', 'a table', ('.parquet',), '.files.table_recording:open_table',
            f'{_TABLE}:TableOutput', carries=_IN_TABLES),
     Format('csv', 'a table', ('.csv', '.csv.gz', '.csv.zst'), '', f'{_TABLE}:TableOutput',
-           f'{_TABLE}:copy_whole', carries=_IN_TABLES),
+           carries=_IN_TABLES),
     Format('osi', 'a trace of ASAM OSI', ('.osi.mcap', '.osi', '.osi.gz'),
            f'{_OSI}:open_trace', '.files.osi_writer:OsiWriter', f'{_OSI}:copy_whole',
            carries=frozenset(('accelerations', 'boxes', 'ids'))),

@@ -23,7 +23,7 @@ A summary, if it can be read, provides the topics in advance and the number of a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 import io
@@ -32,7 +32,7 @@ from pathlib import Path
 import re
 import shutil
 import struct
-from typing import BinaryIO, TYPE_CHECKING, TypeAlias
+from typing import BinaryIO, TYPE_CHECKING
 from zlib import crc32
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
@@ -43,50 +43,44 @@ from state_sensor_ros.files.output import temporary_folder
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
-    from mcap.records import Channel, Chunk, Message, Metadata, Schema
-
-    Record: TypeAlias = Schema | Channel | Metadata | Message
+    from mcap.records import Channel, Chunk, Message, Schema
 
 # The head of a record: opcode, length of the content.
 _HEAD = struct.Struct('<BQ')
 # The head of a chunk of less than a terabyte; of its fields, those before the compression.
 _CANDIDATE = re.compile(rb'(?=\x06.{5}\x00\x00\x00)', re.DOTALL)
 _CHUNK_HEAD = struct.Struct('<QQQII')
-_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX = 0x03, 0x04, 0x05, 0x06, 0x07
-_FOOTER, _METADATA, _DATA_END = 0x02, 0x0C, 0x0F
+_FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
 _KNOWN_OPCODES = range(0x01, 0x10)
 # Of the records in a chunk: their smallest size.
 _LEAST_BYTES = {_SCHEMA: 14, _CHANNEL: 16, _MESSAGE: 22}
-_INDEX_ENTRY_BYTES = 16
 _BLOCK_BYTES = 1024 * 1024
 _FORMATS = {bag.MCAP_MAGIC: 'mcap', bag.SQLITE_MAGIC: 'sqlite3', ZSTD_MAGIC: 'zstd'}
 # A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
 
 
-class McapSalvage:
+class _Salvage:
     """
     A damaged MCAP file.
 
-    ``losses`` descriptions of data that could not be read, and ``defects`` of other faults, both
-    complete after the last record; ``n_found`` number of messages, ``n_lost`` of those that are
-    lost, None if it is unknown.
+    ``topics`` by number; ``losses`` descriptions of data that could not be read, and ``n_lost``
+    number of messages that are lost, None if it is unknown, both complete after the last message.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._size = file.seek(0, os.SEEK_END)
+        self.topics: dict[int, bag.StoredTopic] = {}
+        self._schemas: dict[int, Schema] = {}
         self.losses: list[str] = []
-        self.defects: list[str] = []
         self.n_lost: int | None = None
-        self.n_found = self._n_unknown = 0
+        self._n_found = self._n_unknown = 0
         self._is_complete = False
-        # Opcodes and numbers of schemas and channels.
-        self._known: set[tuple[int, int]] = set()
 
-    def records(self) -> Iterator[Record]:
-        """Yield the records in the order of the file, each schema and channel before its use."""
-        n_messages = yield from self._summary()
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages of known topics in the order of the file."""
+        n_messages = self._read_summary()
         at = len(bag.MCAP_MAGIC)
         while at < self._size and not self._is_complete:
             end = self._end_of(at)
@@ -101,19 +95,16 @@ class McapSalvage:
                 self.losses.append(f'{at - begin} bytes from byte {begin} on')
         if self._n_unknown:
             self.losses.append(f'{counted(self._n_unknown, "message")} of unknown topics')
-        if n_messages is None:
-            self.defects.append('no summary')
-        else:
-            self.n_lost = max(n_messages - self.n_found, 0)
+        if n_messages is not None:
+            self.n_lost = max(n_messages - self._n_found, 0)
         if self.n_lost == 0:
             # The unreadable bytes held no messages.
-            self.defects += self.losses
             self.losses.clear()
         elif not self._is_complete and not self.losses:
             self.losses.append('nothing that is in the file, which was not completed')
 
-    def _summary(self) -> Generator[Record, None, int | None]:
-        """Yield the definitions in the summary; return its number of messages, None without."""
+    def _read_summary(self) -> int | None:
+        """Take the topics in the summary; return its number of messages, None without."""
         from mcap.records import Channel, Schema, Statistics
         from mcap.stream_reader import StreamReader
         try:
@@ -122,13 +113,25 @@ class McapSalvage:
                                         record_size_limit=self._size).records)
         except Exception:  # noqa: BLE001 the library raises anything
             return None
-        for opcode, kind in ((_SCHEMA, Schema), (_CHANNEL, Channel)):
-            for record in summary:
-                if isinstance(record, kind):
-                    self._known.add((opcode, record.id))
-                    yield record
+        self._schemas |= {each.id: each for each in summary if isinstance(each, Schema)}
+        for record in summary:
+            if isinstance(record, Channel):
+                self._add(record)
         return next((record.message_count for record in summary
                      if isinstance(record, Statistics)), None)
+
+    def _add(self, channel: Channel) -> None:
+        """Add a topic with the hash of its type, and without a profile that cannot be parsed."""
+        if channel.id in self.topics:
+            return
+        topic = bag.topic_of(channel, self._schemas.get(channel.schema_id))
+        try:
+            profiles_of(topic.qos)
+        except ValueError:
+            self.losses.append(f'the quality of service of {topic.name}')
+            topic = replace(topic, qos='[]')
+        self.topics[channel.id] = replace(topic, type_hash=topic.type_hash or (
+            bag.hash_of_definition(topic.type_name, topic.definition)))
 
     def _read(self, at: int, n_bytes: int) -> bytes:
         self._file.seek(at)
@@ -166,13 +169,13 @@ class McapSalvage:
             at += max(len(block) - _HEAD.size, 1)
         return self._size
 
-    def _in_record(self, at: int) -> Iterator[Record]:
-        """Yield the record at an offset, or those in the chunk there; note a damaged one."""
+    def _in_record(self, at: int) -> Iterator[Message]:
+        """Yield the messages in the record at an offset; note a damaged chunk."""
         opcode, length = _HEAD.unpack(self._read(at, _HEAD.size))
-        end = at + _HEAD.size + length
         self._is_complete = opcode in (_DATA_END, _FOOTER)
-        if opcode in _LEAST_BYTES or opcode == _METADATA:
-            yield from self._in_data(at, self._read(at, end - at), end - at)
+        if opcode in _LEAST_BYTES:
+            n_bytes = _HEAD.size + length
+            yield from self._in_data(at, self._read(at, n_bytes), n_bytes)
         elif opcode == _CHUNK:
             try:
                 data, chunk = self._chunk(at, length)
@@ -180,22 +183,13 @@ class McapSalvage:
                         0, crc32(data)):
                     raise ValueError('a wrong CRC-32')
             except Exception as error:  # noqa: BLE001 damaged data can raise anything
-                self.losses.append(
-                    f'{counted(self._n_indexed(end), "message")} in the record at byte {at} '
-                    f'({" ".join(str(error).split()) or type(error).__name__})')
+                self.losses.append(f'the record at byte {at} '
+                                   f'({" ".join(str(error).split()) or type(error).__name__})')
             else:
                 yield from self._in_data(at, data, len(data))
 
-    def _n_indexed(self, at: int) -> int:
-        """Return the number of messages in the chunk before an offset according to its indexes."""
-        n_messages = 0
-        while (end := self._end_of(at)) is not None and self._read(at, 1)[0] == _INDEX:
-            n_messages += (end - at) // _INDEX_ENTRY_BYTES
-            at = end
-        return n_messages
-
-    def _in_cut_chunk(self, at: int) -> Iterator[Record]:
-        """Yield the records of a chunk that the file ends in, if a chunk begins there."""
+    def _in_cut_chunk(self, at: int) -> Iterator[Message]:
+        """Yield the messages of a chunk that the file ends in, if a chunk begins there."""
         if self._is_chunk(at):
             try:
                 data, chunk = self._chunk(at, self._size)
@@ -216,8 +210,8 @@ class McapSalvage:
             data = bytes(LZ4FrameDecompressor().decompress(data))
         return data, chunk
 
-    def _in_data(self, at: int, data: bytes, size: int) -> Iterator[Record]:
-        """Yield the whole records of a chunk; note what is missing of its size."""
+    def _in_data(self, at: int, data: bytes, size: int) -> Iterator[Message]:
+        """Yield the messages of the whole records of a chunk; note what is missing of its size."""
         begin = 0
         while begin + _HEAD.size <= len(data):
             opcode, length = _HEAD.unpack_from(data, begin)
@@ -225,52 +219,55 @@ class McapSalvage:
             if end > len(data) or length < _LEAST_BYTES.get(opcode, 0):
                 break
             try:
-                record = self._parsed(opcode, data[begin + _HEAD.size:end])
+                message = self._parsed(opcode, data[begin + _HEAD.size:end])
             except Exception:  # noqa: BLE001 damaged data can raise anything
                 break
-            if record is not None:
-                yield record
+            if message is not None:
+                yield message
             begin = end
         if begin < size:
             self.losses.append(
                 f'the last {size - begin} of {size} bytes in the chunk at byte {at}')
 
-    def _parsed(self, opcode: int, content: bytes) -> Record | None:
-        """Parse a record, unless it is a definition that is known or a message of no topic."""
+    def _parsed(self, opcode: int, content: bytes) -> Message | None:
+        """Take a definition; return a message of a known topic."""
         from mcap.data_stream import ReadDataStream
-        from mcap.records import Channel, Message, Metadata, Schema
+        from mcap.records import Channel, Message, Schema
         stream = ReadDataStream(io.BytesIO(content))
-        if opcode == _MESSAGE:
+        if opcode == _SCHEMA:
+            schema = Schema.read(stream)
+            self._schemas.setdefault(schema.id, schema)
+        elif opcode == _CHANNEL:
+            self._add(Channel.read(stream))
+        elif opcode == _MESSAGE:
             message = Message.read(stream, len(content))
-            is_known = (_CHANNEL, message.channel_id) in self._known
-            self.n_found += is_known
-            self._n_unknown += not is_known
-            return message if is_known else None
-        if opcode == _METADATA:
-            metadata: Metadata = Metadata.read(stream)
-            return metadata
-        if opcode not in _LEAST_BYTES:
-            return None
-        record = Schema.read(stream) if opcode == _SCHEMA else Channel.read(stream)
-        is_new = (opcode, record.id) not in self._known
-        self._known.add((opcode, record.id))
-        return record if is_new else None
+            if message.channel_id not in self.topics:
+                self._n_unknown += 1
+                return None
+            self._n_found += 1
+            # No serialized message begins with these bytes.
+            if message.data.startswith(ZSTD_MAGIC):
+                try:
+                    return replace(message, data=zstd.decompress(message.data))
+                except zstd.ZstdError as error:
+                    self.losses.append(f'a message that is not whole ({error})')
+                    return None
+            return message
+        return None
 
 
 class BagRepair:
     """
     A damaged or incomplete bag.
 
-    ``losses`` descriptions of what could not be read, and ``defects`` of other faults, both
-    complete after the last message; ``n_lost`` number of lost messages, None if it is unknown;
-    ``topics`` those found so far.
+    ``losses`` descriptions of what could not be read, ``n_lost`` number of lost messages, None if
+    it is unknown, and ``topics``, all complete after the last message.
 
     :param files: storage files in the order of time.
     """
 
     def __init__(self, files: list[Path]) -> None:
         self.losses: list[str] = []
-        self.defects: list[str] = []
         self.n_lost: int | None = 0
         self.topics: list[bag.StoredTopic] = []
         self._files = files
@@ -293,44 +290,13 @@ class BagRepair:
                         str(file), 'a database of SQLite', 'MCAP; the program sqlite3 has the '
                         'command .recover for its own files')
                 with importing('the repair of a bag'):
-                    salvage = McapSalvage(opened)
-                    yield from self._messages(salvage)
+                    salvage = _Salvage(opened)
+                    for message in salvage.messages():
+                        yield salvage.topics[message.channel_id], message
+            self.topics += salvage.topics.values()
             self.losses += [f'{where}{text}' for text in salvage.losses]
-            self.defects += [f'{where}{text}' for text in salvage.defects]
             self.n_lost = None if None in (self.n_lost, salvage.n_lost) \
                 else (self.n_lost or 0) + (salvage.n_lost or 0)
-
-    def _messages(self, salvage: McapSalvage) -> Iterator[tuple[bag.StoredTopic, Message]]:
-        from mcap.records import Channel, Message, Schema
-        schemas: dict[int, Schema] = {}
-        topics: dict[int, bag.StoredTopic] = {}
-        for record in salvage.records():
-            if isinstance(record, Schema):
-                schemas[record.id] = record
-            elif isinstance(record, Channel):
-                topics[record.id] = self._topic(
-                    bag.topic_of(record, schemas.get(record.schema_id)))
-            elif isinstance(record, Message):
-                # No serialized message begins with these bytes.
-                if record.data.startswith(ZSTD_MAGIC):
-                    try:
-                        record = replace(record, data=zstd.decompress(record.data))
-                    except zstd.ZstdError as error:
-                        self.losses.append(f'a message that is not whole ({error})')
-                        continue
-                yield topics[record.channel_id], record
-
-    def _topic(self, topic: bag.StoredTopic) -> bag.StoredTopic:
-        """Add a topic with the hash of its type, and without a profile that cannot be parsed."""
-        try:
-            profiles_of(topic.qos)
-        except ValueError:
-            self.losses.append(f'the quality of service of {topic.name}')
-            topic = replace(topic, qos='[]')
-        topic = replace(topic, type_hash=topic.type_hash or bag.hash_of_definition(
-            topic.type_name, topic.definition))
-        self.topics.append(topic)
-        return topic
 
 
 def format_of(path: Path) -> str:

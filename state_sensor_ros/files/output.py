@@ -66,7 +66,7 @@ def refuse_part(path: str) -> None:
     if path != STANDARD_OUTPUT and (any(part.iterdir()) if part.is_dir() else
                                     part.is_file() and part.stat().st_size):
         raise SinkError(path, f'{part} is there, of a program that was killed; `state_sensor '
-                        'repair` recovers it, --force overwrites it')
+                        'repair` recovers a trajectory or a bag, --force overwrites it')
 
 
 def remove(part: Path) -> None:

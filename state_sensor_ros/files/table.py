@@ -16,21 +16,20 @@ frame without actors is a row in which only its time and number are known; CSV l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-import csv
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
 import json
-from typing import Any, BinaryIO, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros import __version__
 from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import Field, public_rows_of
 from state_sensor_ros.files import PARQUET, WriteOptions
 from state_sensor_ros.files.output import WholeFile
@@ -462,34 +461,3 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
             array = pc.if_else(pc.is_nan(array), pa.nulls(1, kind)[0], array)
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
-    """Copy the rows of the whole frames of a CSV: of all but the last, which may lack rows."""
-    # Returns number of the frames, of the rows for a table without their column; description of
-    # the loss.
-    rows = _csv_rows(cut)
-    head = next(rows, b'')
-    names = next(csv.reader([head.decode(errors='replace')]), [])
-    place = names.index('frame') if 'frame' in names else None
-    target.write(head)
-    n_frames, last, lost = 0, b'', ''
-    for frame, group in groupby(rows, lambda row: '' if place is None else next(
-            csv.reader([row.decode(errors='replace')]))[place]):
-        if place is None:
-            return sum(target.write(row) > 0 for row in group), 'a row that is not complete'
-        target.write(last)
-        n_frames, last, lost = n_frames + bool(last), b''.join(group), frame
-    if not n_frames:
-        raise TrajectoryFormatError(name, 'no whole frame', 'at least one')
-    return n_frames, f'frame {lost}, which may lack rows'
-
-
-def _csv_rows(file: BinaryIO) -> Iterator[bytes]:
-    """Yield whole rows; a text in quotation marks may contain line breaks."""
-    row = b''
-    for line in file:
-        row += line
-        if row.count(b'"') % 2 == 0 and row.endswith(b'\n'):
-            yield row
-            row = b''

@@ -20,14 +20,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 from state_sensor_ros.errors import (
     DecodeError,
-    importing,
     StateSensorError,
     TrajectoryFormatError,
     TruncatedError,
 )
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
-from state_sensor_ros.files.bag_repair import McapSalvage
 from state_sensor_ros.files.input import decompressed, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
@@ -160,7 +158,7 @@ def _damage_of_trace(name: str) -> Iterator[None]:
     except Exception as error:
         raise TrajectoryFormatError(
             name, f'a damaged trace ({" ".join(str(error).split()) or type(error).__name__})',
-            'a whole trace; `state_sensor repair` recovers its whole messages') from error
+            'a whole trace') from error
 
 
 class McapTrace(Trace):
@@ -237,45 +235,14 @@ def open_trace(path: str, options: ReadOptions) -> Trace:
 
 def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     """Copy the whole messages of a trace; return their number and the loss, empty for none."""
-    is_mcap = cut.read(len(MCAP_MAGIC)) == MCAP_MAGIC
-    n_messages, lost = (_copy_mcap if is_mcap else _copy_plain)(cut, target)
-    if not n_messages:
-        raise TrajectoryFormatError(name, 'no whole message', 'at least one whole message')
-    return n_messages, lost
-
-
-def _copy_plain(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
-    n_messages, n_bytes = 0, cut.seek(0, os.SEEK_END)
+    n_messages, lost, n_bytes = 0, '', cut.seek(0, os.SEEK_END)
     try:
         for message in whole_messages(cut, '', 0, n_bytes):
             target.write(_LENGTH.pack(len(message.data)) + message.data)
             n_messages += 1
     except TruncatedError as error:
-        return n_messages, error.lost
-    return n_messages, ''
-
-
-def _copy_mcap(cut: BinaryIO, target: BinaryIO) -> tuple[int, str]:
-    """Copy the readable records of an MCAP file, and write a new index."""
-    with importing('a trace in MCAP'):
-        from mcap import records
-        from mcap.writer import Writer
-    writer = Writer(target)
-    writer.start('', 'state_sensor_ros')
-    schemas, channels, salvage = {0: 0}, {}, McapSalvage(cut)
-    for record in salvage.records():
-        match record:
-            case records.Schema():
-                schemas[record.id] = writer.register_schema(
-                    record.name, record.encoding, record.data)
-            case records.Channel():
-                channels[record.id] = writer.register_channel(
-                    record.topic, record.message_encoding, schemas[record.schema_id],
-                    record.metadata)
-            case records.Metadata():
-                writer.add_metadata(record.name, record.metadata)
-            case records.Message():
-                writer.add_message(channels[record.channel_id], record.log_time, record.data,
-                                   record.publish_time, record.sequence)
-    writer.finish()  # type: ignore[no-untyped-call]
-    return salvage.n_found, '; '.join(salvage.losses)
+        lost = error.lost
+    if not n_messages:
+        raise TrajectoryFormatError(name, 'no whole message', 'at least one whole message of a '
+                                    'trace in .osi')
+    return n_messages, lost
