@@ -25,7 +25,7 @@ from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatErro
 from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bag_repair import BagRepair, find_files
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.input import decompressed, is_compressed_trajectory
+from state_sensor_ros.files.input import decompressed
 from state_sensor_ros.files.output import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.texts import counted, listed
 
@@ -78,7 +78,7 @@ def _repaired(part: Path, args: argparse.Namespace) -> str:
     if wanted is not None and wanted.repair and not wanted.recognized_by \
             and wanted != files.TRAJECTORY:
         return _copied(wanted, args)
-    if not is_compressed_trajectory(part) and (stored := find_files(part)):
+    if stored := find_files(part):
         return _repair_bag(stored, args)
     found = files.format_of(args.part)
     if not found.repair:

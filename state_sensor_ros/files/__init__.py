@@ -16,15 +16,13 @@ A format is a row of :data:`FORMATS` and a module. Another package adds rows by 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 import os
 from pathlib import Path
 import re
-from shlex import quote
-import stat
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, reading, TrajectoryFormatError, UsageError
@@ -34,7 +32,6 @@ from state_sensor_ros.frame import EVERY_PART, Frame
 from state_sensor_ros.plug_ins import imported, plug_ins
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from state_sensor_ros.files.recording import FrameWriter, RecordingReader
@@ -200,14 +197,6 @@ def formats() -> tuple[Format, ...]:
         row for plug_in in plug_ins().values() for row in getattr(plug_in, 'formats', ())))
 
 
-def texts_of(rows: Iterable[Format]) -> list[str]:
-    """Return formats as texts, with the suffixes of one noun together."""
-    suffixes: dict[str, dict[str, None]] = {}
-    for each in rows:
-        suffixes.setdefault(each.noun, {}).update(dict.fromkeys(each.suffixes))
-    return [f'{noun} ({", ".join(found) or "a folder"})' for noun, found in suffixes.items()]
-
-
 def format_of_name(path: str) -> Format | None:
     """
     Return the format that the suffix of a name stands for, None for none.
@@ -230,37 +219,15 @@ def format_of(path: str) -> Format:
     if path == STANDARD_INPUT:
         return TRAJECTORY
     if where.is_dir():
-        return folder_format(where) or _refuse_folder(where)
-    if is_compressed_bag(where) and (found := format_of_name(where.stem)):
+        if found := folder_format(where):
+            return found
+        raise TrajectoryFormatError(path, 'a folder without metadata.yaml', 'a recording: '
+                                    "`inspect` and `convert --to FORMAT` take 'FOLDER/*.json'; "
+                                    '`state_sensor repair` makes a bag of its files')
+    if path.endswith(_COMPRESSED_BAGS) and (found := format_of_name(where.stem)):
         return found
-    if is_ros_1(where):
-        raise TrajectoryFormatError(
-            path, 'a bag of ROS 1', f'a bag of ROS 2; `rosbags-convert --src {quote(path)} '
-            f'--dst {quote(str(where.with_suffix("")))}` makes one')
     found = format_of_name(path) or TRAJECTORY
     return _by_content(where, found) if where.is_file() else found
-
-
-def _refuse_folder(where: Path) -> Format:
-    n_files = sum(bool((found := format_of_name(name)) and found.reader)
-                  or is_compressed_bag(where / name) for name in os.listdir(where))
-    if not n_files:
-        raise TrajectoryFormatError(str(where), 'a folder without a recording', ' or '.join(
-            each.noun for each in formats() if not each.suffixes))
-    raise TrajectoryFormatError(
-        str(where), f'a folder with {counted(n_files, "recording")}', 'one recording: `inspect` '
-        "and `convert --to FORMAT` take many, such as 'FOLDER/*.json'; "
-        '`state_sensor repair` makes a bag of files without metadata.yaml')
-
-
-def is_compressed_bag(path: Path) -> bool:
-    """Return whether a file is one of a bag that was compressed as a whole."""
-    return path.name.endswith(_COMPRESSED_BAGS) and path.is_file()
-
-
-def is_ros_1(path: Path) -> bool:
-    """Return whether a file is a bag of ROS 1; raise OSError if it cannot be read."""
-    return path.suffix == '.bag' and path.is_file() and _begins_with(path, b'#ROSBAG')
 
 
 def _by_content(path: Path, found: Format) -> Format:
@@ -270,7 +237,7 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for plug-ins.
     known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
     try:
-        is_xml = found is TRAJECTORY and _begins_with(path, b'<')
+        is_xml = found is TRAJECTORY and _head(path).startswith(b'<')
         rows = sorted((each for each in known if each.recognized_by and (
             suffix in each.suffixes or each.any_name or (is_xml and '.xml' in each.suffixes))),
             key=lambda each: each is not found or each.any_name)
@@ -279,21 +246,16 @@ def _by_content(path: Path, found: Format) -> Format:
                 return each
         # The reader of XML determines what the file is.
         return FORMATS['fcd'] if is_xml else \
-            TRAJECTORY if found.any_name and _is_json(path) else found
+            TRAJECTORY if found.any_name and _head(path).startswith((b'[', b'{')) else found
     except OSError:
         # The reader gives the reason.
         return found
 
 
-def _is_json(path: Path) -> bool:
+def _head(path: Path) -> bytes:
+    """Return the beginning of a text."""
     with path.open('rb') as file:
-        head = decompressed(file)[0].read(_HEAD_BYTES)
-    return head.removeprefix(BOM_UTF8).lstrip().startswith((b'[', b'{'))
-
-
-def _begins_with(path: Path, mark: bytes) -> bool:
-    with path.open('rb') as file:
-        return decompressed(file)[0].read(len(mark)) == mark
+        return decompressed(file)[0].read(_HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
 
 
 def folder_format(folder: Path) -> Format | None:
@@ -313,9 +275,9 @@ def open_any(path: str, options: ReadOptions = READ_DEFAULTS) -> RecordingReader
     """
     found = format_of(path)
     if not found.reader:
-        readable = ', '.join(texts_of(each for each in formats() if each.reader))
-        raise TrajectoryFormatError(path, f'a {Path(path).suffix} file, which cannot be read',
-                                    f'one of {readable}')
+        raise TrajectoryFormatError(
+            path, f'{found.noun}, which cannot be read', 'a folder or one of ' + ', '.join(
+                suffix for each in formats() if each.reader for suffix in each.suffixes))
     if options.topic and not (found.storage or found.name.startswith('osi')):
         raise TrajectoryFormatError(path, 'no bag', f'one with the topic {options.topic}')
     with importing(path), reading(path):
@@ -345,7 +307,9 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
 
 def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
     """Return the format that a name decides, None for a folder."""
-    if command == CONVERT and (path == STANDARD_INPUT or _is_special(path)):
+    # A pipe or a device takes a trajectory.
+    if command == CONVERT and (path == STANDARD_INPUT or (
+            os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))):
         return TRAJECTORY
     if path.endswith('/'):
         return None
@@ -384,12 +348,3 @@ def suffix_of(path: str) -> str:
     end = next((each for each in _COMPRESSED if name.endswith(each)), '')
     found = _SUFFIX.search(name.removesuffix(end))
     return f'{found[0]}{end}' if found else end
-
-
-def _is_special(path: str) -> bool:
-    """Return whether a path is that of a pipe or a device, which takes a trajectory."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -21,6 +21,7 @@ from pathlib import Path, PurePath
 import re
 import shutil
 import struct
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 from zlib import crc32
@@ -32,7 +33,6 @@ from rosbags.typesys.store import Typestore
 from state_sensor_ros.cdr.definitions import foreign_texts, installed_text, parse_message
 from state_sensor_ros.errors import reason_of, StateSensorError, TrajectoryFormatError
 from state_sensor_ros.files.input import check_regular, zstd, ZSTD_MAGIC
-from state_sensor_ros.files.output import temporary_folder
 from state_sensor_ros.small_files import PACKAGE, share_file
 
 METADATA = 'metadata.yaml'
@@ -333,13 +333,12 @@ class Bag:
         with file.open('rb') as opened:
             begin = opened.read(len(SQLITE_MAGIC))
         if begin.startswith(ZSTD_MAGIC):
-            plain = self._stack.enter_context(temporary_folder()) / file.name
-            with zstd.open(file, 'rb') as source, plain.open('wb') as target:
+            folder = self._stack.enter_context(TemporaryDirectory(prefix='state_sensor_'))
+            with zstd.open(file, 'rb') as source, Path(folder, file.name).open('w+b') as target:
                 shutil.copyfileobj(source, target)
-                target.flush()
-            with plain.open('rb') as opened:
-                begin = opened.read(len(SQLITE_MAGIC))
-            file = plain
+                target.seek(0)
+                begin = target.read(len(SQLITE_MAGIC))
+            file = Path(folder, file.name)
         storage: Storage = SqliteStorage(file) if begin.startswith(SQLITE_MAGIC) \
             else McapStorage(file)
         self._stack.callback(storage.close)
@@ -442,8 +441,4 @@ def _reading(where: str) -> Iterator[None]:
         raise TrajectoryFormatError(where, reason_of(error)) from error
     except Exception as error:
         text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
-        if 'missing tables' in text:
-            raise TrajectoryFormatError(
-                where, 'a database without the tables topics and messages',
-                'a bag of ROS 2') from error
         raise damaged(where, text) from error

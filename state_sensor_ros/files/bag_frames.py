@@ -28,8 +28,9 @@ import numpy as np
 from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import Bag, BEGIN, NOT_SUCH, Position, typestore
+from state_sensor_ros.files.input import closed_on_failure
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS
+from state_sensor_ros.frame import Floats, Frame, MapLine
 from state_sensor_ros.source import LOST
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC, LIGHTS_TYPE, StateFrameReader
 
@@ -69,14 +70,6 @@ def stamp_of(data: bytes) -> tuple[int, int] | None:
         return None
     seconds, nanoseconds = _STAMP[data[1]].unpack_from(data)
     return seconds, nanoseconds
-
-
-class Roads(NamedTuple):
-    """Names of roads by number, lines of the map, and its document, of all frames of a bag."""
-
-    road_names: Mapping[int, str] = NO_ROADS
-    map_lines: tuple[MapLine, ...] = ()
-    open_drive: str = ''
 
 
 class BagRecording(FrameFile):
@@ -143,8 +136,8 @@ class BagRecording(FrameFile):
         if frame:
             yield place, frame, b''
 
-    def _roads(self) -> Roads:
-        """Read the roads of the bag; one without their topics has none."""
+    def _roads(self) -> tuple[Mapping[int, str], tuple[MapLine, ...], str]:
+        """Read the names of roads by number, the lines of the map, and its document."""
         names: dict[int, str] = {}
         for array in self._messages(*_ROADS):
             names.update((road.road_id, road.name) for road in array.roads)
@@ -160,7 +153,7 @@ class BagRecording(FrameFile):
                 raise TrajectoryFormatError(f'{self.bag.name}: {_MAP[0]}: {error.where}',
                                             error.found, error.expected) from error
         documents = [message.data for message in self._messages(*_OPEN_DRIVE)]
-        return Roads(MappingProxyType(names), tuple(lines), documents[-1] if documents else '')
+        return MappingProxyType(names), tuple(lines), documents[-1] if documents else ''
 
     # rosbags generates message classes at run time; they have no static type.
     def _messages(self, name: str, type_name: str) -> Iterator[Any]:
@@ -197,11 +190,8 @@ def _chosen(bag: Bag, topic: str) -> tuple[str, str]:
 
 def open_bag(path: str, options: ReadOptions) -> BagRecording:
     bag = Bag(Path(path))
-    try:
+    with closed_on_failure(bag):
         return BagRecording(bag, options.topic)
-    except BaseException:
-        bag.close()
-        raise
 
 
 def _lines(kind: str, width: float, points_xyz: Floats) -> Iterator[MapLine]:

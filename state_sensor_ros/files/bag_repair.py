@@ -32,6 +32,7 @@ from pathlib import Path
 import re
 import shutil
 import struct
+from tempfile import TemporaryDirectory
 from typing import BinaryIO, TYPE_CHECKING
 from zlib import crc32
 
@@ -39,7 +40,6 @@ from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files import bag
 from state_sensor_ros.files.bag_writer import profiles_of
 from state_sensor_ros.files.input import decompressed, zstd, ZSTD_MAGIC
-from state_sensor_ros.files.output import temporary_folder
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class _Salvage:
         elif opcode == _CHANNEL:
             self._add(Channel.read(stream))
         elif opcode == _MESSAGE:
-            message = Message.read(stream, len(content))
+            message: Message = Message.read(stream, len(content))
             if message.channel_id not in self.topics:
                 self._n_unknown += 1
                 return None
@@ -279,9 +279,9 @@ class BagRepair:
             with ExitStack() as stack:
                 opened: BinaryIO = stack.enter_context(file.open('rb'))
                 if format_of(file) == 'zstd':
-                    plain = stack.enter_context(temporary_folder()) / file.name
+                    folder = stack.enter_context(TemporaryDirectory(prefix='state_sensor_'))
                     source, compressed = decompressed(opened)
-                    opened = stack.enter_context(plain.open('w+b'))
+                    opened = stack.enter_context(Path(folder, file.name).open('w+b'))
                     shutil.copyfileobj(source, opened)
                     if compressed is not None and compressed.fault:
                         self.losses.append(f'{where}the rest of {compressed.fault}')
@@ -301,10 +301,12 @@ class BagRepair:
 
 def format_of(path: Path) -> str:
     """Return the format of a file by its first bytes, of an MCAP file also by its last ones."""
-    # Returns ``mcap``, ``sqlite3``, ``zstd``, or ``''`` for any other.
+    # Returns ``mcap``, ``sqlite3``, ``zstd`` of one of them, or ``''`` for any other.
     with path.open('rb') as file:
         begin = file.read(max(map(len, _FORMATS)))
         found = next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
+        if found == 'zstd' and not path.name.endswith(bag.COMPRESSED_SUFFIXES):
+            return ''
         if not found and len(begin) > len(bag.MCAP_MAGIC):
             file.seek(-len(bag.MCAP_MAGIC), os.SEEK_END)
             found = 'mcap' if file.read() == bag.MCAP_MAGIC else ''

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 import json
 import os
@@ -126,41 +125,6 @@ class _SqliteStorage:
 _Storage = _McapStorage | _SqliteStorage
 
 
-@dataclass(slots=True)
-class _Contents:
-    """What metadata.yaml says of the messages."""
-
-    topics: dict[int, bag.StoredTopic] = field(default_factory=dict)
-    counts: Counter[int] = field(default_factory=Counter)
-    first_ns: int = _MAX_TIME_NS
-    last_ns: int = 0
-
-    def add(self, number: int, log_ns: int) -> None:
-        self.counts[number] += 1
-        self.first_ns = min(log_ns, self.first_ns)
-        self.last_ns = max(log_ns, self.last_ns)
-
-    def metadata(self, storage: str, file_name: str) -> dict[str, Any]:
-        """Return the members of metadata.yaml, which the storage file contains as well."""
-        span: dict[str, Any] = {
-            'starting_time': {'nanoseconds_since_epoch': self.first_ns},
-            'duration': {'nanoseconds': max(0, self.last_ns - self.first_ns)},
-            'message_count': self.counts.total()}
-        return {
-            'version': bag.METADATA_VERSION, 'storage_identifier': storage, **span,
-            'topics_with_message_count': [
-                {'topic_metadata': {
-                    'name': topic.name, 'type': topic.type_name,
-                    'serialization_format': topic.serialization,
-                    'offered_qos_profiles': profiles_of(topic.qos),
-                    'type_description_hash': topic.type_hash},
-                 'message_count': self.counts[number]}
-                for number, topic in self.topics.items()],
-            'compression_format': '', 'compression_mode': '',
-            'relative_file_paths': [file_name], 'files': [{'path': file_name, **span}],
-            'custom_data': None, 'ros_distro': 'rosbags'}
-
-
 class BagSink(WholeFolder):
     """
     A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
@@ -181,7 +145,9 @@ class BagSink(WholeFolder):
                  compression: str = 'zstd', node_name: str = '/state_sensor',
                  overwrite: bool = False) -> None:
         self._storage_name, self._node_name = storage, node_name
-        self._contents = _Contents()
+        self._topics: dict[int, bag.StoredTopic] = {}
+        self._counts = Counter[int]()
+        self._first_ns, self._last_ns = _MAX_TIME_NS, 0
         # Numbers of topics by the name that this package has for a topic; of those of another
         # bag, by name and type.
         self._numbers: dict[str | tuple[str, str], int] = {}
@@ -228,12 +194,10 @@ class BagSink(WholeFolder):
         log_ns = self._log_time(stamp_ns)
         if self._latched:
             messages = [*self._latched, *messages]
-        known, write, add = self._numbers, self._storage.write, self._contents.add
+        known, write = self._numbers, self._write
         with self._failing():
             for topic, data in messages:
-                number = known.get(topic.name) or self._number(topic)
-                write(number, log_ns, data, log_ns, 0)
-                add(number, log_ns)
+                write(known.get(topic.name) or self._number(topic), log_ns, data, log_ns, 0)
         self._latched.clear()
 
     def copy_topic(self, topic: bag.StoredTopic) -> int:
@@ -247,8 +211,14 @@ class BagSink(WholeFolder):
         """Write a message of another bag with all of its stored values."""
         number = self.copy_topic(topic)
         with self._failing():
-            self._storage.write(number, log_ns, data, publish_ns, sequence)
-        self._contents.add(number, log_ns)
+            self._write(number, log_ns, data, publish_ns, sequence)
+
+    def _write(self, number: int, log_ns: int, data: bytes, publish_ns: int,
+               sequence: int) -> None:
+        self._storage.write(number, log_ns, data, publish_ns, sequence)
+        self._counts[number] += 1
+        self._first_ns = min(log_ns, self._first_ns)
+        self._last_ns = max(log_ns, self._last_ns)
 
     def flush(self) -> None:
         """Write the messages so far."""
@@ -258,11 +228,10 @@ class BagSink(WholeFolder):
     def complete(self) -> None:
         """Complete the files."""
         if self._is_open:
-            metadata = self._contents.metadata(self._storage_name, self._file.name)
             self._is_open = False
             with self._failing():
                 # Indented, it would take 60 µs for each topic; no text in it has these quotes.
-                text = json.dumps(metadata, ensure_ascii=False).replace(
+                text = json.dumps(self._metadata(), ensure_ascii=False).replace(
                     '{"topic_metadata"', '\n{"topic_metadata"')
                 self._storage.close(text)
                 if not self.is_file:
@@ -270,17 +239,35 @@ class BagSink(WholeFolder):
                         f'{{"{bag.INFORMATION}": {text}}}\n', 'utf-8')
         super().complete()
 
+    def _metadata(self) -> dict[str, Any]:
+        """Return the members of metadata.yaml, which the storage file contains as well."""
+        span: dict[str, Any] = {
+            'starting_time': {'nanoseconds_since_epoch': self._first_ns},
+            'duration': {'nanoseconds': max(0, self._last_ns - self._first_ns)},
+            'message_count': self._counts.total()}
+        return {
+            'version': bag.METADATA_VERSION, 'storage_identifier': self._storage_name, **span,
+            'topics_with_message_count': [
+                {'topic_metadata': {
+                    'name': topic.name, 'type': topic.type_name,
+                    'serialization_format': topic.serialization,
+                    'offered_qos_profiles': profiles_of(topic.qos),
+                    'type_description_hash': topic.type_hash},
+                 'message_count': self._counts[number]}
+                for number, topic in self._topics.items()],
+            'compression_format': '', 'compression_mode': '',
+            'relative_file_paths': [self._file.name],
+            'files': [{'path': self._file.name, **span}],
+            'custom_data': None, 'ros_distro': 'rosbags'}
+
     def abort(self) -> None:
         """Close and remove the bag."""
-        self._close()
-        super().abort()
-
-    def _close(self) -> None:
-        """Close the storage file, which is not complete; on a full disk, that fails as well."""
         if self._is_open:
             self._is_open = False
+            # On a full disk, that fails as well.
             with suppress(OSError, sqlite3.Error):
                 self._storage.close(None)
+        super().abort()
 
     def _log_time(self, stamp_ns: int) -> int:
         if self._log_ns is not None and stamp_ns + self._offset_ns < self._log_ns:
@@ -301,7 +288,7 @@ class BagSink(WholeFolder):
     def _add(self, key: str | tuple[str, str], topic: bag.StoredTopic) -> int:
         number = self._numbers[key] = len(self._numbers) + 1
         self._storage.add(number, topic)
-        self._contents.topics[number] = topic
+        self._topics[number] = topic
         return number
 
     @contextmanager

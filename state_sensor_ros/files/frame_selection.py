@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain
 import math
 import re
 from typing import Any
@@ -29,8 +30,6 @@ from state_sensor_ros.texts import shortened
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
 _TOLERANCE_S = 1e-4
-# Names and tags that are proposed.
-_MAX_SEEN = 10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,56 +79,45 @@ def outside(selection: RecordingSelection, n_frames: int, end_s: float) -> list[
 
 
 class SelectedNames:
-    """
-    The names, tags and the ego that are selected, and what the frames have.
-
-    :ivar missing: selected names of actors that no frame so far has.
-    """
+    """The names, tags and the ego that are selected, and the names that the frames have."""
 
     def __init__(self, selection: RecordingSelection) -> None:
         self._selection = selection
         self._is_used = not selection.has_all_actors or bool(selection.ego_from)
-        self.missing = set(selection.actors)
-        self._tags = {tag for tag in (*selection.desired_tags, *selection.undesired_tags) if tag}
-        self._has_ego = not selection.ego_from
         # Of the last frame: they seldom change.
         self._last: tuple[object, object] = ((), ())
-        self._names_seen: set[str] = set()
-        self._tags_seen: set[str] = set()
+        self.names: set[str] = set()
+        self._tags: set[str] = set()
 
     def add(self, frame: Frame) -> None:
         """Note what a frame with all actors has."""
-        if not self._is_used or (frame.names, frame.tags) == self._last:
-            return
-        self._last = frame.names, frame.tags
-        self.missing.difference_update(frame.names)
-        if len(self._names_seen) < _MAX_SEEN:
-            self._names_seen.update(frame.names)
-            self._tags_seen.update(tag for tags in frame.tags for tag in tags)
-        self._has_ego = self._has_ego or any(
-            has_ego_tag(tags, self._selection.ego) for tags in frame.tags)
+        if self._is_used and (frame.names, frame.tags) != self._last:
+            self._last = frame.names, frame.tags
+            self.names.update(frame.names)
+            self._tags.update(chain.from_iterable(frame.tags))
 
     def lines(self, *, is_empty: bool) -> list[str]:
         """Return a line for what matches nothing; ``is_empty`` whether no actor passed."""
         lines, selection = [], self._selection
-        if self.missing:
-            names = shortened(', '.join(sorted(self.missing)))
+        if missing := {*selection.actors} - self.names:
+            names = shortened(', '.join(sorted(missing)))
             lines.append(f'no selected frame has the actor {names}'
-                         + near_names(self.missing, self._names_seen))
-        known = {tag.lower() for tag in self._tags_seen}
-        unknown = sorted(tag for tag in self._tags if tag.lower() not in known)
-        if is_empty or (unknown and self._names_seen):
+                         + near_names(missing, self.names))
+        known = {tag.lower() for tag in self._tags}
+        unknown = sorted(tag for tag in {*selection.desired_tags, *selection.undesired_tags}
+                         if tag and tag.lower() not in known)
+        if is_empty or (unknown and self.names):
             rule = ' and '.join(f'{name} {" ".join(tags)}' for name, tags in (
                 ('desired_tags', selection.desired_tags),
                 ('undesired_tags', selection.undesired_tags)) if tags)
             what = f'actor that passes {rule}' if is_empty \
                 else f'actor with the tag {", ".join(unknown)}'
             lines.append(f'no selected frame has an {what}'
-                         + (near_names(unknown, self._tags_seen) if unknown else ''))
-        if not self._has_ego and self._names_seen:
+                         + (near_names(unknown, self._tags) if unknown else ''))
+        if selection.ego_from and self.names and not has_ego_tag(self._tags, selection.ego):
             option, wanted = re.split('[= ](?!.*[= ])', selection.ego_from)
-            known = {*(() if '.ego' in option else self._tags_seen),
-                     *(() if 'tag' in option else self._names_seen)}
+            known = {*(() if '.ego' in option else self._tags),
+                     *(() if 'tag' in option else self.names)}
             lines.append(f'{selection.ego_from}: no selected frame has this ego'
                          + near_names([wanted], known))
         return lines
@@ -172,7 +160,6 @@ class SelectedRecording:
     The selected part of a recording, itself a recording.
 
     :ivar reader: the recording.
-    :ivar missing: selected names of actors that no frame so far has.
     """
 
     faults, details, is_timed, cut, position, name, format_name, simulator, total, unit = (
@@ -185,7 +172,6 @@ class SelectedRecording:
         self._rule = TagRule(selection.desired_tags, selection.undesired_tags)
         self._actors = frozenset(selection.actors)
         self._seen = SelectedNames(selection)
-        self.missing = self._seen.missing
         # Actors of the selected frame with the most, -1 before the first.
         self._n_most = -1
         self._times = FrameTimes(selection)
@@ -221,7 +207,7 @@ class SelectedRecording:
     @property
     def unmatched(self) -> list[str]:
         """Return lines about selected times, names, tags and an ego that match nothing so far."""
-        has_named = not self._actors or len(self.missing) < len(self._actors)
+        has_named = not self._actors or not self._actors.isdisjoint(self._seen.names)
         return [*self._seen.lines(is_empty=not self._n_most and has_named
                                   and not self._rule.passes_all),
                 *(outside(self._selection, self._times.n_frames, self.elapsed_s)

@@ -18,7 +18,7 @@ import os
 from pathlib import Path
 import stat
 import sys
-from typing import Any, BinaryIO, cast, Protocol, TYPE_CHECKING
+from typing import Any, BinaryIO, cast, TYPE_CHECKING
 import zlib
 
 from state_sensor_ros.errors import reading, TrajectoryFormatError
@@ -37,17 +37,9 @@ _KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a de
 ZSTD_MAGIC, GZIP_MAGIC = b'\x28\xb5\x2f\xfd', b'\x1f\x8b'
 # Magic numbers of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
 _SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
-# More than the white space before the first frame of a trajectory.
-_HEAD_BYTES = 4096
 _NO_LIMIT = 2 ** 62
 # gzip raises OSError, without a number.
 _FAULTS = (zlib.error, zstd.ZstdError, EOFError, OSError)
-
-
-class _Closable(Protocol):
-
-    def close(self) -> None:
-        """Release what it has opened."""
 
 
 def check_regular(path: str | Path) -> None:
@@ -83,7 +75,7 @@ def copy_beginning(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
 
 
 @contextmanager
-def closed_on_failure(file: _Closable) -> Iterator[None]:
+def closed_on_failure(file: Any) -> Iterator[None]:  # noqa: ANN401
     """Close ``file`` if the block fails."""
     try:
         yield
@@ -105,12 +97,9 @@ def compression_of(begin: bytes) -> str:
     return 'gzip' if begin.startswith(GZIP_MAGIC) else ''
 
 
-def _gzip_file(source: BinaryIO) -> Any:  # noqa: ANN401
-    return GzipFile(fileobj=source, mode='rb')
-
-
 # Each reads several compressed frames that follow each other.
-_FILES: dict[str, Callable[[BinaryIO], Any]] = {'gzip': _gzip_file, 'zstd': zstd.ZstdFile}
+_FILES: dict[str, Callable[[BinaryIO], Any]] = {
+    'gzip': lambda source: GzipFile(fileobj=source, mode='rb'), 'zstd': zstd.ZstdFile}
 
 
 class DecompressedFile(io.RawIOBase):
@@ -220,13 +209,3 @@ def opened_beside(path: str | Path) -> Iterator[BinaryIO]:
         yield content
         if compressed is not None and compressed.fault:
             raise TrajectoryFormatError(str(path), compressed.fault, 'undamaged compressed data')
-
-
-def is_compressed_trajectory(path: Path) -> bool:
-    """Return whether a file is compressed and its content begins like JSON."""
-    if path.is_dir():
-        return False
-    with path.open('rb') as file:
-        content, compressed = decompressed(file)
-        return compressed is not None and content.read(_HEAD_BYTES).lstrip(
-            b'\xef\xbb\xbf \t\r\n').startswith((b'[', b'{'))

@@ -74,6 +74,13 @@ _TEXTS = {
     'returned': 'objects back after a gap, given a new id'}
 
 
+_XYZ, _ANGLE_NAMES = ('x', 'y', 'z'), ('roll', 'pitch', 'yaw')
+# The parts of an object, those of a stationary one first, and the names of their numbers.
+_PARTS = (('dimension', ('length', 'width', 'height')), ('position', _XYZ),
+          ('orientation', _ANGLE_NAMES), ('velocity', _XYZ), ('acceleration', _XYZ),
+          ('orientation_rate', _ANGLE_NAMES))
+
+
 def _columns(*names: str) -> list[int]:
     return [FLOAT_NAMES.index(name) for name in names]
 
@@ -205,8 +212,8 @@ class OsiWriter(WholeFile, FrameWriter):
         self._actor_list: ActorList | None = None
         self._types: list[OsiType] = []
         self._assumed: Bools = np.zeros(0, np.bool_)
-        # For each actor: its id in the trace, the number of its last message, and its time, ns.
-        self._ids: dict[int, tuple[int, int, int]] = {}
+        # For each actor: its id in the trace, and the number of its last message.
+        self._ids: dict[int, tuple[int, int]] = {}
         self._new_ids, self._used_ids = count(_FIRST_NEW_ID), set[int]()
         self._mcap: Any = None
         super().__init__(path, force=options.force)
@@ -259,7 +266,7 @@ class OsiWriter(WholeFile, FrameWriter):
         chosen = self._chosen(rows)
         actors = [rows.actors.actor_list.actors[row] for row in chosen]
         stamp_ns = self._stamp_of(rows.stamp_ns)
-        ids = [self._id_of(actor.id, actor.name, stamp_ns) for actor in actors]
+        ids = [self._id_of(actor.id, actor.name) for actor in actors]
         egos = np.flatnonzero(rows.actors.are_egos[chosen])
         if len(egos):
             self._host = ids[egos[0]]
@@ -315,17 +322,16 @@ class OsiWriter(WholeFile, FrameWriter):
         self._last_ns = time_ns
         return time_ns
 
-    def _id_of(self, actor: int, name: str, stamp_ns: int) -> int:
+    def _id_of(self, actor: int, name: str) -> int:
         """Return the id of an actor in this message, a new one if it was absent for a while."""
-        id_, n_last, last_ns = self._ids.get(actor, (actor, -1, 0))
+        id_, n_last = self._ids.get(actor, (actor, -1))
         if actor not in self._ids or n_last < self._n_messages - 1:
             if actor in self._ids:
-                gap_s, begin_s = (stamp_ns - last_ns) / NS_PER_S, last_ns / NS_PER_S
-                self._note('returned', (f'{name} ({gap_s:.3g} s after {begin_s:.6g} s)',))
+                self._note('returned', (name,))
             id_ = actor if actor not in self._used_ids else next(
                 new for new in self._new_ids if new not in self._used_ids)
             self._used_ids.add(id_)
-        self._ids[actor] = id_, self._n_messages, stamp_ns
+        self._ids[actor] = id_, self._n_messages
         return id_
 
     def _write_bytes(self, data: bytes, stamp_ns: int) -> None:
@@ -383,19 +389,12 @@ def _add_object(message: GroundTruth, osi_type: OsiType, id_: int, name: str,
     # A string of protobuf is UTF-8.
     added.source_reference.add(type=NAME_REFERENCE,
                                identifier=[name.encode(errors='replace').decode()])
-    size, place, angles = base.dimension, base.position, base.orientation
-    size.length, size.width, size.height = numbers[0:3]
-    place.x, place.y, place.z = numbers[3:6]
-    angles.roll, angles.pitch, angles.yaw = numbers[6:9]
-    if osi_type.is_stationary:
-        return
-    # What is unknown has no member.
-    for vector, values in ((base.velocity, numbers[9:12]), (base.acceleration, numbers[12:15])):
+    for i, (part, names) in enumerate(_PARTS[:3 if osi_type.is_stationary else None]):
+        values = numbers[3 * i:3 * i + 3]
+        # What is unknown has no member.
         if all(map(math.isfinite, values)):
-            vector.x, vector.y, vector.z = values
-    if all(map(math.isfinite, numbers[15:18])):
-        rate = base.orientation_rate
-        rate.roll, rate.pitch, rate.yaw = numbers[15:18]
+            for axis, value in zip(names, values, strict=True):
+                setattr(getattr(base, part), axis, value)
     if osi_type.vehicle:
         added.vehicle_classification.type = osi_type.vehicle
         added.vehicle_classification.role = _ROLE_CIVIL

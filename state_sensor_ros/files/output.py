@@ -16,15 +16,14 @@ What is no regular file, such as a pipe, is written directly.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from gzip import GzipFile
 import os
 from pathlib import Path
 import shlex
 import shutil
 import sys
-import tempfile
 from types import TracebackType
 from typing import BinaryIO, cast, TypeVar
 
@@ -75,13 +74,6 @@ def remove(part: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
     else:
         part.unlink(missing_ok=True)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Make a folder, and remove it with its content when the block ends."""
-    with tempfile.TemporaryDirectory(prefix='state_sensor_') as folder:
-        yield Path(folder)
 
 
 class Output(ABC):

@@ -34,10 +34,10 @@ import threading
 
 import numpy as np
 
-from state_sensor_ros.classes import class_of
+from state_sensor_ros.classes import cached_class_of
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
 from state_sensor_ros.files.recording import forwarded, PERIOD_S, RecordingReader
-from state_sensor_ros.frame import Frame, FutureFrame, Kinds
+from state_sensor_ros.frame import Frame, FutureFrame
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.objects.predicted_paths import HORIZON_S
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -248,7 +248,6 @@ class _Chain:
     def __init__(self, settings: Settings) -> None:
         self._default_sizes = default_sizes(settings)
         self._frame: Frame | None = None
-        self._classes: Kinds = np.zeros(0, np.uint8)
         self._last: FutureFrame | None = None
         self._i_run = self._sample_count = 0
 
@@ -264,15 +263,12 @@ class _Chain:
         # The same object for equal names: they are then compared by identity.
         names = before.names if before is not None and frame.names == before.names \
             else frame.names
-        if before is None or names is not before.names or frame.tags != before.tags \
-                or (frame.kinds != before.kinds).any():
-            self._classes = np.array([class_of(kind, tags) for kind, tags in zip(
-                frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
         self._frame = replace(frame, names=names)
         if last is None or frame.game_time > last.game_time:
-            link = FutureFrame(
-                frame.game_time, names,
-                centers_of(frame, self._default_sizes, self._classes).poses, frame.has_pose())
+            classes = np.array([cached_class_of(kind, tags) for kind, tags in zip(
+                frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
+            link = FutureFrame(frame.game_time, names, centers_of(
+                frame, self._default_sizes, classes).poses, frame.has_pose())
             if last is not None:
                 last.following = link
             last = link

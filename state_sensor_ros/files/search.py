@@ -19,7 +19,7 @@ from pathlib import Path
 import re
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.files import folder_format, format_of_name, formats, is_ros_1, PARQUET
+from state_sensor_ros.files import folder_format, format_of_name, formats, PARQUET
 
 _MAGIC = re.compile(r'[*?\[]')
 # Searched for by name only: a folder of outputs may be that of the inputs.
@@ -52,13 +52,11 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
         recordings = [*_in_input(text, without)]
         for recording in recordings:
             key = (recording.place if has_results else '', os.path.realpath(recording.path))
-            other = found.setdefault(key, recording)
-            if os.path.islink(other.path) and not os.path.islink(recording.path):
+            if key not in found or os.path.islink(found[key].path):
                 found[key] = recording
         if not recordings:
-            tables = '' if is_glob(text) or not any(Path(text).glob(f'*{_TABLE}')) else (
-                f", or tables by name, such as '{os.path.join(text, '*' + _TABLE)}'")
-            raise ConfigError(text, 'no recording', f'at least one recording{tables}')
+            raise ConfigError(text, 'no recording',
+                              f'at least one recording; tables by name: *{_TABLE}')
     return _apart([*found.values()]) if has_results else [*found.values()]
 
 
@@ -155,7 +153,7 @@ def _is_readable(file: Path) -> bool:
         file.stem if file.suffix in _COMPRESSED else '')
     try:
         if found is None or not found.reader:
-            return is_ros_1(file)
+            return False
         # A simulator that crashed leaves an empty file; programs leave empty logs, too. Opening
         # a pipe would wait for its writer.
         return not found.recognized_by or (file.is_file() and (

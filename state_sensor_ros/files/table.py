@@ -165,7 +165,6 @@ class TableBuilder:
                                  if column.unit})}
         self.schema = self._schema('')
         self.n_frames = 0
-        self.has_safety = any(column in SAFETY for column in self._columns)
         self._maker = RowMaker(settings)
         self._frames: list[FrameRows] = []
         self._n_collected = 0
@@ -229,13 +228,7 @@ class _Arrays:
         self._begins = np.cumsum(self._counts) - self._counts
         self._n_rows = np.maximum(self._counts, int(has_empty))
         self._floats = np.concatenate([rows.floats for rows in frames])
-        # The row of each frame: (T,) numbers and whether they are known.
-        self._of_frames: dict[str, Callable[[], tuple[list[Any], list[bool] | None]]] = {
-            'frame': lambda: ([rows.index for rows in frames], None),
-            'game_time': lambda: ([rows.frame.game_time for rows in frames], None),
-            'stamp_ns': lambda: ([rows.stamp_ns or 0 for rows in frames],
-                                 [rows.stamp_ns is not None for rows in frames])}
-        self._of_actors: dict[str, Callable[[], Any]] = {
+        self._made: dict[str, Callable[[], Any]] = {
             'name': self._name, 'road': self._road, 'derived': self._derived,
             'lead': lambda: _texts([lead or None for _, lead in self._safety]),
             'tags': lambda: self._of_each(self._tag_lists),
@@ -249,12 +242,15 @@ class _Arrays:
 
     def of(self, name: str) -> Any:  # noqa: ANN401
         """Return a column."""
-        n_rows = self._n_rows
-        if name in self._of_frames:
-            values, known = self._of_frames[name]()
-            dtype = np.float64 if name == 'game_time' else np.int64
-            return _array(np.repeat(np.array(values, dtype), n_rows),
-                               None if known is None else np.repeat(known, n_rows))
+        n_rows, frames = self._n_rows, self._frames
+        if name == 'frame':
+            return _array(np.repeat([rows.index for rows in frames], n_rows))
+        if name == 'game_time':
+            return _array(np.repeat(np.array([rows.frame.game_time for rows in frames], float),
+                                    n_rows))
+        if name == 'stamp_ns':
+            return _array(np.repeat([rows.stamp_ns or 0 for rows in frames], n_rows),
+                          np.repeat([rows.stamp_ns is not None for rows in frames], n_rows))
         column = self._column(name)
         if (n_rows == self._counts).all():
             return column
@@ -262,8 +258,8 @@ class _Arrays:
         return column.take(_array(np.cumsum(has_actor) - 1, has_actor))
 
     def _column(self, name: str) -> Any:  # noqa: ANN401
-        if name in self._of_actors:
-            return self._of_actors[name]()
+        if name in self._made:
+            return self._made[name]()
         if name in FLOAT_NAMES:
             return _array(self._floats[:, FLOAT_NAMES.index(name)])
         if name in LANE_NAMES:
@@ -314,10 +310,7 @@ class _Arrays:
         return _texts(roads)
 
     def _derived(self) -> Any:  # noqa: ANN401
-        codes = np.concatenate([rows.derived for rows in self._frames])
-        return self._arrow.DictionaryArray.from_arrays(
-            _array(codes.astype(np.int32), codes > 0),
-            _texts(DERIVED)).cast(self._arrow.string())
+        return _texts([DERIVED[code] or None for rows in self._frames for code in rows.derived])
 
     def _other(self, field: Field, i: int | None) -> Any:  # noqa: ANN401
         columns = [getattr(rows.frame, field.name) for rows in self._frames]
@@ -387,19 +380,15 @@ class TableOutput(WholeFile, FrameWriter):
         # A reader of CSV expects numbers in each row; Parquet has null.
         self._builder = TableBuilder(columns, source=options.source, settings=options.settings,
                                      format_name=options.format_name, has_empty=self._is_parquet)
-        self._is_of_some = any(map(options.values.get, ('actors', 'desired_tags',
-                                                        'undesired_tags')))
         self._writer: Any = None
         self.n_frames = 0
         super().__init__(path, force=options.force)
 
     @property
     def notes(self) -> list[str]:
-        text = 'measures of safety are only among the selected actors; select rows of the table'
-        n_empty = 0 if self._is_parquet else self._builder.n_empty
-        return [*([f'{text} instead'] if self._is_of_some and self._builder.has_safety else []),
-                *([f'CSV does not carry {counted(n_empty, "frame")} without actors']
-                  if n_empty else [])]
+        n_empty = self._builder.n_empty
+        return [f'CSV does not carry {counted(n_empty, "frame")} without actors'] \
+            if n_empty and not self._is_parquet else []
 
     def write(self, frame: Frame) -> None:
         """Append the rows of a frame; ``frame``: frame; SI, REP-103 axes."""

@@ -21,6 +21,7 @@ from dataclasses import replace
 from itertools import pairwise
 import json
 from pathlib import Path
+import re
 from types import MappingProxyType
 from typing import Any, TYPE_CHECKING
 
@@ -63,6 +64,12 @@ BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *table.OTHERS)
 _BATCH_ROWS, _MAX_SHOWN = 10_000, 200
 _MAX_FRAME_BYTES = 64 * 1024 * 1024
+# Names of Arrow's types that are converted to one of a column, numbers to all others.
+_TEXT = r'(dictionary<values=)?(large_)?string(_view)?(, .*>)?'
+_FITTING = {table.TEXT: _TEXT, table.LIST: rf'(large_)?list<.*: {_TEXT}( not null)?>',
+            'bool': 'bool'}
+# pandas makes float64 of integers if one is missing.
+_NUMBERS = r'u?int\d+|halffloat|float|double'
 _DERIVED_OF = {text: number for number, text in enumerate(table.DERIVED)}
 
 
@@ -97,7 +104,10 @@ class TableRecording(FrameFile):
         schema = self._file.schema_arrow
         metadata = schema.metadata or {}
         self.generation = metadata.get(table.GENERATION.encode(), b'').decode('utf-8', 'replace')
-        self._default_sizes = self._sizes_in(metadata.get(table.DEFAULT_SIZES.encode()))
+        # Sizes of actors without a box.
+        sizes = metadata.get(table.DEFAULT_SIZES.encode())
+        self._default_sizes = default_sizes(DEFAULTS if sizes is None else parse_settings(
+            {table.DEFAULT_SIZES: json.loads(sizes)}))
         self.missing = [name for name in BOXES if name not in schema.names]
         self._columns = [*NEEDED, *(() if self.missing else BOXES),
                          *(name for name in _OPTIONAL if name in schema.names)]
@@ -106,37 +116,12 @@ class TableRecording(FrameFile):
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
                                         'all columns of a frame')
         for name in self._columns:
-            self._check_type(name, [schema.field(i).type for i in schema.get_all_field_indices(
-                name)])
-
-    def _check_type(self, name: str, types: list[pa.DataType]) -> None:
-        import pyarrow.types as kinds
-        kind, expected = types[0], _type_of(name)
-        if expected == table.LIST:
-            is_fit = (kinds.is_list(kind) or kinds.is_large_list(kind)) \
-                and _is_text(kind.value_type)
-        elif expected == table.TEXT:
-            is_fit = _is_text(kind)
-        elif expected == 'bool':
-            is_fit = kinds.is_boolean(kind)
-        else:
-            # pandas makes float64 of integers if one is missing.
-            is_fit = kinds.is_integer(kind) or kinds.is_floating(kind)
-        # pandas writes a column of None alone without a type.
-        if len(types) > 1 or not (is_fit or kinds.is_null(kind)):
-            found = f'{len(types)} columns' if len(types) > 1 else str(kind)[:_MAX_SHOWN]
-            raise TrajectoryFormatError(f'{self.name}: column {name}', found, expected)
-
-    def _sizes_in(self, text: bytes | None) -> Floats:
-        """Return the sizes of actors without a box, from the metadata of the schema."""
-        if text is None:
-            return default_sizes(DEFAULTS)
-        try:
-            return default_sizes(parse_settings({'default_sizes': json.loads(text)}))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise TrajectoryFormatError(
-                f'{self.name}: {table.DEFAULT_SIZES}', repr(text)[1:_MAX_SHOWN],
-                'three lengths for each class') from error
+            expected, types = _type_of(name), ' and '.join(
+                str(schema.field(i).type) for i in schema.get_all_field_indices(name))
+            # pandas writes a column of None alone without a type.
+            if not re.fullmatch(f'null|{_FITTING.get(expected, _NUMBERS)}', types):
+                raise TrajectoryFormatError(f'{self.name}: column {name}', types[:_MAX_SHOWN],
+                                            expected)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -148,7 +133,7 @@ class TableRecording(FrameFile):
             raise
         # Damaged files make pyarrow raise many types of errors.
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError,
-                OverflowError) as error:
+                OverflowError, RecursionError) as error:
             raise parquet_error(self.name, error) from error
 
     def mark(self) -> tuple[int, int]:
@@ -307,23 +292,12 @@ def _type_of(name: str) -> str:
     return table.TEXT if found == table.NAME else found
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow.types as kinds
-    if kinds.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind)
-                or kinds.is_string_view(kind))
-
-
 def _values(column: pa.Array) -> Any:  # noqa: ANN401
     """Return numbers as an array, with NaN, -1 or False for null; others as a list."""
-    import pyarrow.types as kinds
-    if kinds.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    if kinds.is_integer(column.type) or kinds.is_boolean(column.type):
-        null = -1 if kinds.is_integer(column.type) else False
-        return column.fill_null(null).to_numpy(zero_copy_only=False)
-    return column.to_pylist()
+    name = str(column.type)
+    if name == 'bool' or 'int' in name:
+        column = column.fill_null(False if name == 'bool' else -1)
+    return column.to_pylist() if 'string' in name else column.to_numpy(zero_copy_only=False)
 
 
 def _stacked(rows: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
