@@ -67,17 +67,13 @@ CLASSES = (
     ObjectClass('unknown', frozenset(), 0, 0, False, (0.0, 0.0, 0.0)))
 CLASS_NAMES = tuple(object_class.name for object_class in CLASSES)
 PERSON, CAR, UNKNOWN = 0, len(CLASSES) - 2, len(CLASSES) - 1
-# Values of the option --default-class, for actors without a class tag.
-DEFAULT_CLASSES = (*CLASS_NAMES[:UNKNOWN], 'other')
 
 
-def class_of(kind: int, tags: Iterable[str], default: int | None = None) -> int:
+def class_of(kind: int, tags: Iterable[str]) -> int:
     lower = {tag.lower() for tag in tags}
     for i, object_class in enumerate(CLASSES):
         if not lower.isdisjoint(object_class.tags):
             return i
-    if default is not None:
-        return default
     return CAR if kind == Kind.VEHICLE else UNKNOWN
 
 

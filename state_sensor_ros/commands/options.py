@@ -19,7 +19,7 @@ import os
 from typing import Any
 
 from state_sensor_ros import simulators
-from state_sensor_ros.classes import DEFAULT_CLASSES, EGO_TAG
+from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.errors import StateSensorError, UsageError
 from state_sensor_ros.files import formats, open_any
 from state_sensor_ros.files.frame_selection import RecordingSelection
@@ -172,8 +172,6 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
                        help='trajectory: generation (default: that of each frame)')
     group.add_argument('--columns', type=listed, action='extend', metavar='NAME,...',
                        help='table: columns (default: all)')
-    group.add_argument('--default-class', choices=DEFAULT_CLASSES, default='', metavar='CLASS',
-                       help='OSI: class of actors without one (default: car, other)')
     completed_by(group.add_argument(
         '--outputs', type=listed, action='extend', metavar='STACK,...',
         help='bag: topics for autoware, derived_objects, vision'), lambda **_: [*OUTPUTS])

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.classes import class_of, CLASSES, DEFAULT_CLASSES
+from state_sensor_ros.classes import class_of, CLASSES
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.output import WholeFile
@@ -62,15 +62,12 @@ _TEXTS = {
     'restarts': 'restarts of the simulator, after which the time continues',
     'hosts': 'traces without an ego, with the first object as the host',
     'empty': 'frames without an object before the first one, dropped',
-    'dropped': 'objects without a box whose tags name no class, dropped; --default-class keeps '
-               'those that are not traffic lights or signs',
+    'dropped': 'objects without a box whose tags name no class, dropped',
     'poses': 'objects without a usable pose, dropped from those frames',
     'sizes': 'objects without a box, written with the usual size of a class; '
              '-p default_sizes:=[…] gives others',
-    'vehicles': 'vehicles whose tags name no class, written as cars; --default-class gives '
-                'another',
-    'others': 'objects whose tags name no class, written as TYPE_OTHER; --default-class gives '
-              'another',
+    'vehicles': 'vehicles whose tags name no class, written as cars',
+    'others': 'objects whose tags name no class, written as TYPE_OTHER',
     'returned': 'objects back after a gap, given a new id'}
 
 
@@ -184,14 +181,8 @@ def rates_of(angular_velocity_xyz: Floats, angles: Floats) -> Floats:
 
 
 class OsiWriter(WholeFile, FrameWriter):
-    """
-    A trace in a file: MCAP, or length-delimited messages in ``.osi`` and ``.osi.gz``.
+    """A trace in a file: MCAP, or length-delimited messages in ``.osi`` and ``.osi.gz``."""
 
-    :param options: of the recording; ``default_class`` class of actors without a class tag, ``''``
-        for ``car`` of vehicles and ``other`` of objects.
-    """
-
-    # Readers of both formats read up to the cut.
     survives_cut = True
 
     def __init__(self, path: str, options: WriteOptions) -> None:
@@ -199,12 +190,9 @@ class OsiWriter(WholeFile, FrameWriter):
         self._new_message = osi_groundtruth_pb2.GroundTruth
         self._version = osi_version_pb2.DESCRIPTOR.GetOptions().Extensions[
             osi_version_pb2.current_interface_version]
-        default_class = options.values.get('default_class')
         self.n_frames = self._n_messages = 0
-        self._source, self._has_default = options.source or path, bool(default_class)
-        self._maker = RowMaker(
-            options.settings,
-            default_class=DEFAULT_CLASSES.index(default_class) if default_class else None)
+        self._source = options.source or path
+        self._maker = RowMaker(options.settings)
         self._notes: dict[str, dict[str, None]] = {}
         self._shift_ns, self._last_ns = 0, -1
         self._host: int | None = None
@@ -300,8 +288,8 @@ class OsiWriter(WholeFile, FrameWriter):
             self._types = [type_of(CLASSES[number].name, tags) for number, tags in zip(
                 rows.actors.classes.tolist(), listing.tags, strict=True)]
             self._assumed = np.asarray([
-                not self._has_default and type_of(CLASSES[class_of(0, tags)].name, tags)
-                == type_of('unknown', ()) for tags in listing.tags], np.bool_)
+                type_of(CLASSES[class_of(0, tags)].name, tags) == type_of('unknown', ())
+                for tags in listing.tags], np.bool_)
         are_vehicles = np.array([*listing.kinds]) == KIND_VEHICLE
         for kind, are_noted in (
                 ('poses', ~have_pose), ('dropped', have_pose & ~chosen),

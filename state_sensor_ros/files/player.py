@@ -218,17 +218,14 @@ def with_upcoming(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame
     chain, fault = _Chain(settings), None
     # Each frame that has not been yielded, the number of its run, and its link.
     waiting: deque[tuple[Frame, int, FutureFrame | None]] = deque()
-    while True:
-        try:
-            frame = next(frames, None)
-        except TrajectoryFormatError as error:
-            frame, fault = None, error
-        if frame is None:
-            break
-        waiting.append((frame, *chain.add(frame)))
-        while _is_linked(waiting):
-            frame, _, link = waiting.popleft()
-            yield replace(frame, upcoming=link)
+    try:
+        for frame in frames:
+            waiting.append((frame, *chain.add(frame)))
+            while _is_linked(waiting):
+                frame, _, link = waiting.popleft()
+                yield replace(frame, upcoming=link)
+    except TrajectoryFormatError as error:
+        fault = error
     for frame, _, link in waiting:
         yield replace(frame, upcoming=link)
     if fault is not None:

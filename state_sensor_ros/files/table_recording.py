@@ -55,10 +55,10 @@ _KINEMATICS = (
     'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
 _CHANGES, _LANE_IDS = ('lane_change_left', 'lane_change_right'), (
     'road_id', 'section_id', 'lane_id')
+_BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 # Columns that an actor of a frame needs.
-NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's')
-# Columns of the boxes, which are used together or not at all.
-BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
+NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's',
+          *_BOXES)
 # The only velocity from sources that measure no other; names of the roads; ids of the actors; what
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *table.OTHERS)
@@ -108,9 +108,7 @@ class TableRecording(FrameFile):
         sizes = metadata.get(table.DEFAULT_SIZES.encode())
         self._default_sizes = default_sizes(DEFAULTS if sizes is None else parse_settings(
             {table.DEFAULT_SIZES: json.loads(sizes)}))
-        self.missing = [name for name in BOXES if name not in schema.names]
-        self._columns = [*NEEDED, *(() if self.missing else BOXES),
-                         *(name for name in _OPTIONAL if name in schema.names)]
+        self._columns = [*NEEDED, *(name for name in _OPTIONAL if name in schema.names)]
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
@@ -256,7 +254,7 @@ class TableRecording(FrameFile):
                 zero_copy_only=False)), boxes=NO_BOXES, wheels=NO_WHEELS,
             inputs=np.full((len(names), 4), np.nan), ids=rows.get('actor_id'),
             forward_speed=speeds, derived=derived if derived.any() else None, **others)
-        return frame if self.missing else self._with_boxes(frame, _stacked(rows, BOXES))
+        return self._with_boxes(frame, _stacked(rows, _BOXES))
 
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
         """Add boxes to actors whose center and size are not those without a box."""
@@ -311,8 +309,6 @@ def open_table(path: str, options: ReadOptions) -> TableRecording:
 
 def gaps_of(recording: TableRecording, *, has_own: bool) -> list[str]:
     """Return the parts of frames that a table lacks."""
-    # recording: of a table, possibly with some of the columns only.
-    boxes = f'boxes: {", ".join(recording.missing)}' if recording.missing \
-        else 'names and axes of boxes, and all but the largest of an actor'
-    return ['time, sample_count, colors and replay classes', 'inputs', 'wheels', boxes,
+    return ['time, sample_count, colors and replay classes', 'inputs', 'wheels',
+            'names and axes of boxes, and all but the largest of an actor',
             *([f'what only {recording.generation} has'] if has_own else ())]

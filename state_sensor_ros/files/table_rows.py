@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import class_of, UNKNOWN
+from state_sensor_ros.classes import cached_class_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.fields import joined, rows_of
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds, Rows
@@ -77,13 +77,9 @@ class RowMaker:
 
     Frames are computed in blocks of about a thousand rows: for single frames of fifty actors, the
     overhead of numpy's calls would take most of the time.
-
-    :param default_class: class of actors without a class tag, index in CLASSES; None for the usual
-        one.
     """
 
-    def __init__(self, settings: Settings = DEFAULTS, *, default_class: int | None = None) -> None:
-        self._default_class = default_class
+    def __init__(self, settings: Settings = DEFAULTS) -> None:
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
         self._registry = Registry(ego_tag=settings.ego_tag)
@@ -150,13 +146,8 @@ class RowMaker:
 
     def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
         if self._actors is None or self._actors.actor_list is not actor_list:
-            # Traffic lights and signs have no class.
-            displays = ('',) * frame.n_actors \
-                if self._default_class is None or frame.extension is None \
-                else frame.extension.displays()
-            classes = [class_of(kind, tags, None if display else self._default_class)
-                       for kind, tags, display in zip(frame.kinds.tolist(), frame.tags, displays,
-                                                      strict=True)]
+            classes = [cached_class_of(kind, tags) for kind, tags in zip(
+                frame.kinds.tolist(), frame.tags, strict=True)]
             self._actors = ActorColumns(
                 actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),
                 np.array(classes, np.uint8), np.arange(frame.n_actors) == actor_list.i_ego)

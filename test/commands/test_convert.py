@@ -236,18 +236,6 @@ def test_convert_names_the_repair_of_what_rosbag2_left(tmp_path, refusal):
         assert '`state_sensor repair`' in line
 
 
-def test_bag_of_ros_1_is_named(tmp_path, refusal):
-    (tmp_path / 'drive.bag').write_bytes(b'#ROSBAG V2.0\n' + bytes(4096))
-    for command in ('inspect', 'evaluate', 'replay', 'simulate'):
-        words = [SAMPLE] if command == 'evaluate' else []
-        assert 'found a bag of ROS 1; expected a bag of ROS 2; `rosbags-convert ' in refusal(
-            command, *words, tmp_path / 'drive.bag')
-    # In a folder, too; another file of that suffix is none.
-    (tmp_path / 'other.bag').write_bytes(b'text')
-    shutil.copy(SAMPLE, tmp_path)
-    assert '1 of 2 recordings cannot be read' in refusal('inspect', tmp_path)
-
-
 @pytest.mark.parametrize('name', ['made/made_0.mcap', 'live', 'live/live.db3',
                                   'made/made_0.mcap.zstd', 'live/live.db3.zstd'])
 def test_convert_reads_a_bag_and_its_file(bag, tmp_path, source, name):

@@ -8,9 +8,6 @@
 # language governing permissions and limitations under the License.
 """Texts about inputs and outputs that a user mistakes for others."""
 
-from contextlib import closing
-import sqlite3
-
 import pytest
 
 
@@ -27,10 +24,3 @@ def test_mcap_of_another_profile_is_not_called_damaged(tmp_path, refusal, profil
         writer.finish()
     assert refusal('inspect', path) == (
         f'error: {path}: found {found}; expected one of the profile ros2, as a bag of ROS 2 is')
-
-
-def test_database_of_another_program_is_named(tmp_path, refusal):
-    path = tmp_path / 'other.db3'
-    with closing(sqlite3.connect(path)) as database:
-        database.execute('CREATE TABLE notes(text)')
-    assert 'without the tables topics and messages' in refusal('inspect', path)
