@@ -80,7 +80,8 @@ class ColumnReader:
 
     def __init__(self, definitions: Definitions, type_name: str) -> None:
         self._definitions = definitions
-        self._steps = self._compiled(type_name, '')
+        self._steps: list[_Step] = []
+        self._add(type_name, '', self._steps)
         self._body = b''
         self._order = ''
         self._texts: dict[str, list[Any]] = {}
@@ -144,36 +145,26 @@ class ColumnReader:
                 self._indices[name] = dtype, indices if length is None \
                     else indices[:, None] + np.arange(length)
 
-    def _compiled(self, type_name: str, prefix: str) -> list[_Step]:
-        steps: list[_Step] = []
+    def _add(self, type_name: str, prefix: str, steps: list[_Step]) -> None:
+        """Append the steps of the fields of a message."""
         for field in self._definitions[type_name]:
-            name = prefix + field.name
-            if field.length == SEQUENCE:
-                steps.append(_Text(f'{name}[]') if field.type_name in _TEXTS
-                             else (name, self._elements(field.type_name, name)))
-            elif field.type_name in _TEXTS:
-                steps.append(_Text(name))
+            name, is_number = prefix + field.name, field.type_name in PRIMITIVES
+            if field.type_name in _TEXTS:
+                steps.append(_Text(f'{name}[]' if field.length == SEQUENCE else name))
+            elif field.length == SEQUENCE:
+                elements: list[_Step] = []
+                if is_number:
+                    _run_at(elements).add(name, np.dtype(self._leaves(field.type_name)[0]), None)
+                else:
+                    self._add(field.type_name, f'{name}.', elements)
+                steps.append((name, elements))
             else:
                 leaves = self._leaves(field.type_name) * (field.length or 1)
                 if len({*leaves}) == 1 and '' not in leaves:
-                    is_single = field.type_name in PRIMITIVES and field.length is None
-                    _run_at(steps).add(name, np.dtype(leaves[0]),
-                                       None if is_single else len(leaves))
+                    _run_at(steps).add(name, np.dtype(leaves[0]), None if is_number and (
+                        field.length is None) else len(leaves))
                 else:
-                    for step in self._compiled(field.type_name, f'{name}.'):
-                        if isinstance(step, _Run):
-                            for block, (dtype, length) in step.blocks.items():
-                                _run_at(steps).add(block, dtype, length)
-                        else:
-                            steps.append(step)
-        return steps
-
-    def _elements(self, type_name: str, name: str) -> list[_Step]:
-        if type_name not in PRIMITIVES:
-            return self._compiled(type_name, f'{name}.')
-        steps: list[_Step] = []
-        _run_at(steps).add(name, np.dtype(PRIMITIVES[type_name].format[-1:]), None)
-        return steps
+                    self._add(field.type_name, f'{name}.', steps)
 
     def _leaves(self, type_name: str) -> list[str]:
         """Return the types of the numbers of a field, '' for what is not a number."""

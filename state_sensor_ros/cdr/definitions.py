@@ -72,13 +72,10 @@ class Definitions:
         :raises EncodeError: if no definition is found.
         """
         if type_name not in self._fields:
-            for find in self._find:
-                fields = find(type_name)
-                if fields is not None:
-                    self._fields[type_name] = fields
-                    break
-            else:
+            fields = next(filter(None, (find(type_name) for find in self._find)), None)
+            if fields is None:
                 raise EncodeError(type_name, 'no definition', 'a sourced ROS 2 that has it')
+            self._fields[type_name] = fields
         return self._fields[type_name]
 
 
@@ -161,9 +158,8 @@ def _stored(type_name: str) -> tuple[Field, ...] | None:
     descriptions: list[tuple[str, Any]] = list(known[1])
     fields = []
     for name, (kind, detail) in descriptions:
-        length = None
-        if kind.name in ('ARRAY', 'SEQUENCE'):
-            container = kind.name
+        length, container = None, kind.name
+        if container in ('ARRAY', 'SEQUENCE'):
             (kind, detail), bound = detail
             length = bound if container == 'ARRAY' else SEQUENCE
         fields.append(Field(name, detail[0] if kind.name == 'BASE' else detail, length))

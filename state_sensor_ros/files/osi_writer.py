@@ -277,11 +277,10 @@ class OsiWriter(WholeFile, FrameWriter):
 
     def _chosen(self, rows: FrameRows) -> list[int]:
         """Return the rows of the actors with a pose and a size; note what is assumed of them."""
+        have_pose = np.isfinite(rows.floats[:, _ANGLES]).all(axis=1)
         with np.errstate(all='ignore'):
-            have_pose = np.isfinite(rows.floats[:, _ANGLES]).all(axis=1)
-            chosen = have_pose & np.isfinite(rows.floats[:, _CENTER]).all(axis=1) & (
-                rows.floats[:, _SIZE] > 0.0).all(axis=1) & np.isfinite(
-                rows.floats[:, _SIZE]).all(axis=1)
+            chosen = have_pose & np.isfinite(rows.floats[:, _CENTER + _SIZE]).all(axis=1) & (
+                rows.floats[:, _SIZE] > 0.0).all(axis=1)
         listing = rows.actors.actor_list
         if listing is not self._actor_list:
             self._actor_list = listing
