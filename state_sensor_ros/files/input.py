@@ -35,8 +35,6 @@ _BLOCK_BYTES = 256 * 1024
 _KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',
           stat.S_IFBLK: 'a device'}
 ZSTD_MAGIC, GZIP_MAGIC = b'\x28\xb5\x2f\xfd', b'\x1f\x8b'
-# Magic numbers of a frame without content, which may precede the others: 0x184d2a50 to 0x184d2a5f.
-_SKIPPABLE_BEGIN, _SKIPPABLE_END = 0x50, b'\x2a\x4d\x18'
 _NO_LIMIT = 2 ** 62
 # gzip raises OSError, without a number.
 _FAULTS = (zlib.error, zstd.ZstdError, EOFError, OSError)
@@ -91,10 +89,8 @@ def compression_of(begin: bytes) -> str:
     :param begin: its first four bytes.
     :returns: ``gzip``, ``zstd``, or ``''`` for none of them.
     """
-    if begin.startswith(ZSTD_MAGIC) or (
-            begin[1:4] == _SKIPPABLE_END and begin[0] & 0xf0 == _SKIPPABLE_BEGIN):
-        return 'zstd'
-    return 'gzip' if begin.startswith(GZIP_MAGIC) else ''
+    return 'zstd' if begin.startswith(ZSTD_MAGIC) else \
+        'gzip' if begin.startswith(GZIP_MAGIC) else ''
 
 
 # Each reads several compressed frames that follow each other.

@@ -57,14 +57,12 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
         if not recordings:
             raise ConfigError(text, 'no recording',
                               f'at least one recording; tables by name: *{_TABLE}')
-    return _apart([*found.values()]) if has_results else [*found.values()]
-
-
-def _apart(found: list[FoundRecording]) -> list[FoundRecording]:
-    """Return recordings, those of the same place with their formats in it: ``drive_json``."""
-    counts = Counter(recording.place for recording in found)
+    if not has_results:
+        return [*found.values()]
+    # Those of the same place have their formats in it: ``drive_json``.
+    counts = Counter(recording.place for recording in found.values())
     apart = [replace(recording, place=f'{recording.place}_{_ending(recording.path)}')
-             if counts[recording.place] > 1 else recording for recording in found]
+             if counts[recording.place] > 1 else recording for recording in found.values()]
     refuse_same((recording.place, recording.path) for recording in apart)
     return apart
 

@@ -12,9 +12,8 @@ from contextlib import nullcontext
 import json
 import os
 import shutil
-import subprocess
 
-from paths import CARLA, DATA, SAMPLE
+from paths import DATA, SAMPLE
 import pytest
 
 from state_sensor_ros.commands.cli import main
@@ -120,22 +119,6 @@ def test_whole_folder_refuses_one_with_another_entry(path, add):
     assert names(path.parent) == ['out']
 
 
-@pytest.fixture
-def mount(tmp_path):
-    """Return a function that mounts a file system; skip where that is not permitted."""
-    mounted = []
-
-    def run(target, *words):
-        if subprocess.run(['mount', *words, target], capture_output=True,
-                          check=False).returncode:
-            pytest.skip('mounting is not permitted')
-        mounted.append(target)
-
-    yield run
-    for target in mounted:
-        subprocess.run(['umount', target], check=True)
-
-
 @pytest.fixture(scope='module')
 def bag(tmp_path_factory):
     """Return a bag of a few frames, and the trajectory that it was made from."""
@@ -178,10 +161,3 @@ def test_convert_replaces_a_bag_of_rosbag2(bag, tmp_path, name):
     assert main(['convert', str(bag[1]), str(out), '--force']) == 0
     assert names(out) == ['metadata.yaml', 'out_0.mcap']
     assert names(tmp_path) == ['out']
-
-
-@pytest.fixture(scope='module')
-def carla_bag(tmp_path_factory):
-    bag = tmp_path_factory.mktemp('carla') / 'bag'
-    assert main(['convert', str(CARLA), str(bag)]) == 0
-    return bag
