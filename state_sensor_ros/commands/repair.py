@@ -87,8 +87,8 @@ def _repaired(part: Path, args: argparse.Namespace) -> str:
         if files.output_format(args.output) != found:
             raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
     elif wanted != found:
-        raise ConfigError('OUT', args.output, f'NAME{found.suffixes[0]}, because PART is '
-                          f'{found.noun}')
+        raise ConfigError('OUT', args.output, f'the name of {found.noun}, because '
+                          'PART is one')
     return _copied(found, args)
 
 

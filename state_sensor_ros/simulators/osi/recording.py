@@ -243,6 +243,6 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     except TruncatedError as error:
         lost = error.lost
     if not n_messages:
-        raise TrajectoryFormatError(name, 'no whole message', 'at least one whole message of a '
-                                    'trace in .osi')
+        raise TrajectoryFormatError(name, 'no whole message', 'at least one of a trace in .osi; '
+                                    'of one in MCAP, a folder as OUT')
     return n_messages, lost
