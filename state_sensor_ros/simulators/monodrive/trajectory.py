@@ -9,8 +9,9 @@
 r"""
 Trajectory files, a JSON array of frames: read and written frame by frame in constant memory.
 
-The format is in doc/protocol/trajectories.md. The ends of frames are their closing brackets,
-which are searched with numpy. Example, ``[{"a": "]\""}, 3]``::
+The format is in doc/protocol/trajectories.md. The ends of frames are searched line by line first,
+as most files have a frame on each; from the first frame that does not occupy one line on, the
+closing brackets are searched with numpy. Example, ``[{"a": "]\""}, 3]``::
 
     text        [  {  "  a  "  :     "  ]  \  "  "  }  ,     3  ]
     escaped     [  {  "  a  "  :     "  ]  _  _  "  }  ,     3  ]     each escape is replaced
@@ -63,8 +64,10 @@ _HERE = 'state_sensor_ros.simulators.monodrive.trajectory'
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
 # Large enough to amortize numpy's calls, small enough for the processor's cache.
 _CHUNK_BYTES = 256 * 1024
+# A longer line is that of a whole file rather than of a frame.
+_MAX_LINE_BYTES = 4 * 1024 * 1024
 _MAX_SHOWN = 40
-_BLANK = re.compile(rb'[ \t\r\n]*')
+_BLANK, _LEAD = re.compile(rb'[ \t\r\n]*'), re.compile(rb'[ \t\r\n]*(,?)[ \t\r\n]*')
 _N_LOOKED_AT = 16
 _EXPECTED = ('a JSON array of frames, or an unpacked file with the suffix of its format '
              '(.osi, .mcap)')
@@ -130,6 +133,8 @@ class _Splitter(Generic[Value]):
         outer = self._outer = self._depth = self._begin() if self._mark is None else 1
         if self._mark is not None:
             self._handle.seek(self._offset)
+        if outer:
+            yield from self._on_own_lines()
         while True:
             for end, depth in self._closing(outer):
                 if depth < outer:
@@ -146,6 +151,28 @@ class _Splitter(Generic[Value]):
                 raise self._without_end(is_too_long=True)
             if not self._fill():
                 raise self._without_end(is_too_long=False)
+
+    def _on_own_lines(self) -> Iterator[Element[Value]]:
+        """Yield frames up to the first that does not occupy one line."""
+        while True:
+            lead = _LEAD.match(self._buffer)
+            assert lead is not None
+            begin, end = lead.end(), -1
+            if begin < len(self._buffer):
+                # A frame that does not begin a line is not expected to end one.
+                if bool(lead[1]) != bool(self._index) or b'\n' not in lead[0] \
+                        or not self._buffer.startswith(b'{', begin):
+                    return
+                end = self._buffer.find(b'\n', begin)
+            if end >= 0:
+                text = bytes(memoryview(self._buffer)[begin:end]).rstrip(b', \t\r')
+                # Text that is JSON up to the end of its line is a whole frame.
+                if (value := self._parse(text)) is None:
+                    return
+                self._consume(begin)
+                yield self._element(len(text), text, value)
+            elif len(self._buffer) > _MAX_LINE_BYTES or not self._fill():
+                return
 
     def _closing(self, outer: int) -> list[tuple[int, int]]:
         """Return the offsets after the brackets that close frames or the array, and the depths."""
@@ -175,9 +202,9 @@ class _Splitter(Generic[Value]):
         self._buffer += chunk
         return bool(chunk)
 
-    def _consume(self, n_bytes: int) -> bytes:
-        """Remove bytes, return them, update the position."""
-        taken = bytes(memoryview(self._buffer)[:n_bytes])
+    def _consume(self, n_bytes: int, taken: bytes = b'') -> bytes:
+        """Remove bytes, ``taken`` if they were copied, return them, update the position."""
+        taken = taken or bytes(memoryview(self._buffer)[:n_bytes])
         del self._buffer[:n_bytes]
         self._offset += n_bytes
         self._n_scanned = max(self._n_scanned - n_bytes, 0)
@@ -240,11 +267,12 @@ class _Splitter(Generic[Value]):
             self._skip_blank()
         self._expect(not self._buffer or self._buffer.startswith(b'{'), "'{', a frame")
 
-    def _element(self, n_bytes: int) -> Element[Value]:
-        """Remove the frame at the beginning of the buffer."""
+    def _element(self, n_bytes: int, text: bytes = b'',
+                 value: Value | None = None) -> Element[Value]:
+        """Remove the frame at the beginning of the buffer: ``text`` if it was parsed."""
         begin = self._here
-        text = self._consume(n_bytes)
-        if (value := self._parse(text)) is None:
+        text = self._consume(n_bytes, text)
+        if value is None and (value := self._parse(text)) is None:
             try:
                 json_text.parse(text)
             except DecodeError as error:
