@@ -76,9 +76,7 @@ class StateSensorError(Exception):
         found = shortened(found, MAX_FOUND)
         super().__init__(one_line(f'{where}: found {found}; expected {expected}' if expected
                                   else f'{where}: {found}'))
-        self.where = where
-        self.found = found
-        self.expected = expected
+        self.where, self.found, self.expected = where, found, expected
 
 
 class ConfigError(StateSensorError, ValueError):
@@ -207,9 +205,7 @@ class TruncatedError(TrajectoryFormatError):
                  advice: str = '`state_sensor repair` writes a whole file') -> None:
         super().__init__(where, found, expected)
         self.container, self.advice = container, advice
-        self.n_frames = n_frames
-        self.end = end
-        self.lost = lost
+        self.n_frames, self.end, self.lost = n_frames, end, lost
 
     @property
     def summary(self) -> str:
@@ -285,9 +281,8 @@ def importing(where: str) -> Iterator[None]:
     """
     try:
         yield
-    except MissingLibraryError:
-        raise
     except ImportError as error:
+        # One that this function has raised before has no name.
         module = error.name or ''
         package = module.partition('.')[0]
         is_missing = isinstance(error, ModuleNotFoundError)

@@ -338,9 +338,13 @@ class ParameterTable:
         chosen: dict[str, str] = {}
         for name in values:
             target = self.aliases.get(name, name)
-            # A node has a value for each parameter.
-            if target not in chosen or values[name] != _CORE.get(name, self.find(name)).default:
-                chosen[target] = name
+            other = chosen.get(target, name)
+            changed = [each for each in dict.fromkeys((other, name))
+                       if values[each] != _CORE.get(each, self.find(each)).default]
+            if len(changed) == 2 and values[other] != values[name]:
+                raise ConfigError(name, repr(values[name]), f'one value: {other} is another name '
+                                  f'of {target}, and has {values[other]!r}')
+            chosen[target] = changed[0] if changed else target if target in values else name
         return chosen.values()
 
 
