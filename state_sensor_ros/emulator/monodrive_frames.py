@@ -126,7 +126,7 @@ class EmulatedFrame:
 
     @cached_property
     def clock(self) -> FrameClock:
-        """The clock of the frame; in generation v1t it is a part of an actor."""
+        """Return the clock of the frame; in generation v1t it is a part of an actor."""
         try:
             clock = msgspec.convert(self.source, FrameClock) if isinstance(self.source, dict) \
                 else msgspec.json.decode(self.source, type=FrameClock)
