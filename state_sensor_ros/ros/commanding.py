@@ -93,7 +93,7 @@ class CommandTopics:
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
         self._is_awaited = False  # whether the log says that a message of it is missing
-        self._ages = {topic: CommandAge() for topic in command_input.topics}
+        self._ages = {topic: (CommandAge(), CommandAge()) for topic in command_input.topics}
         # The last message that is a command, with its topic.
         self._command: tuple[InputTopic, Any] | None = None
         self._subscriptions = [
@@ -120,7 +120,7 @@ class CommandTopics:
     def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
         # Another publisher may use another clock.
         events = SubscriptionEventCallbacks(
-            matched=lambda event: self._ages.update({topic: CommandAge()}))
+            matched=lambda event: self._ages.update({topic: (CommandAge(), CommandAge())}))
         if is_latched:
             # Each publisher of a state matches one of both: no warning of the other one.
             events.incompatible_qos = lambda event: None
@@ -143,9 +143,13 @@ class CommandTopics:
             # It comes through the other subscription, in the order of the publisher.
             return
         stamp = getattr(message, 'header', message).stamp
-        age_s = max(self._ages[topic].age_s(stamp.sec + stamp.nanosec / 1e9, self._clocks_s()),
-                    # Since the middleware has received it, if it says when.
-                    time.time() - (info['received_timestamp'] / 1e9 or math.inf))
+        by_header, by_middleware = self._ages[topic]
+        now_s = time.time()
+        age_s = max(
+            by_header.age_s(stamp.sec + stamp.nanosec / 1e9, self._clocks_s()),
+            # Also without a stamp: what waited while this process was stopped.
+            by_middleware.age_s(info['source_timestamp'] / 1e9, (now_s,)),
+            now_s - (info['received_timestamp'] / 1e9 or math.inf))
         had_rivals = bool(self.rivals)
         if self._has_rivals():
             self._driver.refuse(self.rivals)
