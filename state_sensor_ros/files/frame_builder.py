@@ -106,8 +106,17 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     boxes = NO_BOXES
     if size_xyz is not None:
         sizes = _rows('size_xyz', size_xyz, n_actors, 3)
-        boxes = _boxes(kinematics, sizes, sizes * (0.0, 0.0, 0.5) if box_center_xyz is None
-                       else _rows('box_center_xyz', box_center_xyz, n_actors, 3))
+        middles = sizes * (0.0, 0.0, 0.5) if box_center_xyz is None \
+            else _rows('box_center_xyz', box_center_xyz, n_actors, 3)
+        # The actors whose size and pose are known have boxes, in their axes.
+        actor = np.flatnonzero(np.isfinite(sizes).all(axis=1) & np.isfinite(
+            kinematics[:, 0:7]).all(axis=1) & kinematics[:, 3:7].any(axis=1))
+        rows = np.ones((len(actor), 13))
+        rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum(
+            'nij,nj->ni', global_from_unit(normalized(kinematics[actor, 3:7])), middles[actor])
+        rows[:, 3:7] = kinematics[actor, 3:7]
+        rows[:, 7:10] = sizes[actor]
+        boxes = Boxes(actor, ('',) * len(actor), rows)
     return Frame(
         generation, game_time, time, sample_count, tuple(names),
         np.where(np.broadcast_to(is_vehicle, n_actors), Kind.VEHICLE, Kind.OBJECT).astype(
@@ -151,15 +160,3 @@ def _rows(name: str, values: npt.ArrayLike | None, n_rows: int, width: int) -> F
     if rows.shape != (n_rows, width):
         raise StateError(name, f'shape {rows.shape}', f'({n_rows}, {width})')
     return rows
-
-
-def _boxes(kinematics: Floats, sizes: Floats, middles: Floats) -> Boxes:
-    """Return the boxes of the actors whose size is known, in their axes."""
-    actor = np.flatnonzero(np.isfinite(sizes).all(axis=1) & np.isfinite(
-        kinematics[:, 0:7]).all(axis=1) & kinematics[:, 3:7].any(axis=1))
-    rows = np.ones((len(actor), 13))
-    rotations = global_from_unit(normalized(kinematics[actor, 3:7]))
-    rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum('nij,nj->ni', rotations, middles[actor])
-    rows[:, 3:7] = kinematics[actor, 3:7]
-    rows[:, 7:10] = sizes[actor]
-    return Boxes(actor, ('',) * len(actor), rows)

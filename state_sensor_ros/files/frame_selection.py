@@ -187,14 +187,15 @@ class SelectedRecording:
         return self._times.elapsed_s
 
     def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
-        """Yield the selected frames with their selected actors, from a mark on."""
+        """Return the selected frames with their selected actors, from a mark on."""
         inner, times = mark or (None, FrameTimes(self._selection))
-        self._times, has_all = copy(times), self._selection.has_all
-        for frame in self.reader.frames(inner):
-            if has_all:
-                yield frame
-            elif self._times.keeps(frame.game_time):
-                yield self._with_actors(frame)
+        self._times = copy(times)
+        frames = self.reader.frames(inner)
+        return frames if self._selection.has_all else self._selected(frames)
+
+    def _selected(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        return (self._with_actors(frame) for frame in frames
+                if self._times.keeps(frame.game_time))
 
     def mark(self) -> Any:  # noqa: ANN401
         """Return where the next frame of the last loop begins, None if it is unknown."""

@@ -212,9 +212,10 @@ def with_upcoming(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame
     Frames are read HORIZON_S ahead, so that the memory does not depend on the length of the
     recording; an error is raised after the frames before it.
     """
-    if not needs_upcoming(settings):
-        yield from frames
-        return
+    return _linked(frames, settings) if needs_upcoming(settings) else frames
+
+
+def _linked(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame]:
     chain, fault = _Chain(settings), None
     # Each frame that has not been yielded, the number of its run, and its link.
     waiting: deque[tuple[Frame, int, FutureFrame | None]] = deque()

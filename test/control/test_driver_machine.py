@@ -83,6 +83,7 @@ class Drive:
         """Check what must hold at each tick."""
         ego, last = self.ego, self.ego.last
         if last is None:
+            self.reached_s = ego.now_s
             assert abs(ego.vehicle.speed) < 0.1 or ego.vehicle.slope, 'moves without a command'
             return
         held = last.now(ego.now_s)

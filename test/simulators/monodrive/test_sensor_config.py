@@ -51,7 +51,7 @@ def test_sensor_config_sets_only_what_the_file_sets(write):
     ('[1, 2', r'line 1 column 6: found the end; expected JSON'),
     ('[' * 100_000, 'found brackets nested too deep; expected JSON'),
     ('1' * 5000, 'expected an array of sensors'),
-    (b'{"type": "St\xffate"}', 'byte 12: found 0xff, '),
+    (b'{"type": "St\xffate"}', 'byte 12: found 0xff; expected UTF-8'),
     ('"State"', "found 'State'; expected an array of sensors"),
     ([], 'found no State sensor; expected an entry with "type": "State"'),
     ({}, 'found no State sensor'),

@@ -20,8 +20,8 @@ from paths import ROOT
 import pytest
 import sumo_maneuvers
 
-from state_sensor_ros.frame import Frame, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW  # noqa: I100
-from state_sensor_ros.simulators.sumo.fcd import FcdRecording
+import state_sensor_ros as sensor  # noqa: I100
+from state_sensor_ros.frame import Frame, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW
 from state_sensor_ros.simulators.sumo.map import read_network
 
 # It runs the real SUMO; test_sumo_commands.py runs with `make test`, too.
@@ -64,7 +64,9 @@ def lanes_of(frame):
 
 
 def test_sumo_frames_are_the_same_live_and_from_fcd_row_by_row(run):
-    recorded = [*FcdRecording(run.fcd, str(run.network), 'car').frames()]
+    parameters = {'sumo.net': str(run.network), 'sumo.ego': 'car'}
+    with sensor.open_recording(run.fcd, parameters=parameters) as recording:
+        recorded = [*recording]
     assert len(recorded) == len(run.frames) == sumo_maneuvers.N_STEPS
     n_parked = n_people = 0
     roads = read_network(run.network).road_names
@@ -107,7 +109,8 @@ def test_sumo_slope_is_that_of_vehicles_and_people_stand_upright(tmp_path):
         f'<{tag} id="{i}" x="{10 * i}" y="2" angle="90" speed="3" slope="{slope}"/>'
         for i, (tag, slope) in enumerate((('vehicle', 6), ('vehicle', 60), ('person', 90)))) +
         '</timestep></fcd-export>')
-    [frame] = list(FcdRecording(tmp_path / 'fcd.xml').frames())
+    with sensor.open_recording(tmp_path / 'fcd.xml') as recording:
+        [frame] = recording
     slopes = np.radians([6, 60, 0])
     assert -2 * np.arcsin(frame.orientation_xyzw[:, 1]) == pytest.approx(slopes)
     assert frame.velocity_xyz[:, 0] == pytest.approx(3 * np.cos(slopes))
