@@ -29,35 +29,14 @@ class Cycle:
         self.rate_hz = rate_hz
         frames = itertools.islice(
             generate(n_vehicles, 0, min(rate_hz, MAX_RATE_HZ), seed, 'v2'), N_FRAMES)
-        self._vehicles = [[_text(vehicle) for vehicle in frame['frame']['vehicles']]
-                          for frame in frames]
-        self._bodies = [_body(vehicles) for vehicles in self._vehicles]
+        # Without the last brace: the clock follows.
+        self._bodies = [json.dumps(
+            {'frame': {'objects': [], 'vehicles': frame['frame']['vehicles']}},
+            separators=(',', ':'))[:-1].encode() for frame in frames]
 
     def payload(self, i):
         """Return the payload of frame ``i``."""
-        return self._with_clock(self._bodies[i % N_FRAMES], i)
-
-    def payload_without_last(self, i):
-        """Return the payload of frame ``i`` without its last vehicle."""
-        return self._with_clock(_body(self._vehicles[i % N_FRAMES][:-1]), i)
-
-    def payload_with_newcomer(self, i, name):
-        """Return the payload of frame ``i`` with its last vehicle under another name."""
-        *others, last = self._vehicles[i % N_FRAMES]
-        vehicle = json.loads(last)
-        vehicle['state']['name'] = name
-        return self._with_clock(_body([*others, _text(vehicle)]), i)
-
-    def _with_clock(self, body, i):
         # The simulator sends a float32 as a float64.
         game_time = float(np.float32(1.0 + i / self.rate_hz))
         return b'%s,"game_time":%r,"sample_count":%d,"time":1600000000}' % (
-            body, game_time, i + 1)
-
-
-def _text(value):
-    return json.dumps(value, separators=(',', ':')).encode()
-
-
-def _body(vehicles):
-    return b'{"frame":{"objects":[],"vehicles":[' + b','.join(vehicles) + b']}'
+            self._bodies[i % N_FRAMES], game_time, i + 1)

@@ -7,8 +7,9 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """usage: follow_line.py drive.json: drives the ego along its track in a recording."""
-from contextlib import suppress
+import signal
 import sys
+import threading
 
 from geometry_msgs.msg import TwistStamped
 from nav_msgs.msg import Odometry
@@ -50,11 +51,13 @@ class Line:
 
 if len(sys.argv) != 2:
     sys.exit(print(__doc__, file=sys.stderr) or 2)
-with suppress(KeyboardInterrupt):
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)  # Ctrl-C: KeyboardInterrupt
-    node, line = rclpy.create_node('line_follower'), Line(sys.argv[1])
-    publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
-    node.create_subscription(Odometry, '/state_sensor/ego/odometry',
-                             lambda odometry: publisher.publish(line.twist(odometry)), 1)
-    while True:
-        rclpy.spin_once(node, timeout_sec=0.1)
+# A KeyboardInterrupt could break into the C++ code of rclpy, which ends with a RuntimeError.
+ended = threading.Event()
+signal.signal(signal.SIGINT, lambda *_: ended.set())
+rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+node, line = rclpy.create_node('line_follower'), Line(sys.argv[1])
+publisher = node.create_publisher(TwistStamped, '/state_sensor/command_velocity', 1)
+node.create_subscription(Odometry, '/state_sensor/ego/odometry',
+                         lambda odometry: publisher.publish(line.twist(odometry)), 1)
+while not ended.is_set():
+    rclpy.spin_once(node, timeout_sec=0.1)

@@ -7,10 +7,12 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """A node that prints the distance from the ego to the nearest actor; it reads ~/frame."""
-from contextlib import suppress
 import math
+import signal
+import threading
 
-import rclpy.executors
+import rclpy
+from rclpy.signals import SignalHandlerOptions
 
 from state_sensor_ros.msg import StateFrame
 
@@ -23,10 +25,12 @@ def print_nearest(frame):
         print(f'{frame.game_time:.2f} s: {min(near)[1]} at {min(near)[0]:.1f} m', flush=True)
 
 
-with suppress(KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
-    rclpy.init()
-    node = rclpy.create_node('distances')
-    node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)
-    # Not rclpy.spin(): it may sleep through a SIGTERM until the next message.
-    while rclpy.ok():
-        rclpy.spin_once(node, timeout_sec=1.0)
+# A KeyboardInterrupt could break into the C++ code of rclpy, which ends with a RuntimeError.
+ended = threading.Event()
+for number in signal.SIGINT, signal.SIGTERM:
+    signal.signal(number, lambda *_: ended.set())
+rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+node = rclpy.create_node('distances')
+node.create_subscription(StateFrame, '/state_sensor/frame', print_nearest, 10)
+while not ended.is_set():
+    rclpy.spin_once(node, timeout_sec=0.1)

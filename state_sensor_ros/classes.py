@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from state_sensor_ros.frame import Frame, Rows
+    from state_sensor_ros.frame import Frame, Kinds, Rows
 
 # Tag of the actor that the sensor belongs to, and of a copy of an actor that is elsewhere.
 EGO_TAG, GHOST_TAG = 'ego', 'ghost'
@@ -79,6 +79,11 @@ def class_of(kind: int, tags: Iterable[str]) -> int:
 
 # Cached: the actors of a stream have few different tags.
 cached_class_of = lru_cache(maxsize=1024)(class_of)
+
+
+def classes_of(kinds: Iterable[int], tags: Iterable[tuple[str, ...]]) -> Kinds:
+    """Return (N,) uint8, the class of each actor, index in :data:`CLASSES`."""
+    return np.fromiter(map(cached_class_of, kinds, tags), np.uint8)
 
 
 def has_ego_tag(tags: Iterable[str], ego_tag: str = EGO_TAG) -> bool:

@@ -167,14 +167,13 @@ class Registry:
                 and frame.kinds.tobytes() == last.kinds \
                 and (ids is self._ids or np.array_equal(ids, self._ids)):  # type: ignore[arg-type]
             return last
-        self._ids = ids
-        self.actor_list = self._listed(frame)
+        self._ids, listed = ids, self._listed(frame)
         if self.ego_frame or ids is not None:
-            actors = [self._actor(name, i == self.actor_list.i_ego, id_) for i, (name, id_) in
+            actors = [self._actor(name, i == listed.i_ego, id_) for i, (name, id_) in
                       enumerate(zip(frame.names, self._source_ids(frame), strict=True))]
         else:
             actors = [self._known.get(name) or self._actor(name, False) for name in frame.names]
-        self.actor_list = replace(self.actor_list, actors=tuple(actors))
+        self.actor_list = replace(listed, actors=tuple(actors))
         return self.actor_list
 
     def name_repeated(self, frame: Frame) -> ActorList:

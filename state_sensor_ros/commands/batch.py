@@ -275,7 +275,7 @@ def convert_many(args: argparse.Namespace) -> None:
 
 
 def _check_folder(args: argparse.Namespace, output: Format) -> None:
-    """Refuse an OUT that is no folder, and another storage than that of --to."""
+    """Refuse an OUT that is not a folder, or a storage that --to does not write."""
     folder, named = Path(args.output), format_of_name(args.output)
     if named is not None and not folder.exists():
         raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected a '
@@ -292,7 +292,7 @@ def _outputs_of(places: dict[str, str], folder: str, file_format: Format) -> dic
 
     The bag of ``a.json`` beside ``a/b.json`` cannot be the folder ``a``: it is ``a_mcap``.
 
-    :param places: of the recordings, by path.
+    :param places: place of each output in the folder, by the path of its recording.
     """
     # Bags are folders.
     suffix = '' if file_format.storage else file_format.suffixes[0]

@@ -107,6 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.showwarning = _show_warning
             return run_command(name, partial(_parsed, name, words)) if name else _explain(words)
     except KeyboardInterrupt as interrupt:
+        import_module('state_sensor_ros.files.output').remove_parts()
         print_line('interrupted: the work is not done')
         return 128 + cast(int, interrupt.args[0] if interrupt.args else signal.SIGINT)
 

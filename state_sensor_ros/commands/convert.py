@@ -35,7 +35,7 @@ from state_sensor_ros.errors import (
     UsageError,
 )
 from state_sensor_ros.files import Format, output_format, WriteOptions
-from state_sensor_ros.files.output import part_of, refuse_part, remove
+from state_sensor_ros.files.output import refuse_part
 from state_sensor_ros.files.player import with_upcoming
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.files.table_recording import gaps_of, TableRecording
@@ -126,7 +126,7 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     remarks, failure = _Remarks(), None
     target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
                           None if stream else reader)
-    with _begun(output, args.output, target) as writer:
+    with output.create(args.output, target) as writer:
         selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
                              selection=selection)
         frames = read_frames(selected, 'convert' if stream is None else 'record',
@@ -168,20 +168,6 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     if failure is not None:
         raise failure
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
-
-
-@contextmanager
-def _begun(output: Format, path: str, target: WriteOptions) -> Iterator[FrameWriter]:
-    """Write an output; a signal while its files are made leaves none of them."""
-    is_entered = False
-    try:
-        with output.create(path, target) as writer:
-            is_entered = True
-            yield writer
-    except KeyboardInterrupt:
-        if not is_entered:
-            remove(part_of(path))
-        raise
 
 
 class _Salvaging:

@@ -23,12 +23,12 @@ from state_sensor_ros.commands.options import settings_of
 from state_sensor_ros.commands.terminal import print_line, print_warnings, progress_bar
 from state_sensor_ros.errors import failed_stream, TransportError, TruncatedError
 from state_sensor_ros.files import open_any, ReadOptions
-from state_sensor_ros.files.recording import RecordingReader
+from state_sensor_ros.files.recording import forwarded, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import CUT, FaultList, FrameFault, FrameLoop
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
-from state_sensor_ros.source import Faults, LOST, Source, UNDECLARED
+from state_sensor_ros.source import LOST, Source, UNDECLARED
 from state_sensor_ros.texts import counted
 
 # Failures of one reason, without a new frame between them, that end a command.
@@ -127,6 +127,7 @@ class LiveRecording:
 
     format_name, unit, is_timed = 'stream', 'frame', False
     cut: TruncatedError | None = None
+    faults, details = (forwarded('source', name) for name in ('faults', 'details'))
 
     def __init__(self, args: argparse.Namespace, *, ends: bool = False,
                  has_clock: bool = False) -> None:
@@ -146,20 +147,6 @@ class LiveRecording:
         self.position = 0
         self._is_quiet: bool = args.quiet
         self._is_over = threading.Event()
-
-    @property
-    def faults(self) -> Faults:
-        """Return those of the source."""
-        return self.source.faults
-
-    @property
-    def details(self) -> bool:
-        """Return whether boxes, wheels and inputs are used."""
-        return self.source.details
-
-    @details.setter
-    def details(self, details: bool) -> None:
-        self.source.details = details
 
     @property
     def lines(self) -> list[str]:

@@ -150,7 +150,7 @@ INPUTS: dict[str, type[CommandInput]] = {
 
 class CommandAge:
     """
-    Ages of the commands of one publisher, by the stamps of their headers.
+    Ages of the commands of one publisher, by the stamps of their headers or of its middleware.
 
     A stamp is of the clock from which the first one differed by less than a second. Stamps of
     another clock, and those of commands without one, are not judged.
@@ -163,8 +163,8 @@ class CommandAge:
         """
         Return the age of a command, s; 0 if it is not judged.
 
-        :param stamp_s: of its header, s; 0 if it has none.
-        :param clocks_s: what the clocks show that it may be of: game time, the node's time.
+        :param stamp_s: its stamp, s; 0 if it has none.
+        :param clocks_s: times of the clocks that it may be of, s; NaN if one is not known yet.
         """
         if not stamp_s:
             return 0.0

@@ -329,8 +329,8 @@ class EgoDriver:
             return not self._is_closed
 
     def _drive(self) -> None:
-        with self._changed:
-            self._is_due = False
+        # What changes from here on is decided in the next step.
+        self._is_due = False
         motion, now_s = self._motion(), self._clock()
         with self._changed:
             if self._is_closed:

@@ -115,7 +115,8 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, *,
     :raises ConfigError: if the page is too low.
     """
     detail = None if is_ground else _detail(scene, instant, style.size)
-    for wanted, has_strip in ((detail, scene.has_curves), (None, scene.has_curves), (None, False)):
+    for wanted, has_strip in dict.fromkeys((
+            (detail, scene.has_curves), (None, scene.has_curves), (None, False))):
         drawer = _Drawer(scene, style, -1 if is_ground else instant, wanted, has_strip=has_strip)
         missing = drawer.lay_out(instant)
         if missing <= 0.0:
@@ -201,7 +202,7 @@ class _Drawer:
                          ).replace('\xa0', ' ')
 
     def _set_strip(self, axes: Axes) -> None:
-        """Set the limits of the axes of speeds over time; draw the band and the lines."""
+        """Set the limits of the axes of speeds over time."""
         scene, size = self._scene, self._style.size
         speeds = scene.tracks.speed[scene.moves[scene.tracks.actor]]
         slowest, fastest = float(np.nanmin(speeds)), float(np.nanmax(speeds))

@@ -32,7 +32,7 @@ from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.cdr.definitions import foreign_texts, installed_text, parse_message
 from state_sensor_ros.errors import reason_of, StateSensorError, TrajectoryFormatError
-from state_sensor_ros.files.input import check_regular, zstd, ZSTD_MAGIC
+from state_sensor_ros.files.input import check_regular, closed_on_failure, zstd, ZSTD_MAGIC
 from state_sensor_ros.small_files import PACKAGE, share_file
 
 METADATA = 'metadata.yaml'
@@ -157,7 +157,7 @@ class McapStorage:
     def __init__(self, path: Path, profile: str | None = PROFILE) -> None:
         from mcap.reader import SeekingReader
         self._file = path.open('rb')
-        try:
+        with closed_on_failure(self):
             summary_offset(self._file, path.stat().st_size)
             self._reader = SeekingReader(self._file, validate_crcs=True,
                                          record_size_limit=path.stat().st_size)
@@ -179,9 +179,6 @@ class McapStorage:
                 for schema, channel, _ in self._reader.iter_messages(log_time_order=False):
                     self.topics[channel.id] = topic_of(channel, schema)
                     self.counts[channel.id] += 1
-        except BaseException:
-            self.close()
-            raise
 
     def messages(self, numbers: Collection[int], begin_ns: int,
                  ) -> Iterator[tuple[int, int, bytes]]:
@@ -301,15 +298,12 @@ class Bag:
         self._storages: list[Storage] = []
         self._stack = ExitStack()
         check_regular(path)
-        try:
+        with closed_on_failure(self):
             with _reading(self.name):
                 files = self._files(path) if path.is_dir() else [path]
             for file in files:
                 with _reading(str(file)):
                     self._add(file)
-        except BaseException:
-            self.close()
-            raise
 
     def _files(self, folder: Path) -> list[Path]:
         """Return the storage files; note what metadata.yaml says of the types."""

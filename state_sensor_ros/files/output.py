@@ -28,11 +28,14 @@ from types import TracebackType
 from typing import BinaryIO, cast, TypeVar
 
 from state_sensor_ros.errors import reason_of, SinkError, StateSensorError
+from state_sensor_ros.files.input import zstd
 
 Self = TypeVar('Self', bound='Output')
 # Returns whether an entry of a folder belongs to such an output.
 Own = Callable[[str], bool]
 STANDARD_OUTPUT = '-'
+# Parts that have neither got their name nor been removed nor kept.
+_parts: set[Path] = set()
 # At 9, the library's default, writing takes three times as long and saves 3 %.
 _GZIP_LEVEL = 6
 
@@ -76,6 +79,12 @@ def remove(part: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+def remove_parts() -> None:
+    """Remove what a signal has left that came between the making of an output and its ``with``."""
+    while _parts:
+        remove(_parts.pop())
+
+
 class Output(ABC):
     """
     An output, ended by either :meth:`finish` or :meth:`abort`, or by a ``with``.
@@ -86,8 +95,19 @@ class Output(ABC):
 
     name: str
     path: Path
-    part: Path | None = None
     survives_cut = False
+    _part: Path | None = None
+
+    @property
+    def part(self) -> Path | None:
+        """Return the temporary neighbor, which is removed with the output unless this is None."""
+        return self._part
+
+    @part.setter
+    def part(self, part: Path | None) -> None:
+        _parts.difference_update([self._part])
+        _parts.update([] if part is None else [part])
+        self._part = part
 
     def flush(self) -> None:  # noqa: B027
         """Write what is collected, as far as the format allows: it survives a kill."""
@@ -101,9 +121,9 @@ class Output(ABC):
 
     def abort(self) -> None:
         """Remove the written data; no effect after :meth:`commit`."""
-        part, self.part = self.part, None
-        if part is not None:
-            remove(part)
+        if self.part is not None:
+            remove(self.part)
+        self.part = None
 
     def salvage(self) -> str:
         """
@@ -274,10 +294,6 @@ def _compressing(path: str, handle: BinaryIO) -> BinaryIO:
         # Without name and time: equal contents are equal files.
         return cast(BinaryIO, GzipFile('', 'wb', _GZIP_LEVEL, handle, mtime=0))
     if path.endswith('.zst'):
-        if sys.version_info >= (3, 14):
-            from compression.zstd import CompressionParameter, ZstdFile
-        else:
-            from backports.zstd import CompressionParameter, ZstdFile
-        return cast(BinaryIO, ZstdFile(
-            handle, 'wb', options={CompressionParameter.checksum_flag: True}))
+        return cast(BinaryIO, zstd.ZstdFile(
+            handle, 'wb', options={zstd.CompressionParameter.checksum_flag: True}))
     return handle

@@ -32,9 +32,7 @@ from dataclasses import replace
 import math
 import threading
 
-import numpy as np
-
-from state_sensor_ros.classes import cached_class_of
+from state_sensor_ros.classes import classes_of
 from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
 from state_sensor_ros.files.recording import forwarded, PERIOD_S, RecordingReader
 from state_sensor_ros.frame import Frame, FutureFrame
@@ -263,10 +261,9 @@ class _Chain:
             else frame.names
         self._frame = replace(frame, names=names)
         if last is None or frame.game_time > last.game_time:
-            classes = np.array([cached_class_of(kind, tags) for kind, tags in zip(
-                frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
             link = FutureFrame(frame.game_time, names, centers_of(
-                frame, self._default_sizes, classes).poses, frame.has_pose())
+                frame, self._default_sizes,
+                classes_of(frame.kinds.tolist(), frame.tags)).poses, frame.has_pose())
             if last is not None:
                 last.following = link
             last = link

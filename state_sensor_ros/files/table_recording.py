@@ -28,11 +28,11 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import cached_class_of
+from state_sensor_ros.classes import classes_of
 from state_sensor_ros.errors import reason_of, TrajectoryFormatError
 from state_sensor_ros.fields import cut
 from state_sensor_ros.files import ReadOptions, table
-from state_sensor_ros.files.input import open_input
+from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import (
     Boxes,
@@ -90,12 +90,8 @@ class TableRecording(FrameFile):
         self._road_names = NO_ROADS
         # pyarrow refuses a name that is not UTF-8.
         self._handle = open_input(path)
-        try:
-            with self._reading():
-                self._open()
-        except TrajectoryFormatError:
-            self.close()
-            raise
+        with closed_on_failure(self), self._reading():
+            self._open()
 
     def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
@@ -259,9 +255,8 @@ class TableRecording(FrameFile):
     def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
         """Add boxes to actors whose center and size are not those without a box."""
         # shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
-        classes = np.array([cached_class_of(kind, tags) for kind, tags in zip(
-            frame.kinds.tolist(), frame.tags, strict=True)], np.uint8)
-        usual = centers_of(frame, self._default_sizes, classes)
+        usual = centers_of(frame, self._default_sizes,
+                           classes_of(frame.kinds.tolist(), frame.tags))
         is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
         actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
         rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import cached_class_of, UNKNOWN
+from state_sensor_ros.classes import classes_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.fields import joined, rows_of
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds, Rows
@@ -146,11 +146,10 @@ class RowMaker:
 
     def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
         if self._actors is None or self._actors.actor_list is not actor_list:
-            classes = [cached_class_of(kind, tags) for kind, tags in zip(
-                frame.kinds.tolist(), frame.tags, strict=True)]
             self._actors = ActorColumns(
                 actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),
-                np.array(classes, np.uint8), np.arange(frame.n_actors) == actor_list.i_ego)
+                classes_of(frame.kinds.tolist(), frame.tags),
+                np.arange(frame.n_actors) == actor_list.i_ego)
         return self._actors
 
     def _compute(self, block: list[FrameRows]) -> None:

@@ -28,11 +28,7 @@ from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.drawing import style
 from state_sensor_ros.errors import ConfigError, importing, StateError
 from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT
-from state_sensor_ros.files.frame_selection import (
-    EVERYTHING,
-    RecordingSelection,
-    SelectedRecording,
-)
+from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedRecording
 from state_sensor_ros.files.input import closed_on_failure
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.table import selected, TableBuilder
@@ -76,7 +72,6 @@ class Recording(FrameLoop):
     :param reopen: function that opens the same recording again; None if it can be read once only.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         when it is published; otherwise it has NaN.
-    :param selection: part of the recording to read.
     :ivar name: path of the recording as given.
     :ivar format_name: description of the format.
     :ivar faults: faults of the last loop, a list of :class:`FrameFault`. It has the first
@@ -92,10 +87,9 @@ class Recording(FrameLoop):
     """
 
     def __init__(self, recording: RecordingReader, *, is_timed: bool = True,
-                 selection: RecordingSelection = EVERYTHING,
                  reopen: Callable[[], RecordingReader] | None = None) -> None:
-        super().__init__(recording, is_timed=is_timed, selection=selection)
-        self._reopen, self._is_timed, self._selection = reopen, is_timed, selection
+        super().__init__(recording, is_timed=is_timed)
+        self._reopen, self._is_timed = reopen, is_timed
         # Of one thread at a time: the index, the reader that it was made with, the last loop over
         # that one, and the number of its next frame.
         self._lock = threading.RLock()
@@ -348,13 +342,12 @@ class Recording(FrameLoop):
         return recording_html(self, is_open=not self._is_closed and self._reopen is not None)
 
     def _reopened(self) -> RecordingReader:
-        """Open the same recording with the same selection; its parts outlive this one."""
+        """Open the same recording; its parts outlive this one."""
         if self._reopen is None:
             raise StateError(self.name, 'can be read only once; write the stream to a file first')
         recording = self._reopen()
         recording.is_timed = self._is_timed
-        return recording if self._selection.has_all \
-            else SelectedRecording(recording, self._selection)
+        return recording
 
     def _read_apart(self, *, details: bool = False) -> Iterator[Frame]:
         """Yield the frames, apart from any loop."""
@@ -407,7 +400,7 @@ class Recording(FrameLoop):
         if index is not None:
             facts += [index.generation, counted(len(index.times), 'frame'),
                       f'{round(index.duration, 2):g} s']
-        elif self.total is not None and self.unit == 'frame' and self._selection.has_all:
+        elif self.total is not None and self.unit == 'frame':
             facts.append(counted(self.total, 'frame'))
         return f'Recording({", ".join(fact for fact in facts if fact)})'
 

@@ -85,6 +85,7 @@ class FrameLoop:
 
     The arguments and attributes are those of :class:`Recording`.
 
+    :param selection: part of the recording to read.
     :ivar reader: the selected part of the recording.
     """
 

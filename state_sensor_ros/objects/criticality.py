@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.classes import cached_class_of, CLASSES, PERSON, UNKNOWN
+from state_sensor_ros.classes import cached_class_of, CLASSES, classes_of, PERSON, UNKNOWN
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.objects import object_maker
 from state_sensor_ros.settings import DEFAULTS
@@ -216,8 +216,7 @@ class Situation:
 
     def __init__(self, frame: Frame) -> None:
         n_actors = frame.n_actors
-        classes = np.fromiter(map(cached_class_of, frame.kinds.tolist(), frame.tags), np.uint8,
-                              n_actors)
+        classes = classes_of(frame.kinds.tolist(), frame.tags)
         centers = object_maker.centers_of(frame, _SIZES, classes)
         self.boxes = planar_boxes(frame, centers)
         self.have_boxes = centers.have_boxes

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.classes import cached_class_of, CLASSES, UNKNOWN
+from state_sensor_ros.classes import CLASSES, classes_of, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
 from state_sensor_ros.naming import ActorList, are_real
 from state_sensor_ros.rotations import global_from_body, global_from_unit, motion_in_axes
@@ -129,8 +129,7 @@ _NOTHING = nullcontext()
 @lru_cache(maxsize=4)
 def _classes_of(actor_list: ActorList) -> Kinds:
     """Return (N,) uint8, the class of each actor, index in CLASSES; computed once for a list."""
-    return np.fromiter(map(cached_class_of, actor_list.kinds, actor_list.tags), np.uint8,
-                       len(actor_list.actors))
+    return classes_of(actor_list.kinds, actor_list.tags)
 
 
 class ObjectMaker:

@@ -174,9 +174,9 @@ class Checks:
         self._look_at_parts(self._last)
         if last is not None and 0.0 < frame.game_time - last.game_time <= self._max_gap_s:
             self._compare(Pair(last, self._last), place)
-            self.next_s = frame.game_time + self._periods_s[
-                self.n_pairs >= _MIN_PAIRS and not self._due()]
             if self._periods_s[0]:
+                self.next_s = frame.game_time + self._periods_s[
+                    self.n_pairs >= _MIN_PAIRS and not self._due()]
                 self._last = None
 
     def _compare(self, pair: Pair, place: str) -> None:

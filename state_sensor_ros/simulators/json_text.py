@@ -25,13 +25,13 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
+from state_sensor_ros.texts import MAX_SHOWN, shortened
 
 # Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRICT = msgspec.json.Decoder(msgspec.Raw)
 # Length of the longest word, -Infinity: for a word that is cut off, the parser reports its begin.
 _MAX_WORD = 9
-_MAX_SHOWN = 40
 # An integer with more digits than any of 64 bits is read as a float, as which it may be infinite.
 _PARSER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 20
                            else float(digits), parse_constant=lambda _: None)
@@ -47,7 +47,7 @@ class JsonError(DecodeError):
     def __init__(self, text: str, fault: json.JSONDecodeError) -> None:
         super().__init__(
             f'line {fault.lineno} column {fault.colno}', repr(
-                text[fault.pos:fault.pos + _MAX_SHOWN]) if fault.pos < len(text) else 'the end',
+                text[fault.pos:fault.pos + MAX_SHOWN]) if fault.pos < len(text) else 'the end',
             f'JSON ({fault.msg})')
         self.line, self.column = fault.lineno, fault.colno
         self.is_at_end = fault.msg.startswith('Unterminated') \
@@ -119,7 +119,7 @@ def shown(value: object) -> str:
     if isinstance(value, float) and math.isinf(value):
         return 'a number beyond 1.8e308'
     if isinstance(value, str):
-        return repr(value if len(value) <= _MAX_SHOWN else f'{value[:_MAX_SHOWN]}…')
+        return repr(shortened(value))
     return json.dumps(value)
 
 

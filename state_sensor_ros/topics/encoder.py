@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from importlib import import_module
 import itertools
 import re
 from typing import Any, cast
@@ -36,6 +35,7 @@ from state_sensor_ros.frame import Floats, Frame, FutureFrame
 from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
+from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import ignore, Report
 from state_sensor_ros.topics import actors, encoding, map_topics, markers, state_frame, transforms
@@ -77,7 +77,7 @@ _NO_ROWS: Floats = np.zeros((0, 13))
 
 def output_encoders(output: str) -> list[type[TopicEncoder]]:
     """Return the topics of an output; ``output``: value of the parameter ``outputs``."""
-    return [cast(type[TopicEncoder], getattr(import_module(f'{__package__}.{module}'), name))
+    return [cast(type[TopicEncoder], imported(f'.topics.{module}:{name}'))
             for module, name in _OUTPUTS[output]]
 
 

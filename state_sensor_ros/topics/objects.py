@@ -66,8 +66,8 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
         # Class attribute: the topic may not exist with these settings.
         type_name = type(self).topics[0].type_name
         self._element_type = self._definitions[type_name][-1].type_name
-        self._head = MessageInstance(self.message(
-            type_name, {'header': header(settings.global_frame)}), {})
+        self._array = encoding.ArrayMessage(self.message(
+            type_name, {'header': header(settings.global_frame)}))
         self._make_templates(settings)
 
     def _make_templates(self, settings: Settings) -> None:
@@ -123,7 +123,7 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
         if perceived.seen is not None:
             elements = [*[elements[i] for i in perceived.seen.tolist()],
                         *elements[len(truth.rows):]]
-        return [encoding.MessageBlock([self._head, *elements], {}, self.topics, is_array=True)]
+        return self._array.blocks(elements, {}, self.topics)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         self.fill(now, self._perceived(now).objects, numbers)

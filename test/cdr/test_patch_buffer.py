@@ -38,7 +38,6 @@ ID, FLAG = Table('id', np.int32, 1), Table('f', np.bool_, 1)
 ITEM = {'name': Given('name'), 'x': Slot(X, 0), 'id': Slot(ID, 0), 'flag': Slot(FLAG, 0)}
 HEAD = Template(DEFINITIONS, 'x/msg/Items', {'stamp': Slot(STAMP, 0)}, is_message=True)
 ELEMENT = Template(DEFINITIONS, 'x/msg/Item', ITEM)
-MESSAGE = Template(DEFINITIONS, 'x/msg/Item', ITEM, is_message=True)
 
 
 def item(name, template=ELEMENT):

@@ -23,7 +23,6 @@ from state_sensor_ros.evaluation.ego import (
 
 # Made by make_golden.py beside it.
 GOLDEN = json.loads((DATA / 'evaluation' / 'golden.json').read_text())['ego']
-TIME_S = np.arange(120) * 0.1
 
 
 def ego_poses(poses, speeds=math.nan):

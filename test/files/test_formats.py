@@ -24,12 +24,11 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files import format_of, format_of_name, formats, RENDER
+from state_sensor_ros.files import format_of, format_of_name, formats
 from state_sensor_ros.files.search import find_recordings
 
 READ = [each for each in formats() if each.reader]
 WRITTEN = [each for each in formats() if each.is_written]
-DRAWN = [each for each in formats() if each.command == RENDER]
 N_FRAMES = 12
 FCD_STEP = ('<timestep time="{0}"><vehicle id="a" x="{1}" y="0" angle="90" speed="20" type="t"/>'
             '<vehicle id="b" x="{1}" y="9" angle="90" speed="20" type="t"/></timestep>')
@@ -39,10 +38,6 @@ each_written = pytest.mark.parametrize('row', WRITTEN, ids=lambda row: row.name)
 # What reads is the same for all of them.
 some_written = pytest.mark.parametrize('row', one_of(WRITTEN, n_always=3),
                                        ids=lambda row: row.name)
-# Vectors are drawn as pictures are, and films of them.
-each_drawn = pytest.mark.parametrize('row', one_of(
-    sorted(DRAWN, key=lambda row: row.name not in ('picture', 'animation')), n_always=2),
-    ids=lambda row: row.name)
 
 
 @pytest.fixture(autouse=True)

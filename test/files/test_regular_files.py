@@ -13,7 +13,7 @@ from contextlib import closing
 import os
 import socket
 
-from paths import CARLA, SAMPLE
+from paths import SAMPLE
 import pytest
 
 from state_sensor_ros.commands.cli import main
@@ -22,8 +22,6 @@ from state_sensor_ros.files import open_any
 from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.opening import Input
-
-EPISODE = CARLA / 'episode_00000'
 
 
 def ignore(kind, text):

@@ -15,7 +15,7 @@ from budgets import AWAIT_S
 import pytest
 
 from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.output import part_of, remove_parts, WholeFile
 
 
 def names(folder):
@@ -112,3 +112,11 @@ def test_whole_file_is_synced_before_it_gets_its_name(tmp_path, monkeypatch):
         file.handle.write(b'text')
     assert synced == [(['.a.part'], 4)]
     assert os.listdir(tmp_path) == ['a']
+
+
+def test_part_is_removed_if_a_signal_ends_the_program_before_the_with(tmp_path):
+    finished, begun = (WholeFile(str(tmp_path / name)) for name in ('finished', 'begun'))
+    finished.finish()
+    assert part_of(begun.path).exists()
+    remove_parts()
+    assert [path.name for path in tmp_path.iterdir()] == ['finished']

@@ -271,11 +271,6 @@ class Listener:
                                       received.append, qos)
         return received
 
-    def unsubscribe(self, topic):
-        """End the subscription to a topic."""
-        [own] = [each for each in self.node.subscriptions if each.topic_name == topic]
-        self.node.destroy_subscription(own)
-
     def spin(self, seconds=0.05):
         """Wait for a message or an answer, and take in what has arrived."""
         subscriptions, clients = tuple(self.node.subscriptions), tuple(self.node.clients)

@@ -17,7 +17,6 @@ import sys
 
 from budgets import AWAIT_S
 from paths import ROOT
-from process_state import wait_until_asleep
 from programs import PIPES
 import pytest
 from rig import packet, state
@@ -44,8 +43,6 @@ def test_example_node_prints_the_nearest_actor_until_it_is_ended(bench, domain, 
                 rig.send_packet(packet(rig.content(ego, far, near))),
                 select.select([process.stdout], [], [], 0.05)[0])[-1])
             line = process.stdout.readline()
-            # It waits for the next message then: rclpy may raise an error of its own before.
-            wait_until_asleep(process)
             process.send_signal(number)
             _, errors = process.communicate(timeout=AWAIT_S)
         finally:

@@ -21,9 +21,6 @@ from std_msgs.msg import Bool, String
 
 from state_sensor_ros.ros import sink as sinks  # noqa: I100
 from state_sensor_ros.ros.report import GraphWatch
-from state_sensor_ros.topics.topic import Qos
-
-QOS = Qos(reliable=True, latched=False, depth=10)
 
 
 class Without:

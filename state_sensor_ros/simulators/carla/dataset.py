@@ -25,7 +25,7 @@ import math
 from pathlib import Path
 import re
 import struct
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 import zlib
 
 from google.protobuf import json_format
@@ -38,7 +38,7 @@ from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.input import check_regular
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.simulators import SensorImage, SensorReader
+from state_sensor_ros.simulators import Pixels, SensorImage, SensorReader
 from state_sensor_ros.simulators.carla import frames
 from state_sensor_ros.simulators.carla.frames import Message, PlayerStatus
 from state_sensor_ros.simulators.json_text import parse, shown, to_flag, to_list, to_object
@@ -78,7 +78,6 @@ CLASS_COLORS: Final = (
     (245, 130, 48))
 _PALETTE: Final = np.full((256, 3), 255, np.uint8)
 _PALETTE[:len(CLASS_COLORS)] = CLASS_COLORS
-Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]
 # Where the collector mounts the cameras: x y z m, roll pitch rad; metadata.json has the yaw angle.
 _MOUNT: Final = (2.0, 0.0, 1.4, 0.0, math.radians(15.0))
 _KIND_AT_END: Final = re.compile(

@@ -80,9 +80,9 @@ class ControlEncoder(encoding.TopicEncoder):
             {CONTROLS: rows, SWITCHES: rows}, self.topics)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
-        """Add the commands."""
+        """Add the commands, once for all topics of the player."""
         player = _player(now)
-        if player is not None:
+        if player is not None and CONTROLS not in numbers:
             inputs = frames.control_inputs(player.controls)
             numbers |= {CONTROLS: np.column_stack((
                 inputs[:, 2], player.controls[:, 0], inputs[:, 3], player.controls[:, 1:])),
@@ -183,7 +183,8 @@ class SpeedLimitsEncoder(encoding.TopicEncoder):
         if data is not None:
             poses = now.frame.kinematics[:, :7].copy()
             # Displays take unit quaternions only.
-            poses[now.usable, 3:] = normalized(poses[now.usable, 3:])
+            signs = now.usable & (data.classes == frames.SIGN)
+            poses[signs, 3:] = normalized(poses[signs, 3:])
             numbers |= {SIGN_POSES: poses, SPEED_LIMITS: data.speed_limits[:, None]}
 
 
@@ -205,9 +206,10 @@ class CarlaMarkerEncoder(markers.MarkerEncoder):
             'color': dict.fromkeys('rgba', 1.0), 'text': Given('text')})
 
     def key(self, now: encoding.FrameToSend) -> object:
-        """Return the numbers of the signs, too."""
+        """Return what the numbers of the signs depend on, too."""
         data = frames.data_of(now.frame)
-        return super().key(now), None if data is None else data.sign_texts()
+        return super().key(now), None if data is None else (
+            data.classes.tobytes(), data.speed_limits.tobytes())
 
     def appearance(self, now: encoding.FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
         """Return the number of each sign, too, '' of other actors."""

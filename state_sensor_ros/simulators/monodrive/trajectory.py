@@ -29,19 +29,17 @@ from __future__ import annotations
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-import io
 import os
 import re
 import stat
 import sys
-from typing import BinaryIO, Generic, NamedTuple, TYPE_CHECKING, TypeVar
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, units_of, WriteOptions
 from state_sensor_ros.files.input import (
-    compression_of,
     copy_beginning,
     decompressed,
     open_input,
@@ -54,19 +52,14 @@ from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed
 from state_sensor_ros.source import LOST
-from state_sensor_ros.texts import counted
+from state_sensor_ros.texts import counted, MAX_SHOWN
 
-if TYPE_CHECKING:
-    from state_sensor_ros.files.input import DecompressedFile
-
-_HERE = 'state_sensor_ros.simulators.monodrive.trajectory'
 # As ``max_frame_bytes``, the limit of a packet: no longer frame can have been recorded.
 MAX_ELEMENT_BYTES = 64 * 1024 * 1024
 # Large enough to amortize numpy's calls, small enough for the processor's cache.
 _CHUNK_BYTES = 256 * 1024
 # A longer line is that of a whole file rather than of a frame.
 _MAX_LINE_BYTES = 4 * 1024 * 1024
-_MAX_SHOWN = 40
 _BLANK, _LEAD = re.compile(rb'[ \t\r\n]*'), re.compile(rb'[ \t\r\n]*(,?)[ \t\r\n]*')
 _N_LOOKED_AT = 16
 _EXPECTED = ('a JSON array of frames, or an unpacked file with the suffix of its format '
@@ -125,12 +118,12 @@ class _Splitter(Generic[Value]):
         self._offset, self._line, self._column, self._index = mark or Place()
         self._end = self._offset
         # Of the search for brackets: its beginning in the buffer, and what is carried over.
-        self._n_scanned = self._depth = self._outer = 0
+        self._n_scanned = self._depth = 0
         self._in_string = False
 
     def elements(self) -> Iterator[Element[Value]]:
         """Yield the frames; the file may contain one array or one frame, and nothing else."""
-        outer = self._outer = self._depth = self._begin() if self._mark is None else 1
+        outer = self._depth = self._begin() if self._mark is None else 1
         if self._mark is not None:
             self._handle.seek(self._offset)
         if outer:
@@ -234,7 +227,7 @@ class _Splitter(Generic[Value]):
     def _expect(self, is_so: bool, expected: str) -> None:
         """Raise an error at the first byte in the buffer unless ``is_so``."""
         if not is_so:
-            start = bytes(self._buffer[:_MAX_SHOWN]).decode('utf-8', 'replace')
+            start = bytes(self._buffer[:MAX_SHOWN]).decode('utf-8', 'replace')
             raise TrajectoryFormatError(
                 self._place, repr(start) if start else 'the end of the file', expected)
 
@@ -374,7 +367,7 @@ class TrajectoryRecording(FrameFile):
         """Yield the elements of the array, those after a mark; as :func:`read_elements`."""
         if self.total is not None:
             self._file.seek(0)
-        content, compressed = self._content()
+        content, compressed = decompressed(self._file)
         n_frames = 0
         try:
             for element in read_elements(content, self.name, parse, mark):
@@ -392,11 +385,6 @@ class TrajectoryRecording(FrameFile):
             compressed.check_undamaged(self.name)
             raise TruncatedError(self.name, compressed.fault, 'its end', n_frames=n_frames, end=0,
                                  lost='nothing but the end of the compressed data')
-
-    def _content(self) -> tuple[BinaryIO, DecompressedFile | None]:
-        if isinstance(self._file, io.BufferedReader) and compression_of(self._file.peek(4)):
-            return decompressed(self._file)
-        return self._file, None
 
     def close(self) -> None:
         if self._file is not sys.stdin.buffer:

@@ -53,7 +53,6 @@ class OsiSource(LiveSource):
     def __init__(self, settings: Settings, address: str, report: Report, *,
                  reconnect: bool = True) -> None:
         super().__init__(settings, address, reconnect=reconnect)
-        self._is_endless = reconnect
         self._report = report
         self._port: DatagramPort | None = None
         self._parts = MessageParts(settings.max_frame_bytes)
@@ -73,7 +72,7 @@ class OsiSource(LiveSource):
             if datagram is None:
                 self._parts.note_dropped(port.n_dropped)
                 self._count(self._parts)
-                if not self._is_endless and time.monotonic() - heard_s > _END_S:
+                if not self._reconnect and time.monotonic() - heard_s > _END_S:
                     self.finish(f'no message for {_END_S:g} s')
                     break
                 continue

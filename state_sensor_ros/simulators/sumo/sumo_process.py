@@ -84,13 +84,12 @@ class SumoSource(ChildSource):
                          f'{__package__}.sumo_process', reconnect=reconnect)
         self._own = own
         self._report = report
-        # Whether the process is a client of SUMO.
-        self._has_begun = False
+        # None until the process is a client of SUMO.
         self._network: RoadNetwork | None = None
         self._signals: Signals | None = None
 
     def first_request(self) -> Run:
-        self._has_begun, self._network = False, None
+        self._network = None
         return Run(self._own, self.step_rate(self.settings), self.is_paused,
                    bool(self.settings.control_input))
 
@@ -114,7 +113,6 @@ class SumoSource(ChildSource):
         return None
 
     def _started(self, network: RoadNetwork) -> None:
-        self._has_begun = True
         # A scenario that begins again has the same network.
         if self._network is None:
             self.connected()
@@ -134,7 +132,7 @@ class SumoSource(ChildSource):
 
     def may_kill(self) -> bool:
         """Return False for a joined SUMO: it ends if a client is killed, which has to leave it."""
-        return bool(self._own.config) or not self._has_begun
+        return bool(self._own.config) or self._network is None
 
     def interrupt(self) -> None:
         """End the process, which ends :meth:`receive`."""
@@ -365,7 +363,7 @@ class StepReader:
     def read(self) -> tuple[list[str], list[ActorType], list[str], Floats]:
         """Return the actors of the step that SUMO has just made."""
         # Returns N ids, N types, N names of lanes or edges and (N, 9) float64, as
-        # :meth:`StepFrames.frame` takes them; vehicles first.
+        # :meth:`Steps.frame` takes them; vehicles first.
         simulation = self._sumo.simulation
         for known, arrived in ((self._vehicles, simulation.getArrivedIDList()),
                                (self._persons, simulation.getArrivedPersonIDList())):

@@ -197,9 +197,6 @@ def test_a_fault_before_the_end_is_no_cut(text):
     assert not isinstance(error, trajectory.TruncatedError)
 
 
-BITS = [b'', b'"', b'\\', b'{', b'}', b'[', b']', b',', b'\xff', b'\n', b'1']
-
-
 def test_recording_gives_frames_faults_and_the_places_of_both(tmp_path):
     path = tmp_path / 'drive.json'
     good = [json.dumps(frame) for frame in itertools.islice(generate(2, 1, 20.0, 1, 'v2'), 3)]
