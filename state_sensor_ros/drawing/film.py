@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.drawing import map as maps
 from state_sensor_ros.drawing.picture import draw_page, MAX_NAMED, Page
-from state_sensor_ros.drawing.scene import Scene
+from state_sensor_ros.drawing.scene import Area, Scene
 from state_sensor_ros.drawing.style import DARK, INSTANT_PT, MARKS, PictureStyle
 from state_sensor_ros.texts import seconds
 
@@ -38,6 +38,8 @@ GIF_HZ, MP4_HZ = 10, 20
 _LONGEST_S = 60.0
 # Time for which a film shows the begin of a lane change.
 _CHANGE_S = 3.0
+# Footprints are too small on a map with fewer inches per meter; width of a map that follows, m.
+_FOLLOWS_BELOW, _AROUND_M = 0.03, 80.0
 
 
 def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
@@ -92,7 +94,7 @@ def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Film:
     if pace > 1:
         style = replace(style, facts=(*style.facts, f'{pace} times as fast'))
     with maps.settings_of(style.size):
-        page = draw_page(scene, style, len(scene.time_s) - 1, is_ground=True)
+        page = draw_page(scene, style, -1)
 
     def pictures() -> Iterator[Pixels]:
         with maps.settings_of(style.size):
@@ -105,7 +107,7 @@ def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Film:
 def _pictures(scene: Scene, style: PictureStyle, page: Page,
               instants: Sequence[int]) -> Iterator[Pixels]:
     axes, view = page.axes, page.view
-    follows = view.inches_per_m < maps.CLOSE_UP_BELOW
+    follows = view.inches_per_m < _FOLLOWS_BELOW
     # At the right, beside the title of the axis.
     box, title = axes.get_window_extent(), axes.xaxis.label.get_window_extent()
     clock = axes.text(box.x1, title.y0, '', transform=IdentityTransform(), ha='right',
@@ -118,13 +120,13 @@ def _pictures(scene: Scene, style: PictureStyle, page: Page,
     for instant in instants:
         before = set(axes.get_children())
         time_s = float(scene.time_s[instant]) if instant >= 0 else 0.0
-        around = maps.around_ego(scene, instant, box.height / box.width) if follows else None
+        around = _around_ego(scene, instant, box.height / box.width) if follows else None
         if around is not None:
             view = maps.map_on(axes, around)
         clock.set_text(seconds(time_s))
         if cursor is not None:
             cursor.set_xdata([time_s, time_s])
-        samples = maps.visible_samples(scene, instant, [view.area])
+        samples = maps.visible_samples(scene, instant, view.area)
         recent = [change for change in maps.free_lane_changes(scene, samples, view)
                   if 0.0 <= time_s - change.time_s < _CHANGE_S]
         maps.draw_lane_changes(axes, recent)
@@ -137,3 +139,13 @@ def _pictures(scene: Scene, style: PictureStyle, page: Page,
         yield pixels
         for artist in set(axes.get_children()) - before:
             artist.remove()
+
+
+def _around_ego(scene: Scene, instant: int, aspect: float) -> Area | None:
+    """Return the surroundings of the ego, None without one; ``aspect``: height / width."""
+    samples = scene.samples_at(instant)
+    egos = samples[scene.is_ego[scene.actor[samples]]]
+    if not len(egos):
+        return None
+    x, y = scene.position_xy[egos[0]].tolist()
+    return Area(x, y, _AROUND_M, _AROUND_M * aspect)

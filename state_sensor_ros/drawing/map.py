@@ -9,8 +9,8 @@
 """
 The layers of a map in matplotlib: lanes, tracks, lane changes, actors, names.
 
-:class:`Labels` is what places all texts that must not overlap: of a free place, the nearest with
-the fewest points of lines below it. A text without a free place is omitted.
+Of the free places of a name, the nearest one with the fewest points of lines below it is taken. A
+name without a free place is omitted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
-from matplotlib.text import Text
 from matplotlib.transforms import Affine2D
 import numpy as np
 
@@ -47,8 +46,6 @@ LANE_CHANGE_PT = 5.0
 DOT_PT, EGO_DOT_PT, _MIN_LENGTH_PT = 3.4, 5.0, 5.0
 # Ids of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
-# Width of a close-up, m. Footprints are too small on a map with fewer inches per meter.
-CLOSE_UP_M, CLOSE_UP_BELOW = 80.0, 0.03
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more; and an installed one of
 # Chinese, Japanese and Korean.
 FAMILIES = ['DejaVu Sans', *sorted({
@@ -108,30 +105,16 @@ def map_on(axes: Axes, area: Area) -> Map:
     return Map(area, float(box.width) / axes.figure.dpi / area.width)
 
 
-def around_ego(scene: Scene, instant: int, aspect: float) -> Area | None:
-    """Return the surroundings of the ego, None without one; ``aspect``: height / width."""
+def visible_samples(scene: Scene, instant: int, area: Area) -> Rows:
+    """Return the samples of an instant that an area contains, int64; ``instant``: -1 for none."""
     samples = scene.samples_at(instant)
-    egos = samples[scene.is_ego[scene.actor[samples]]]
-    if not len(egos):
-        return None
-    x, y = scene.position_xy[egos[0]].tolist()
-    return Area(x, y, CLOSE_UP_M, CLOSE_UP_M * aspect)
+    return samples[area.contains(scene.position_xy[samples])]
 
 
-def visible_samples(scene: Scene, instant: int, areas: Sequence[Area]) -> Rows:
-    """Return the samples of an instant that at least one of some areas contains, int64."""
-    # instant: -1 for none.
-    samples = scene.samples_at(instant)
-    visible: Rows = samples[np.any([
-        area.contains(scene.position_xy[samples]) for area in areas], axis=0)]
-    return visible
-
-
-def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str, width_pt: float) -> None:
+def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str) -> None:
     """Draw the lanes, and the tracks of the moving actors, the ego's on a wider line."""
     # axes: axes of the map, x and y in m, global frame.
     # coloring: one of ``style.COLORINGS``.
-    # width_pt: width of a line, points; the bed under the ego's line is 3.2 times as wide.
     for outlines, road in zip(bands_of(scene.map_lines, area), style.ROADS, strict=True):
         if outlines:
             axes.add_collection(PolyCollection(
@@ -142,19 +125,19 @@ def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str, width_pt: f
     colors = colors_of(scene, drawn.actor[end], drawn.speed[end], coloring)
     is_ego = scene.is_ego[drawn.actor[begin]]
     for rows, color, width, order in (
-            (~is_ego, colors[~is_ego], width_pt, 2),
-            (is_ego, EGO_BED, 3.2 * width_pt, 2.5), (is_ego, colors[is_ego], width_pt, 3)):
+            (~is_ego, colors[~is_ego], 1.4, 2), (is_ego, EGO_BED, 4.5, 2.5),
+            (is_ego, colors[is_ego], 1.4, 3)):
         # Not snapped: only segments along an axis would be moved to whole pixels.
         axes.add_collection(LineCollection(
             list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order,
             snap=False), autolim=False)
 
 
-def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark], size: float = 1.0) -> None:
+def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark]) -> None:
     """Draw an arrow head to the left or right at the begin of each lane change."""
     for change in changes:
         axes.plot(*change.position_xy, color='white', markeredgecolor=DARK, markeredgewidth=0.9,
-                  markersize=1.2 * LANE_CHANGE_PT * size, zorder=5, marker=MarkerStyle(
+                  markersize=1.2 * LANE_CHANGE_PT, zorder=5, marker=MarkerStyle(
                       '>', transform=Affine2D().rotate(change.heading)))
 
 
@@ -203,15 +186,10 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
     """Return which actors are drawn as dots because their footprints are too small."""
     actor = scene.actor[samples]
     is_long = scene.is_vehicle[actor] | scene.is_ego[actor]
-    is_object = (scene.kind[actor] == scenes.OBJECT) & ~is_long
-    dots: Bools = (is_long & is_dot(inches_per_m)) \
-        | (is_object & is_dot(inches_per_m, scenes.SIZES[UNKNOWN, 0]))
+    lengths = np.where(is_long, scenes.SIZES[CAR, 0], scenes.SIZES[UNKNOWN, 0])
+    dots: Bools = (is_long | (scene.kind[actor] == scenes.OBJECT)) \
+        & (72.0 * inches_per_m * lengths < _MIN_LENGTH_PT)
     return dots
-
-
-def is_dot(inches_per_m: float, length_m: float = scenes.SIZES[CAR, 0]) -> bool:
-    """Return whether footprints of a length are too small to be drawn."""
-    return inches_per_m * 72.0 * length_m < _MIN_LENGTH_PT
 
 
 def _draw_footprints(axes: Axes, scene: Scene, rows: Rows, coloring: str, edge: str,
@@ -252,93 +230,50 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
                       zorder=8)
 
 
-def points_along(begin: Floats, end: Floats) -> Floats:
-    """Return points (k, 2) of segments (S, 2), pixels, without near duplicates."""
-    n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / _STEP_PX).astype(np.int64)
-    segment = np.repeat(np.arange(len(begin)), n_points)
-    share = (np.arange(len(segment)) - (np.cumsum(n_points) - n_points)[segment]
-             ) / n_points[segment]
-    points = begin[segment] + share[:, None] * (end - begin)[segment]
-    cells: Floats = np.unique(np.round(points / _STEP_PX), axis=0) * _STEP_PX
-    return cells
-
-
-class Labels:
-    """Places texts on axes, whose limits must be final; boxes are left, bottom, right, top."""
-
-    def __init__(self, axes: Axes, taken: Floats, points: Floats) -> None:
-        # taken: (n, 4) pixels that no text may cover.
-        # points: (k, 2) pixels of lines.
-        self._axes, self._taken, self._points = axes, taken, points
-        self.view = np.array(axes.get_window_extent().extents)
-        self.point = axes.figure.dpi / 72.0
-
-    def text(self, name: str, color: object, size_pt: float, gid: str) -> tuple[Text, Floats]:
-        """Write a name, not yet at its place; return also its width and height, pixels."""
-        text = self._axes.text(
-            0.0, 0.0, one_line(abbreviated(name)), fontsize=size_pt, va='bottom', zorder=11,
-            color=color, gid=gid,
-            path_effects=[patheffects.withStroke(linewidth=2.0, foreground='white')])
-        return text, np.array(text.get_window_extent().size)
-
-    def place(self, text: Text, boxes: Floats, costs_pt: Floats, most: float = np.inf
-              ) -> int | None:
-        """Move a text to the cheapest free one of ``boxes`` (m, 4); remove it if there is none."""
-        # most: number of points of lines that it may cover.
-        is_free = ((boxes[:, :2] >= self.view[:2]) & (boxes[:, 2:] <= self.view[2:])).all(axis=1)
-        is_free &= ~((self._taken[:, None, :2] < boxes[:, 2:])
-                     & (self._taken[:, None, 2:] > boxes[:, :2])).all(axis=2).any(axis=0)
-        covered = ((self._points[:, None] >= boxes[:, :2])
-                   & (self._points[:, None] <= boxes[:, 2:])).all(axis=2).sum(axis=0)
-        costs = np.where(is_free & (covered <= most), costs_pt + _PT_PER_POINT * covered, np.inf)
-        best = int(costs.argmin())
-        if not np.isfinite(costs[best]):
-            text.remove()
-            return None
-        self._taken = np.vstack([self._taken, boxes[best]])
-        text.set_position(self._axes.transData.inverted().transform(boxes[best, :2]).tolist())
-        return best
-
-
 def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
-               changes: Sequence[LaneChangeMark], excluded: Area | None = None,
-               kept: dict[int, int] | None = None, *, size_pt: float) -> None:
+               changes: Sequence[LaneChangeMark], kept: dict[int, int] | None = None, *,
+               size_pt: float) -> None:
     """Write the names of actors if there is room, the ego's first."""
     # samples: samples of the actors in view, int64.
     # kept: places of names by actor, which are taken again while they are free, and updated.
     to_pixels, kept = axes.transData, {} if kept is None else kept
-    hidden = np.zeros((0, 4))
-    if excluded is not None:
-        samples = samples[~excluded.contains(scene.position_xy[samples])]
-        hidden = to_pixels.transform(
-            np.stack([excluded.x_range, excluded.y_range], axis=-1)).reshape(1, 4)
+    point, view = axes.figure.dpi / 72.0, np.array(axes.get_window_extent().extents)
     actor = scene.actor[samples]
     samples = samples[np.lexsort((actor, _RANKS[scene.kind[actor]], ~scene.is_ego[actor]))]
     actors = _actor_boxes(axes, scene, samples, inches_per_m)
     marks = to_pixels.transform(np.reshape([change.position_xy for change in changes], (-1, 2)))
-    radius = LANE_CHANGE_PT * axes.figure.dpi / 72.0
-    labels = Labels(axes, np.vstack([actors, hidden, np.hstack([marks - radius, marks + radius])]),
-                    _track_points(axes, scene))
+    radius = LANE_CHANGE_PT * point
+    taken = np.vstack([actors, np.hstack([marks - radius, marks + radius])])
+    points = _track_points(axes, scene, view)
     directions = np.array(_DIRECTIONS * len(_DISTANCES_PT), float)
     distances = np.repeat(_DISTANCES_PT, len(_DIRECTIONS))
     # At the corners half of the distance in each direction: footprints are smaller than boxes.
-    gaps = labels.point * (distances / np.abs(directions).sum(axis=1))[:, None]
+    gaps = point * (distances / np.abs(directions).sum(axis=1))[:, None]
     has_leader = (distances > _LED_FROM_PT) | directions.all(axis=1)
     for box, i in zip(actors, scene.actor[samples].tolist(), strict=True):
-        text, size = labels.text(scene.names[i], EGO if scene.is_ego[i] else DARK, size_pt,
-                                 NAME_GID)
+        text = axes.text(
+            0.0, 0.0, one_line(abbreviated(scene.names[i])), fontsize=size_pt, va='bottom',
+            zorder=11, color=EGO if scene.is_ego[i] else DARK, gid=NAME_GID,
+            path_effects=[patheffects.withStroke(linewidth=2.0, foreground='white')])
+        half_size = np.array(text.get_window_extent().size) / 2
         middle, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2
-        centers = middle + directions * (half + gaps + size / 2)
+        centers = middle + directions * (half + gaps + half_size)
         # Long names near an edge are moved into the view.
-        inset = 2.0 * labels.point + size[0] / 2
-        centers[:, 0] = np.clip(centers[:, 0], labels.view[0] + inset, labels.view[2] - inset)
-        costs = np.where(np.arange(len(centers)) == kept.get(i), -1e6, distances)
-        best = labels.place(text, np.hstack([centers - size / 2, centers + size / 2]), costs)
-        if best is None:
+        inset = 2.0 * point + half_size[0]
+        centers[:, 0] = np.clip(centers[:, 0], view[0] + inset, view[2] - inset)
+        low, high = centers - half_size, centers + half_size
+        is_free = ((low >= view[:2]) & (high <= view[2:])).all(axis=1) & ~(
+            (taken[:, None, :2] < high) & (taken[:, None, 2:] > low)).all(axis=2).any(axis=0)
+        if not is_free.any():
+            text.remove()
             continue
-        kept[i] = best
+        covered = ((points[:, None] >= low) & (points[:, None] <= high)).all(axis=2).sum(axis=0)
+        costs = np.where(np.arange(len(centers)) == kept.get(i), -1e6, distances)
+        kept[i] = best = int(np.where(is_free, costs + _PT_PER_POINT * covered, np.inf).argmin())
+        taken = np.vstack([taken, np.hstack([low[best], high[best]])])
+        text.set_position(to_pixels.inverted().transform(low[best]).tolist())
         if has_leader[best]:
-            near = np.clip(middle, centers[best] - size / 2, centers[best] + size / 2)
+            near = np.clip(middle, low[best], high[best])
             axes.add_line(Line2D(
                 *to_pixels.inverted().transform([middle, near]).T, color=QUIET,
                 linewidth=0.5, zorder=5.5, gid=LEADER_GID))
@@ -359,11 +294,17 @@ def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -
                       np.maximum(corners.max(axis=1), middle + reach)))
 
 
-def _track_points(axes: Axes, scene: Scene) -> Floats:
-    """Return points of all tracks in view: (k, 2) pixels."""
+def _track_points(axes: Axes, scene: Scene, view: Floats) -> Floats:
+    """Return points (k, 2) of all tracks in view, pixels, without near duplicates."""
     begin, end = (axes.transData.transform(scene.tracks.position_xy[rows].astype(np.float64))
                   for rows in scene.tracks.segments(scene.moves))
-    view = np.array(axes.get_window_extent().extents)
     is_near = (np.minimum(begin, end) <= view[2:]).all(axis=1) \
         & (np.maximum(begin, end) >= view[:2]).all(axis=1)
-    return points_along(*(np.clip(each[is_near], view[:2], view[2:]) for each in (begin, end)))
+    begin, end = (np.clip(each[is_near], view[:2], view[2:]) for each in (begin, end))
+    n_points = 1 + (np.abs(end - begin).max(axis=1, initial=0.0) / _STEP_PX).astype(np.int64)
+    segment = np.repeat(np.arange(len(begin)), n_points)
+    share = (np.arange(len(segment)) - (np.cumsum(n_points) - n_points)[segment]
+             ) / n_points[segment]
+    points = begin[segment] + share[:, None] * (end - begin)[segment]
+    cells: Floats = np.unique(np.round(points / _STEP_PX), axis=0) * _STEP_PX
+    return cells

@@ -45,7 +45,6 @@ class Mark(Enum):
     EGO_TRACK = 'track of the ego'
     TRACK = 'track'
     LANE_CHANGE = 'lane change begins'
-    CLOSE_UP = 'close-up'
 
 
 _MARKS = tuple(Mark)

@@ -7,10 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Draw a scene as a picture: a map, a close-up if it shows more, speeds over time, a legend.
+Draw a scene as a picture: a map, speeds over time, a legend.
 
 matplotlib lays out a page without a legend; what is in view then decides its legend, and what
-texts and axes take of its height decides the heights of maps and speeds.
+texts and axes take of its height decides the heights of map and speeds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from matplotlib.colors import Normalize, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 import numpy as np
 
 from state_sensor_ros.drawing import map as maps
@@ -38,7 +38,7 @@ from state_sensor_ros.drawing import marks
 from state_sensor_ros.drawing import style as styles
 from state_sensor_ros.drawing.map import DASHED, Map
 from state_sensor_ros.drawing.marks import Mark
-from state_sensor_ros.drawing.scene import Area, Scene, speed_band, SpeedBand
+from state_sensor_ros.drawing.scene import Scene, speed_band, SpeedBand
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, DARK, EGO, PictureStyle, QUIET
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats
@@ -46,24 +46,18 @@ from state_sensor_ros.texts import abbreviated, counted, one_line, seconds
 
 # Artists that are drawn over each other, and their label. matplotlib has no type for the former.
 Entry: TypeAlias = tuple[tuple[Any, ...], str]
-_OUTLINE: dict[str, Any] = {'edgecolor': QUIET, 'linewidth': 0.9, 'linestyle': (0.0, (4.0, 2.0))}
 # Height of a page that has room for everything, inches.
 _TALL = 20.0
-# Least heights, inches.
-_LEAST = {'map': 0.5, 'detail': 0.8, 'strip': 0.4}
-# Relative heights of a page of a given one.
-_SHARES_OF_REST = {'map': 1.0, 'detail': 0.5, 'strip': 0.4}
-# Heights without a given one: of the strip, inches; least and greatest of the map, and of the
-# close-up, as fractions of their width. A close-up has at least this many times the scale.
-_STRIP, _LOWEST, _HIGHEST, _CLOSE_UP, _CLOSE_UP_TIMES = 1.9, 0.32, 0.7, 0.28, 2.0
+# Least heights, inches, and relative ones on a page of a given height.
+_LEAST = {'map': 0.5, 'strip': 0.4}
+_SHARES = {'map': 1.0, 'strip': 0.4}
+# Heights without a given one: of the strip, inches; least and greatest of the map, as fractions of
+# its width.
+_STRIP, _LOWEST, _HIGHEST = 1.9, 0.32, 0.7
 _TITLE_PT, _FACTS_PT = 13.0, 9.0
 # The map of a whole recording has names up to this many actors.
 MAX_NAMED = 40
 _MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
-LINE_NAME_GID = 'name of a line'
-# Distance of a name from its line, points; its possible places, as shares of the line; points of
-# lines that a name other than the ego's may cover.
-_GAP_PT, _SHARES, _MAX_COVERED = 2.0, (0.98, 0.02, 0.5, 0.75, 0.25, 0.9, 0.1, 0.62, 0.38), 2
 # Room above and below the curves, as a share of their height, and at least this.
 _ROOM, _LEAST_ROOM_MPS = 0.06, 0.5
 # Of the figures of tracks and measures, inches; of these and of pictures in notebooks.
@@ -105,20 +99,16 @@ def scene_figure(scene: Scene, style: PictureStyle, at_s: float | None = None) -
         return draw_page(scene, style, scene.instant_at(at_s)).figure
 
 
-def draw_page(scene: Scene, style: PictureStyle, instant: int, *,
-              is_ground: bool = False) -> Page:
+def draw_page(scene: Scene, style: PictureStyle, instant: int) -> Page:
     """
-    Draw a page; a height that is not given follows from the content.
+    Draw a page.
 
-    :param instant: instant of the footprints, -1 for none.
-    :param is_ground: without the actors, for a film.
+    :param instant: instant of the footprints, -1 for a page without actors, as for a film.
     :raises ConfigError: if the page is too low.
     """
-    detail = None if is_ground else _detail(scene, instant, style.size)
-    for wanted, has_strip in dict.fromkeys((
-            (detail, scene.has_curves), (None, scene.has_curves), (None, False))):
-        drawer = _Drawer(scene, style, -1 if is_ground else instant, wanted, has_strip=has_strip)
-        missing = drawer.lay_out(instant)
+    for has_strip in dict.fromkeys((scene.has_curves, False)):
+        drawer = _Drawer(scene, style, instant, has_strip=has_strip)
+        missing = drawer.lay_out()
         if missing <= 0.0:
             return drawer.page()
     size = style.size
@@ -126,23 +116,10 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int, *,
                       f'{math.ceil(10.0 * (size.height or 0.0) + 10.0 * missing) / 10.0:g} inches')
 
 
-def _detail(scene: Scene, instant: int, size: styles.PageSize) -> Area | None:
-    """Return the area of a close-up of the ego if it shows more than the whole map."""
-    area, width = scene.area(), size.width - 1.0
-    whole = min(width / area.width, min(_HIGHEST * width, size.height or math.inf) / area.height)
-    detail = maps.around_ego(scene, instant, _CLOSE_UP)
-    if detail is None or whole >= maps.CLOSE_UP_BELOW \
-            or width / maps.CLOSE_UP_M < _CLOSE_UP_TIMES * whole:
-        return None
-    # It shows others, too, unless the map shows dots.
-    n_shown = len(maps.visible_samples(scene, instant, [detail]))
-    return detail if n_shown > 1 or maps.is_dot(whole) else None
-
-
 class _Drawer:
-    """Draws one page with chosen parts."""
+    """Draws one page, with the speeds over time or without."""
 
-    def __init__(self, scene: Scene, style: PictureStyle, instant: int, detail: Area | None, *,
+    def __init__(self, scene: Scene, style: PictureStyle, instant: int, *,
                  has_strip: bool) -> None:
         self._scene, self._style, self._instant, size = scene, style, instant, style.size
         self._band, self._area = speed_band(scene), scene.area()
@@ -150,15 +127,12 @@ class _Drawer:
                                    layout=ConstrainedLayoutEngine(
                                        w_pad=0.06, h_pad=0.05, hspace=0.03, wspace=0.02))
         FigureCanvasAgg(self._figure)
-        self._rows = ['map', *['detail'] * (detail is not None), *['strip'] * has_strip]
+        self._rows = ['map', 'strip'] if has_strip else ['map']
         self._axes = self._figure.subplot_mosaic([[name] for name in self._rows])
-        # Area and axes of each map, the close-up last.
-        self._maps = [(self._axes[name], area) for name, area in (
-            ('map', self._area), ('detail', detail)) if area is not None]
-        self._views = [Map(area, 0.0) for _, area in self._maps]
-        self._set_texts(has_strip=has_strip)
+        self._view = Map(self._area, 0.0)
+        self._set_texts()
 
-    def _set_texts(self, *, has_strip: bool) -> None:
+    def _set_texts(self) -> None:
         """Write titles, facts and axes."""
         figure, style, scene, size = self._figure, self._style, self._scene, self._style.size
         title = one_line(abbreviated(style.title, min(
@@ -169,9 +143,9 @@ class _Drawer:
         if not size.is_paper:
             self._axes['map'].set_title(self._facts(), loc='left', color=QUIET,
                                         fontsize=_FACTS_PT * size.text_scale)
-        for axes, _ in self._maps:
-            axes.set(xlabel=styles.X_TITLE, ylabel='' if size.is_compact else styles.Y_TITLE)
-        if has_strip:
+        self._axes['map'].set(xlabel=styles.X_TITLE,
+                              ylabel='' if size.is_compact else styles.Y_TITLE)
+        if 'strip' in self._axes:
             self._set_strip(self._axes['strip'])
         if style.coloring == BY_SPEED and scene.has_speeds:
             bar = figure.colorbar(
@@ -192,7 +166,7 @@ class _Drawer:
         facts = [*scene.facts(), *self._style.facts]
         if instant >= 0:
             facts.append(f'boxes at {seconds(scene.time_s[instant])}')
-            n_shown = len(maps.visible_samples(scene, instant, [self._area]))
+            n_shown = len(maps.visible_samples(scene, instant, self._area))
             if n_shown < len(scene.names):
                 facts.append(f'{n_shown} of {counted(len(scene.names), "actor")} on the map')
         # Letters are 0.6 times as wide as high.
@@ -212,12 +186,11 @@ class _Drawer:
         axes.set(xlim=(0.0, scene.duration_s), xlabel=styles.TIME_TITLE, ylim=(low, high),
                  ylabel='' if size.is_compact else styles.SPEED_TITLE)
 
-    def lay_out(self, instant: int) -> float:
+    def lay_out(self) -> float:
         """Lay out the page; return the height that it lacks, inches."""
-        # instant: whose actors are in view, also for a film.
         figure, size, axes = self._figure, self._style.size, self._axes
-        self._set_views()
-        self._add_legend(self._entries(instant) if self._style.has_legend else [])
+        self._set_view()
+        self._add_legend(self._entries() if self._style.has_legend else [])
         figure.draw_without_rendering()
         inches = {name: axes[name].get_window_extent().height / figure.dpi for name in self._rows}
         rest = None if size.height is None else size.height - _TALL + sum(inches.values())
@@ -229,11 +202,11 @@ class _Drawer:
             assert grid is not None
             grid.set_height_ratios(list(heights.values()))
             # Numbers on the axes follow from the limits, and their widths from the numbers.
-            self._set_views()
-            self._set_views()
+            self._set_view()
+            self._set_view()
             figure.draw_without_rendering()
             figure.set_layout_engine('none')
-            self._set_views()
+            self._set_view()
         return missing
 
     def _heights(self, width: float, rest: float | None) -> dict[str, float]:
@@ -243,33 +216,28 @@ class _Drawer:
         highest = 1.0 if size.is_paper else _HIGHEST
         wanted = {
             'map': min(max(width * area.height / area.width, _LOWEST * width), highest * width),
-            'detail': max(_CLOSE_UP * width, _LEAST['detail']),
             'strip': _STRIP * (0.6 if size.width < styles.COMPACT_BELOW else 1.0)}
         if rest is None:
             return {name: wanted[name] for name in self._rows}
-        whole = sum(_SHARES_OF_REST[name] for name in self._rows)
-        return {name: rest * _SHARES_OF_REST[name] / whole for name in self._rows}
+        whole = sum(_SHARES[name] for name in self._rows)
+        return {name: rest * _SHARES[name] / whole for name in self._rows}
 
-    def _set_views(self) -> None:
-        """Lay out; let the limits of the maps fill their axes."""
+    def _set_view(self) -> None:
+        """Lay out; let the limits of the map fill its axes."""
         if self._figure.get_layout_engine() is not None:
             self._figure.draw_without_rendering()
-        self._views = [maps.map_on(axes, area) for axes, area in self._maps]
+        self._view = maps.map_on(self._axes['map'], self._area)
 
-    def _entries(self, instant: int) -> list[Entry]:
+    def _entries(self) -> list[Entry]:
         """Return the entries of the legend for what is in view, in the order of :class:`Mark`."""
         scene, size, coloring = self._scene, self._style.size, self._style.coloring
-        is_ground = self._instant < 0
-        samples = np.arange(len(scene.actor)) if is_ground else maps.visible_samples(
-            scene, instant, [view.area for view in self._views])
+        samples = maps.visible_samples(scene, self._instant, self._view.area) \
+            if self._instant >= 0 else np.arange(len(scene.actor))
+        are_dots = maps.are_dots(scene, samples, self._view.inches_per_m)
         shown = marks.legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
-        scale = max(view.inches_per_m for view in self._views)
-        shown |= {Mark.ASSUMED} & marks.marks_of(
-            scene, samples[~maps.are_dots(scene, samples, scale)])
-        if any(maps.free_lane_changes(scene, samples, view) for view in self._views):
+        shown |= {Mark.ASSUMED} & marks.marks_of(scene, samples[~are_dots])
+        if maps.free_lane_changes(scene, samples, self._view):
             shown.add(Mark.LANE_CHANGE)
-        if len(self._views) > 1:
-            shown.add(Mark.CLOSE_UP)
         entries = [_entry(mark) for mark in Mark if mark in shown]
         if {Mark.EGO, Mark.EGO_TRACK} <= shown:
             # One entry for both.
@@ -277,7 +245,7 @@ class _Drawer:
             entries.remove(track)
             label = Mark.EGO.value if size.is_paper else one_line(marks.ego_text(scene))
             entries[0] = (*track[0], *entries[0][0]), label
-        if 'strip' in self._rows and not is_ground:
+        if 'strip' in self._rows and self._instant >= 0:
             line = Line2D([], [], color=DARK, linewidth=styles.INSTANT_PT)
             entries.append(((line,), 'time of the boxes'))
         if 'strip' in self._rows and self._band.n_others:
@@ -302,35 +270,26 @@ class _Drawer:
 
     def page(self) -> Page:
         """Draw what depends on the final limits: maps and names."""
-        scene, axes = self._scene, self._axes
-        page = Page(self._figure, axes['map'], self._views[0], axes.get('strip'))
-        for i in reversed(range(len(self._maps))):
-            shown_larger = self._views[1].area if i == 0 and len(self._views) > 1 else None
-            self._draw_map(self._maps[i][0], self._views[i], shown_larger, is_detail=i == 1)
-        if page.strip is not None:
-            draw_strip(page.strip, scene, self._instant, self._style, self._band)
-        elif scene.has_curves:
-            page.notes.append('no room for the speeds over time')
-        return page
-
-    def _draw_map(self, axes: Axes, view: Map, detail: Area | None, *, is_detail: bool) -> None:
-        scene, style, instant = self._scene, self._style, self._instant
-        maps.draw_ground(axes, scene, view.area, style.coloring, 2.2 if is_detail else 1.4)
-        if detail is not None:
-            axes.add_patch(Rectangle(
-                (detail.x_range[0], detail.y_range[0]), detail.width, detail.height,
-                facecolor='none', zorder=4, **_OUTLINE))
+        scene, style, instant, view = self._scene, self._style, self._instant, self._view
+        axes, strip = self._axes['map'], self._axes.get('strip')
+        page = Page(self._figure, axes, view, strip)
+        maps.draw_ground(axes, scene, view.area, style.coloring)
         if instant >= 0:
-            samples = maps.visible_samples(scene, instant, [view.area])
+            samples = maps.visible_samples(scene, instant, view.area)
             changes = maps.free_lane_changes(scene, samples, view)
-            maps.draw_lane_changes(axes, changes, 1.3 if is_detail else 1.0)
+            maps.draw_lane_changes(axes, changes)
             maps.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
-            if style.names and (is_detail or len(samples) <= MAX_NAMED):
-                maps.draw_names(axes, scene, samples, view.inches_per_m, changes, detail,
+            if style.names and len(samples) <= MAX_NAMED:
+                maps.draw_names(axes, scene, samples, view.inches_per_m, changes,
                                 size_pt=style.size.name_pt)
         if not len(scene.actor):
             axes.text(0.5, 0.5, styles.NOTHING, transform=axes.transAxes, ha='center',
                       va='center', color=QUIET, fontsize=12)
+        if strip is not None:
+            draw_strip(strip, scene, instant, style.coloring, self._band)
+        elif scene.has_curves:
+            page.notes.append('no room for the speeds over time')
+        return page
 
 
 # Symbols of the legend: shape, size, edge, width of the edge, points.
@@ -338,8 +297,6 @@ _SYMBOLS = {**{mark: ('o', *look) for mark, look in marks.CIRCLES.items()},
             Mark.OBJECT: ('s', 4.0, styles.OBJECT_EDGE, 0.7),
             Mark.LANE_CHANGE: ('>', 5.5, DARK, 0.9)}
 _LINES = {Mark.EGO_TRACK: (styles.EGO_BED, 4.5), Mark.TRACK: (marks.EXAMPLE, 1.4)}
-_PATCHES: dict[Mark, dict[str, Any]] = {
-    Mark.ASSUMED: {'edgecolor': DARK, 'linestyle': DASHED}, Mark.CLOSE_UP: _OUTLINE}
 
 
 def _entry(mark: Mark) -> Entry:
@@ -353,25 +310,22 @@ def _entry(mark: Mark) -> Entry:
         color, width = _LINES[mark]
         artist = Line2D([], [], color=color, linewidth=width)
     else:
-        artist = Patch(facecolor=fill, **_PATCHES.get(
-            mark, {'edgecolor': DARK, 'linewidth': 0.7}))
+        artist = Patch(facecolor=fill, edgecolor=DARK, linewidth=0.7,
+                       linestyle=DASHED if mark is Mark.ASSUMED else 'solid')
     return (artist,), mark.value
 
 
-def draw_strip(axes: Axes, scene: Scene, instant: int, style: PictureStyle,
-               band: SpeedBand) -> None:
-    """Draw the speeds, the ego's on top, a line at one instant, and the names of the lines."""
+def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: SpeedBand) -> None:
+    """Draw the speeds, the ego's on top, and a line at one instant."""
     if band.n_others:
         slowest, median, fastest = band.edges
         axes.fill_between(scene.time_s, slowest, fastest, color=styles.BAND, linewidth=0.0,
                           zorder=1.5)
         axes.plot(scene.time_s, median, color=QUIET, linewidth=styles.MEDIAN_PT,
                   linestyle=DASHED, zorder=1.6)
-    # If each actor has its own color, the color connects its name with its line.
     n_actors = len(scene.names)
-    has_colors = style.coloring == BY_ACTOR or int(scene.moves.sum()) <= len(styles.ACTORS)
     colors = marks.colors_of(scene, np.arange(n_actors), np.zeros(n_actors, np.float32), BY_ACTOR)
-    if not has_colors:
+    if coloring == BY_SPEED:
         colors[~scene.is_ego] = to_rgba(QUIET)
     drawn = scene.tracks
     begin, end = drawn.segments(band.has_line)
@@ -379,7 +333,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, style: PictureStyle,
     lines = np.stack([points[begin], points[end]], axis=1)
     is_ego = scene.is_ego[drawn.actor[begin]]
     # Round ends close the seams of opaque segments; of transparent ones, they would be visible.
-    for rows, width, alpha, ends in ((~is_ego, 0.8, 0.9 if has_colors else 0.7, 'butt'),
+    for rows, width, alpha, ends in ((~is_ego, 0.8, 0.7 if coloring == BY_SPEED else 0.9, 'butt'),
                                      (is_ego, 2.0, 1.0, 'round')):
         axes.add_collection(LineCollection(
             list(lines[rows]), colors=colors[drawn.actor[begin[rows]]], linewidths=width,
@@ -391,36 +345,6 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, style: PictureStyle,
                      clip_on=False, zorder=4)
         axes.plot([scene.time_s[instant]], [1.0], marker='v', markersize=6.0, color=DARK,
                   transform=axes.get_xaxis_transform(), clip_on=False, zorder=4)
-    if style.names:
-        _name_lines(axes, scene, colors, band, style.size.name_pt)
-
-
-def _name_lines(axes: Axes, scene: Scene, colors: Floats, band: SpeedBand,
-                size_pt: float) -> None:
-    """Write the names of lines that cover nothing, the ego's first, if there is room."""
-    drawn = scene.tracks
-    is_known = np.isfinite(drawn.speed)
-    begin, end = drawn.segments(band.has_line)
-    pixels = axes.transData.transform(
-        np.nan_to_num(np.column_stack((drawn.time_s, drawn.speed.astype(np.float64)))))
-    both = is_known[begin] & is_known[end]
-    labels = maps.Labels(axes, np.zeros((0, 4)), maps.points_along(
-        pixels[begin[both]], pixels[end[both]]))
-    gap, shares = _GAP_PT * labels.point, np.array(_SHARES)
-    order = np.argsort(~scene.is_ego, kind='stable')
-    for actor in order[np.isin(order, drawn.actor[begin[both]])].tolist():
-        rows = np.flatnonzero((drawn.actor == actor) & is_known)
-        text, size = labels.text(scene.names[actor], colors[actor], size_pt, LINE_NAME_GID)
-        times = drawn.time_s[rows]
-        at = times[0] + shares * (times[-1] - times[0])
-        x, y = (np.interp(at, times, column) for column in pixels[rows].T)
-        left = np.clip(x - shares * size[0], labels.view[0] + gap,
-                       labels.view[2] - gap - size[0])
-        # Above or below the line.
-        low = np.column_stack((np.tile(left, 2), np.concatenate((y + gap, y - gap - size[1]))))
-        costs = np.array([0.01 * i for i in range(len(low))])
-        labels.place(text, np.hstack((low, low + size)), costs,
-                     np.inf if scene.is_ego[actor] else _MAX_COVERED)
 
 
 def track_figure(name: str, time_s: Floats, position_xy: Floats, speed: Floats) -> Figure:
