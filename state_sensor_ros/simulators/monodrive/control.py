@@ -26,9 +26,7 @@ thread does the rest. A third one may send orders. States::
 
     state         event                                             next state
     ------------  ------------------------------------------------  ------------
-    UNCONFIGURED  configure(): the simulator accepted the sensor    CONFIGURED
-    CONFIGURED    connected(): the sensor port accepted             CONNECTED
-                  configure(): refused, time-out, no connection     UNCONFIGURED
+    UNCONFIGURED  connected(): the sensor port accepted             CONNECTED
     CONNECTED     a request failed: the control connection is lost  RECOVERING
                   configure(): the sensor connection is lost        UNCONFIGURED
     RECOVERING    control port connected, sensor confirmed          CONNECTED
@@ -57,8 +55,8 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.wire import (
     encode_request,
     MAX_REFERENCE,
+    parse_reply,
     Reply,
-    ReplyReader,
 )
 from state_sensor_ros.source import ignore, Report
 
@@ -87,7 +85,7 @@ _ORDER_S = 0.02
 _MOST_UNANSWERED = 4
 # The sensor port may open a little after the reply; another configuration in that time might
 # close it again.
-_SETTLE_S = 1.0
+LATE_PORT_S = 1.0
 # After a refusal, such as that of a sample without an ego.
 _RETRY_S = 0.5
 # Reply and packet of a sample come together; after this time the packet was not sent.
@@ -144,8 +142,8 @@ class ControlSession:
         self._outstanding: deque[_Sent] = deque()
         # Of the last order that was refused, until it is reported.
         self._refusal: RefusalError | None = None
-        # The reply that is being received.
-        self._reader = ReplyReader(self.where)
+        # Of the reply that is being received.
+        self._received = bytearray()
 
     def connect(self) -> None:
         with self._requesting:
@@ -183,16 +181,6 @@ class ControlSession:
         at_s = next((sent.at_s for sent in (*self._outstanding,) if sent.is_order), math.inf)
         return max(time.monotonic() - at_s, 0.0)
 
-    def is_alive(self) -> bool:
-        """Return whether the connection is open, also while a request waits for its reply."""
-        if not self._requesting.acquire(blocking=False):
-            return True
-        try:
-            # Between two requests the peer sends nothing but late replies to orders.
-            return bool(self._outstanding) or self._connection.is_alive()
-        finally:
-            self._requesting.release()
-
     def close(self) -> None:
         """End the connection and all waits on it, from any thread; it cannot connect again."""
         self._connection.shut_down()
@@ -211,6 +199,7 @@ class ControlSession:
         except (DecodeError, FramingError, OSError) as error:
             self._connection.close()
             self._outstanding.clear()
+            self._received.clear()
             if isinstance(error, TransportError):
                 raise
             if isinstance(error, OSError):
@@ -280,23 +269,22 @@ class ControlSession:
 
     def _receive(self, wait: Wait) -> Reply:
         """Wait for one reply; one of which a part has arrived is continued by the next call."""
-        reader = self._reader
-        while reader.reply is None:
-            if reader.unfinished is not None:
+        while not isinstance(reply := parse_reply(self._received, self.where), Reply):
+            n_bytes, fault = reply
+            if fault is not None:
                 wait = Wait(self.where, 'more bytes', _REST_TIMEOUT_S)
             try:
-                data = wait.receive(self._connection.open_socket,
-                                    min(reader.n_wanted, _CHUNK_BYTES))
+                data = wait.receive(self._connection.open_socket, min(n_bytes, _CHUNK_BYTES))
             except OSError as error:
-                raise reader.unfinished or error from None
+                raise fault or error from None
             if not data:
-                raise reader.unfinished or (
+                raise fault or (
                     self._connection.failed(ConnectionError()) if self._connection.is_shut_down
                     else TransportError(self.where, 'the connection was closed instead of a '
                                         f'{wait.missing}'))
-            reader.feed(data)
-        self._reader = ReplyReader(self.where)
-        return reader.reply
+            self._received += data
+        self._received.clear()
+        return reply
 
     def _wait(self, missing: str, command: str) -> Wait:
         timeout_s = LOADING_TIMEOUT_S if command in _LOADING else REPLY_TIMEOUT_S
@@ -307,10 +295,9 @@ class ClientState(Enum):
     """State of a :class:`ControlClient`; the transitions are in the module's docstring."""
 
     UNCONFIGURED = 0
-    CONFIGURED = 1
-    CONNECTED = 2
-    RECOVERING = 3
-    CLOSED = 4
+    CONNECTED = 1
+    RECOVERING = 2
+    CLOSED = 3
 
 
 _SENSOR_CONNECTED = (ClientState.CONNECTED, ClientState.RECOVERING)
@@ -333,34 +320,25 @@ class ControlClient:
         self._changed = threading.Condition()
         self.state = ClientState.UNCONFIGURED
         # The session, and the spare one for orders that the other one does not take.
-        self._sessions: list[ControlSession | None] = [None, None]
+        self._sessions = [self._new_session(), self._new_session()]
         # The sensor of the last request, None if the simulator's may differ.
         self._requested: dict[str, object] | None = None
-        self._configured_at_s = -math.inf
         self._n_packets = 0
         self._next_sample_s = 0.0
         self._thread: threading.Thread | None = None
 
     @property
-    def _session(self) -> ControlSession | None:
+    def _session(self) -> ControlSession:
         return self._sessions[0]
 
-    def configure(self) -> None:
-        """
-        Create the sensor in the simulator.
+    def _new_session(self) -> ControlSession:
+        return ControlSession(self._settings.host, self._settings.control_port, self._on_silence)
 
-        No request is sent within a second of the last one when its sensor port has not been
-        connected since and the control connection is open: the port may be about to open.
-        """
+    def configure(self) -> None:
+        """Create the sensor in the simulator."""
         with self._configuring:
-            is_settling = (self.state is ClientState.CONFIGURED
-                           and time.monotonic() - self._configured_at_s < _SETTLE_S
-                           and self._session is not None and self._session.is_alive())
             self._enter(ClientState.UNCONFIGURED)
-            if not is_settling:
-                self._begin_session(CONFIGURE_SENSORS)
-                self._configured_at_s = time.monotonic()
-            self._enter(ClientState.CONFIGURED)
+            self._request_sensor(self._begin_session(), CONFIGURE_SENSORS)
             with self._changed:
                 if self._thread is None and self.state is not ClientState.CLOSED:
                     self._thread = threading.Thread(target=self._work, name='control',
@@ -388,9 +366,6 @@ class ControlClient:
     def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
         """Send a request of a further thread at once; see :meth:`ControlSession.order`."""
         session = self._session
-        if session is None:
-            raise TransportError(f'{self._settings.host}:{self._settings.control_port}',
-                                 'no connection', "a simulator's control port")
         try:
             session.order(command, message, may_wait=may_wait)
         except (RefusalError, UnansweredError):
@@ -401,19 +376,17 @@ class ControlClient:
 
     def order_otherwise(self, command: str, message: Callable[[], object]) -> None:
         """Send a request on the second connection, which is there for this only."""
-        if (spare := self._sessions[1]) is not None:
-            spare.order(command, message, may_wait=False)
+        self._sessions[1].order(command, message, may_wait=False)
 
     def unanswered_s(self) -> float:
         """Return the age of the oldest order without a reply, s, 0 without one."""
-        return 0.0 if (session := self._session) is None else session.unanswered_s()
+        return self._session.unanswered_s()
 
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""
         self._enter(ClientState.CLOSED)
         for session in self._sessions:
-            if session is not None:
-                session.close()
+            session.close()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN_S)
@@ -425,26 +398,23 @@ class ControlClient:
                 self.state = state
             self._changed.notify_all()
 
-    def _begin_session(self, command: str) -> None:
-        """Replace the control connection, and send ``command`` on the new one."""
+    def _begin_session(self) -> ControlSession:
+        """Replace the control connection by a new one."""
         session = self._opened(0)
         if self._settings.control_input:
             # Now that there are descriptors and a simulator.
-            try:
+            with suppress(TransportError):
                 self._opened(1)
-            except TransportError:
-                self._sessions[1] = None
-        self._request_sensor(session, command)
+        return session
 
     def _opened(self, place: int) -> ControlSession:
         """Connect a new session in place of an old one."""
-        new = ControlSession(self._settings.host, self._settings.control_port, self._on_silence)
+        new = self._new_session()
         with self._changed:
             if self.state is ClientState.CLOSED:
                 raise TransportError(new.where, 'ended on request')
             old, self._sessions[place] = self._sessions[place], new
-        if old is not None:
-            old.close()
+        old.close()
         new.connect()
         return new
 
@@ -458,7 +428,6 @@ class ControlClient:
         """Perform the tasks of the control thread."""
         while (task := self._next_task()) is not None:
             session = self._session
-            assert session is not None
             try:
                 task(session)
             except TransportError as error:
@@ -491,10 +460,11 @@ class ControlClient:
             if self.state is not ClientState.RECOVERING:
                 return
             try:
+                session = self._begin_session()
                 try:
-                    self._begin_session(RECONFIGURE_SENSOR)
+                    self._request_sensor(session, RECONFIGURE_SENSOR)
                 except RefusalError:
-                    self._begin_session(CONFIGURE_SENSORS)
+                    self._request_sensor(session, CONFIGURE_SENSORS)
             except RefusalError:
                 # The connection stands; the configuration is sent again when it changes.
                 self._enter(ClientState.CONNECTED)

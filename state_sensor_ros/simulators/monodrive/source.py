@@ -16,7 +16,7 @@ from state_sensor_ros.connections.tcp import TcpSource
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.control import ControlClient
+from state_sensor_ros.simulators.monodrive.control import ControlClient, LATE_PORT_S
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.simulators.monodrive.wire import Packet, PacketFramer
 from state_sensor_ros.source import Report
@@ -31,11 +31,13 @@ class SensorPort(TcpSource):
 
     def __init__(self, settings: Settings, *, reconnect: bool = True,
                  before_connect: Callable[[], None] | None = None,
-                 after_connect: Callable[[], None] | None = None) -> None:
+                 after_connect: Callable[[], None] | None = None,
+                 patience_s: float = 0.0) -> None:
         super().__init__(
             settings.host, settings.port,
             lambda where: PacketFramer(settings.max_frame_bytes, where), self._frames_of, settings,
-            reconnect=reconnect, before_connect=before_connect, after_connect=after_connect)
+            reconnect=reconnect, before_connect=before_connect, after_connect=after_connect,
+            patience_s=patience_s)
         self._decoder = Decoder(Units(settings.obb_extents, settings.road_s_unit), self.faults)
         self.health.silence = _SILENCE
 
@@ -56,7 +58,7 @@ class ConfiguredSource(SensorPort):
         self.client = ControlClient(settings, report, self._note_silence)
         self._report = report
         super().__init__(settings, reconnect=reconnect, before_connect=self.client.configure,
-                         after_connect=self.client.connected)
+                         after_connect=self.client.connected, patience_s=LATE_PORT_S)
 
     def frames(self) -> Iterator[Frame]:
         """Yield frames; connect, wait and connect again until closed."""

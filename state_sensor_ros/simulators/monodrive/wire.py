@@ -36,7 +36,6 @@ Some simulators do not count the header in the length of a reply: the JSON then 
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
 import re
 import struct
@@ -179,65 +178,42 @@ class Reply:
                                       'success')
 
 
-class ReplyReader:
-    """
-    Assembles one reply from parts.
+class Missing(NamedTuple):
+    """What a reply that has not arrived as a whole lacks."""
 
-    The caller feeds at most ``n_wanted`` bytes at a time, until that is 0. ``unfinished`` is the
-    error of a body that ends inside its JSON: the rest of it is beyond the given length.
+    n_bytes: int  # that can be received next, at least 1
+    # The error if they do not come: the JSON does not end where the length says.
+    fault: errors.DecodeError | None = None
 
-    :param where: named in errors, such as ``host:port``.
-    """
 
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._data = bytearray()
-        self.unfinished: errors.DecodeError | None = None
-        self._steps = self._read()
-        self.n_wanted = next(self._steps)
-        self.reply: Reply | None = None
-
-    def feed(self, data: bytes) -> None:
-        """Process the next bytes of the stream."""
-        self._data += data
-        self.n_wanted -= len(data)
-        if not self.n_wanted:
-            whole, self._data = bytes(self._data), bytearray()
-            try:
-                self.n_wanted = self._steps.send(whole)
-            except StopIteration as end:
-                self.reply = end.value
-
-    def _read(self) -> Generator[int, bytes, Reply]:
-        """Yield how many bytes are needed next, and return the reply."""
-        magic, length = _HEADER.unpack((yield _HEADER.size))
-        if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
-            raise errors.FramingError(self._where, f'magic {magic:#010x}',
-                                      f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
-        # An envelope is never empty.
-        if not _HEADER.size < length <= MAX_REPLY_BYTES:
-            raise errors.FramingError(self._where, f'reply length {length}',
-                                      f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
-        body = yield length - _HEADER.size
-        try:
-            return self._parsed(msgspec.json.decode(body))
-        except NOT_TYPED as error:
-            self.unfinished = errors.DecodeError(
-                self._where, f'a reply that is not JSON ({error})', 'an object')
-        body += yield _HEADER.size
-        try:
-            return self._parsed(msgspec.json.decode(body))
-        except NOT_TYPED:
-            raise self.unfinished from None
-
-    def _parsed(self, value: object) -> Reply:
-        if not isinstance(value, dict):
-            raise errors.DecodeError(self._where, f'a reply of {value!r}', 'an object')
-        reference, message, success = map(value.get, ('reference', 'message', 'success'))
-        if isinstance(reference, float) and reference.is_integer():
-            reference = int(reference)  # of a peer without integers
-        if reference is not None and type(reference) is not int:
-            raise errors.DecodeError(f'{self._where}: reference', repr(reference), 'an integer')
-        if not isinstance(success, bool):
-            success = not (isinstance(message, str) and _FAILURE.search(message))
-        return Reply(reference, message, success)
+def parse_reply(data: bytes | bytearray, where: str) -> Reply | Missing:
+    """Return the reply in ``data``, the bytes from its beginning on; ``where`` is for errors."""
+    if len(data) < _HEADER.size:
+        return Missing(_HEADER.size - len(data))
+    magic, length = _HEADER.unpack_from(data)
+    if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
+        raise errors.FramingError(where, f'magic {magic:#010x}',
+                                  f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
+    # An envelope is never empty.
+    if not _HEADER.size < length <= MAX_REPLY_BYTES:
+        raise errors.FramingError(where, f'reply length {length}',
+                                  f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
+    if len(data) < length:
+        return Missing(length - len(data))
+    try:
+        value = msgspec.json.decode(data[_HEADER.size:])
+    except NOT_TYPED as error:
+        fault = errors.DecodeError(where, f'a reply that is not JSON ({error})', 'an object')
+        if (n_bytes := length + _HEADER.size - len(data)) > 0:
+            return Missing(n_bytes, fault)
+        raise fault from None
+    if not isinstance(value, dict):
+        raise errors.DecodeError(where, f'a reply of {value!r}', 'an object')
+    reference, message, success = map(value.get, ('reference', 'message', 'success'))
+    if isinstance(reference, float) and reference.is_integer():
+        reference = int(reference)  # of a peer without integers
+    if reference is not None and type(reference) is not int:
+        raise errors.DecodeError(f'{where}: reference', repr(reference), 'an integer')
+    if not isinstance(success, bool):
+        success = not (isinstance(message, str) and _FAILURE.search(message))
+    return Reply(reference, message, success)

@@ -18,8 +18,9 @@ from state_sensor_ros.errors import DecodeError, FramingError, RefusalError
 from state_sensor_ros.simulators.monodrive.wire import (
     encode_request,
     MAX_REFERENCE,
+    Missing,
     OLD_REPLY_MAGIC,
-    ReplyReader,
+    parse_reply,
     REQUEST_MAGIC,
 )
 
@@ -33,14 +34,11 @@ def reply_bytes(body, magic=REQUEST_MAGIC, extra=8):
 
 
 def read(data, size=None):
-    """Feed ``data`` in parts of ``size``; return the reply, or the incomplete reader."""
-    reader = ReplyReader('peer')
-    while reader.n_wanted and data:
-        n_bytes = min(reader.n_wanted, size or reader.n_wanted)
-        reader.feed(data[:n_bytes])
-        data = data[n_bytes:]
-    assert not data
-    return reader if reader.n_wanted else reader.reply
+    """Pass ``data`` in parts of ``size``; return the reply, or what is missing."""
+    end = 0
+    while isinstance(reply := parse_reply(data[:end], 'peer'), Missing) and end < len(data):
+        end += min(reply.n_bytes, size or reply.n_bytes)
+    return reply
 
 
 @pytest.mark.parametrize('reference', [1, 2 ** 53 + 1, MAX_REFERENCE])
@@ -109,12 +107,8 @@ def test_control_refusal_is_one_short_line():
 
 @given(strategies.binary(max_size=200), strategies.integers(1, 50))
 def test_control_reader_raises_only_its_errors_for_any_bytes(data, size):
-    reader = ReplyReader('peer')
     try:
-        while reader.n_wanted and data:
-            n_bytes = min(reader.n_wanted, size)
-            reader.feed(data[:n_bytes])
-            data = data[n_bytes:]
+        reply = read(data, size)
     except (FramingError, DecodeError):
         return
-    assert reader.n_wanted or reader.reply is not None
+    assert not isinstance(reply, Missing) or reply.n_bytes > 0
