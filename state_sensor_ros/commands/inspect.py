@@ -379,8 +379,7 @@ class Inspection:
             'time_s': self._time or None, 'actors_per_frame': {'least': least, 'most': most},
             'n_actors': len(self._actors), 'actors': [*self._actors.values()],
             'egos': self.egos, 'present': dict(self._parts),
-            **({} if recording.sensor_counts is None else {
-                'sensors': sensors, 'ignored_files': list(recording.ignored)}),
+            **({} if recording.sensor_counts is None else {'sensors': sensors}),
             'anomalies': [{'kind': kind, **anomaly}
                           for kind, anomaly in self._anomalies.items()],
             'truth': {
@@ -471,8 +470,6 @@ def _screen(found: Inspection, record: Mapping[str, Any],
         *_headed('sensors', [f'{name}: ' + ', '.join(
             f'{kind} {count}' for kind, count in counts.items())
             for name, counts in record.get('sensors', {}).items()]),
-        *([('ignored', f'{counted(len(ignored), "file")}: {listed(ignored)}')]
-          if (ignored := record.get('ignored_files')) else []),
         *_headed('anomalies', [
             f'{each["kind"]}: {each["count"]}, first at {each["place"]}: {each["text"]}'
             for each in record['anomalies']] or ['none']),

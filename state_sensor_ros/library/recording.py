@@ -83,7 +83,6 @@ class Recording(FrameLoop):
         ``frame``) is that of both.
     :ivar sensor_counts: for a dataset, the number of images by name and kind of a camera; None
         for other recordings.
-    :ivar ignored: names of the files of a dataset that are not read.
     """
 
     def __init__(self, recording: RecordingReader, *, is_timed: bool = True,

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from state_sensor_ros.errors import DecodeError, StateError, TransportError, TruncatedError
@@ -96,7 +96,6 @@ class FrameLoop:
         self.total, self.unit = recording.total, recording.unit
         self.sensor_counts: Mapping[tuple[str, str], int] | None = getattr(
             recording, 'sensor_counts', None)
-        self.ignored: Sequence[str] = getattr(recording, 'ignored', ())
         self.reader = SelectedRecording(recording, selection)
         self.reader.is_timed = is_timed
         self.faults, self.index, self.place = FaultList(), -1, ''

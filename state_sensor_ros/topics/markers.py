@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
-from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE, Rows
+from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE
 from state_sensor_ros.naming import Actor
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
@@ -153,8 +153,8 @@ class MarkerEncoder(encoding.TopicEncoder):
         if not instances:
             return []
         return self._array.blocks(instances, {
-            **encoding.rows_where(now.usable, LABEL), **encoding.rows_where(are_drawn, CUBE),
-            **self.further_rows(now)}, self.topics)
+            **encoding.rows_where(now.usable, LABEL), **encoding.rows_where(are_drawn, CUBE)},
+            self.topics)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the cubes, and the labels if there are any."""
@@ -193,13 +193,9 @@ class MarkerEncoder(encoding.TopicEncoder):
         :param actor: owner of the markers.
         :param appearance: its entries of :meth:`appearance`.
         """
-        namespace, boxes, with_label, *_ = appearance
+        namespace, boxes, with_label = appearance
         return [*[NewMarker(namespace, self._cubes[namespace], '', i) for i in range(len(boxes))],
                 *[NewMarker(_LABELS, self._label, actor.name)] * with_label]
-
-    def further_rows(self, now: encoding.FrameToSend) -> dict[Table, Rows]:
-        """Return the rows of the tables of further markers, as for :class:`MessageBlock`."""
-        return {}
 
     def _label_numbers(self, now: encoding.FrameToSend, cubes: Floats) -> Floats:
         """Return (N, 3) positions of labels: above the highest box of their actor."""

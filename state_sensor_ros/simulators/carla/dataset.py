@@ -139,8 +139,6 @@ class Episode:
     metadata: dict[str, float]  # its own, and of the dataset what its own does not say
     measurements: list[tuple[int, Path]] = field(default_factory=list)
     images: dict[int, list[CameraImage]] = field(default_factory=dict)  # by number
-    # Other files, and those without a measurement.
-    ignored: list[Path] = field(default_factory=list)
 
 
 def is_dataset(folder: Path) -> bool:
@@ -170,8 +168,6 @@ class DatasetRecording(FrameFile):
         counts = Counter((image.camera, image.kind) for episode in episodes
                          for images in episode.images.values() for image in images)
         self.sensor_counts: Mapping[tuple[str, str], int] = dict(sorted(counts.items()))
-        self.ignored = tuple(sorted(str(file.relative_to(path)) for episode in episodes
-                                    for file in episode.ignored))
         # Of the first episode that has an angle.
         yaws = {split[0]: yaw for episode in reversed(episodes)
                 for sensor, yaw in reversed(episode.metadata.items())
@@ -326,15 +322,11 @@ def _list_files(episode: Episode, cameras: frozenset[str]) -> None:
         if match is not None and split is not None and split[0] in cameras \
                 and (key := (int(match['number']), *split)) not in images:
             images[key] = CameraImage(*split, file, fov_deg)
-        elif file.name != _METADATA and not _EPISODE.fullmatch(file.name):
-            episode.ignored.append(file)
     episode.measurements.sort()
     numbers = {number for number, _ in episode.measurements}
     for (number, *_), image in sorted(images.items()):
         if number in numbers:
             episode.images.setdefault(number, []).append(image)
-        else:
-            episode.ignored.append(image.file)
 
 
 def read_file(file: Path) -> bytes:

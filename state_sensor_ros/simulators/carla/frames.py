@@ -168,17 +168,13 @@ class CarlaData:
             speed_limits=self.speed_limits[rows], player=self.player if has_player else None,
             images=self.images if has_player else ())
 
-    def sign_texts(self) -> tuple[str, ...]:
-        """Return the number of each sign, km/h, '?' for an unknown one, '' of other actors."""
-        return tuple('' if class_ != SIGN
-                     else f'{limit * _KPH_PER_MPS:.0f}' if math.isfinite(limit) else '?'
-                     for class_, limit in zip(
-                         self.classes.tolist(), self.speed_limits.tolist(), strict=True))
-
     def displays(self) -> tuple[str, ...]:
-        """Return the color of each light, the number of each sign, and '' of other actors."""
-        return tuple(text if light == NO_LIGHT else LIGHT_STATES[light] for light, text in zip(
-            self.lights.tolist(), self.sign_texts(), strict=True))
+        """Return the color of each light, the km/h of each sign ('?': unknown), else ''."""
+        return tuple(
+            LIGHT_STATES[light] if light != NO_LIGHT else '' if class_ != SIGN
+            else f'{limit * _KPH_PER_MPS:.0f}' if math.isfinite(limit) else '?'
+            for class_, light, limit in zip(self.classes.tolist(), self.lights.tolist(),
+                                            self.speed_limits.tolist(), strict=True))
 
 
 def data_of(frame: Frame) -> CarlaData | None:

@@ -21,14 +21,13 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Slot, Table
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import Boxes, Rows
-from state_sensor_ros.naming import Actor, registry_of
+from state_sensor_ros.naming import registry_of
 from state_sensor_ros.rotations import normalized
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import CarlaParameters, dataset, frames
 from state_sensor_ros.simulators.carla.dataset import DEPTH, RGB, SEGMENTATION
 from state_sensor_ros.source import Report
-from state_sensor_ros.topics import encoding, markers
+from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
 from state_sensor_ros.topics.topic import LATCHED, Subscriptions, Topic
 from state_sensor_ros.topics.transforms import StaticTransform
@@ -188,53 +187,6 @@ class SpeedLimitsEncoder(encoding.TopicEncoder):
             numbers |= {SIGN_POSES: poses, SPEED_LIMITS: data.speed_limits[:, None]}
 
 
-# One row for each actor.
-NUMBER_PLACES: Final = Table('number places', np.float64, 3)
-# m; the head of a sign is above its origin, which is at the foot of its pole.
-_NUMBER_HEIGHT, _NUMBER_ABOVE = 1.0, 5.2
-
-
-class CarlaMarkerEncoder(markers.MarkerEncoder):
-    """The markers of all actors in one array: a display that is slow takes all or none of them."""
-
-    def set_up(self, settings: Settings) -> None:
-        super().set_up(settings)
-        self._number = self.element(markers.MARKER, {
-            'header': header(settings.global_frame), 'ns': 'speed_limits', 'id': Given('id'),
-            'type': markers.TEXT, 'action': markers.ADD, 'scale': {'z': _NUMBER_HEIGHT},
-            'pose': {'position': xyz(NUMBER_PLACES, 0), 'orientation': {'w': 1.0}},
-            'color': dict.fromkeys('rgba', 1.0), 'text': Given('text')})
-
-    def key(self, now: encoding.FrameToSend) -> object:
-        """Return what the numbers of the signs depend on, too."""
-        data = frames.data_of(now.frame)
-        return super().key(now), None if data is None else (
-            data.classes.tobytes(), data.speed_limits.tobytes())
-
-    def appearance(self, now: encoding.FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
-        """Return the number of each sign, too, '' of other actors."""
-        data = frames.data_of(now.frame)
-        return (*super().appearance(now, boxes),
-                [''] * len(now.usable) if data is None else data.sign_texts())
-
-    def new_markers(self, actor: Actor, appearance: Sequence[Any]) -> list[markers.NewMarker]:
-        """Return the number of a sign, too."""
-        text = appearance[-1]
-        return [*super().new_markers(actor, appearance),
-                *[markers.NewMarker('speed_limits', self._number, text)] * bool(text)]
-
-    def further_rows(self, now: encoding.FrameToSend) -> dict[Table, Rows]:
-        """Return the rows of the signs."""
-        data = frames.data_of(now.frame)
-        return {} if data is None else {NUMBER_PLACES: np.flatnonzero(
-            now.usable & (data.classes == frames.SIGN))}
-
-    def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
-        """Add the places of the numbers."""
-        super().numbers(now, numbers)
-        numbers[NUMBER_PLACES] = now.frame.position_xyz + (0.0, 0.0, _NUMBER_ABOVE)
-
-
 CLASSES_TOPIC: Final = Topic(
     '~/camera/segmentation_classes', 'state_sensor_ros/msg/SegmentationClassArray', LATCHED)
 # Last words of the topics of each kind of image, and encodings.
@@ -338,8 +290,8 @@ def carla_encoders(
         cameras: Sequence[dataset.Camera] | None) -> tuple[encoding.NewTopicEncoder, ...]:
     """Return the topics of a dataset with cameras, or of a stream."""
     if cameras is None:
-        return CarlaMarkerEncoder, PlayerStatusEncoder, AutopilotEncoder, SpeedLimitsEncoder
-    return (CarlaMarkerEncoder, PlayerStatusEncoder, ControlEncoder, SpeedLimitsEncoder,
+        return PlayerStatusEncoder, AutopilotEncoder, SpeedLimitsEncoder
+    return (PlayerStatusEncoder, ControlEncoder, SpeedLimitsEncoder,
             partial(ImageEncoder, cameras=cameras))
 
 
