@@ -21,7 +21,6 @@ import errno
 import math
 import os
 from queue import Empty, SimpleQueue
-import select
 import socket
 import struct
 import threading
@@ -77,7 +76,6 @@ class Connection:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._shut_down = threading.Event()
-        self._is_watched = False
 
     @property
     def is_shut_down(self) -> bool:
@@ -203,7 +201,6 @@ class Connection:
         :raises OSError: if it is not connected or was shut down.
         """
         connected = self.open_socket
-        self._is_watched = True
         threading.Thread(target=self._watch, args=(connected, connected.dup(), on_end),
                          daemon=True, name='watch').start()
 
@@ -242,11 +239,9 @@ class Connection:
         with self._lock:
             connected, self._socket = self._socket, None
         if connected is not None:
-            if self._is_watched:
-                # The socket of the watch is open as well, and waits.
-                self._is_watched = False
-                with suppress(OSError):
-                    connected.shutdown(socket.SHUT_RDWR)
+            # The socket of a watch is open as well, and waits.
+            with suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
             connected.close()
 
     def _check_open(self) -> None:
@@ -389,11 +384,6 @@ class DatagramPort:
         except OSError as error:
             raise TransportError(f'UDP {host}:{port}', reason_of(error),
                                  'a free port at an address of this machine') from error
-        self._socket.setblocking(False)
-        # A byte written to one end wakes a thread that waits at the other.
-        self._waker, self._wakened = socket.socketpair()
-        self._lock = threading.Lock()
-        self._is_closed = False
 
     def receive(self, timeout_s: float) -> bytes | None:
         """
@@ -402,35 +392,29 @@ class DatagramPort:
         :param timeout_s: longest wait.
         :returns: None if none arrives in time, or after :meth:`interrupt`.
         """
-        ready, _, _ = select.select((self._socket, self._wakened), (), (), timeout_s)
-        if self._wakened in ready or self._socket not in ready:
+        self._socket.settimeout(timeout_s)
+        try:
+            data, notes, _, _ = self._socket.recvmsg(
+                _MAX_DATAGRAM_BYTES, socket.CMSG_SPACE(_DROPS.size))
+        except TimeoutError:
             with suppress(OSError, struct.error):
                 *_, self.n_dropped = _MEMINFO.unpack(self._socket.getsockopt(
                     socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
             return None
-        try:
-            data, notes, _, _ = self._socket.recvmsg(
-                _MAX_DATAGRAM_BYTES, socket.CMSG_SPACE(_DROPS.size))
-            for level, kind, note in notes:
-                if (level, kind) == (socket.SOL_SOCKET, _SO_RXQ_OVFL):
-                    [self.n_dropped] = _DROPS.unpack(note[:_DROPS.size])
-            return data
-        except BlockingIOError:
-            # The kernel has dropped it: its checksum was wrong.
-            return None
+        for level, kind, note in notes:
+            if (level, kind) == (socket.SOL_SOCKET, _SO_RXQ_OVFL):
+                [self.n_dropped] = _DROPS.unpack(note[:_DROPS.size])
+        return data or None
 
     def interrupt(self) -> None:
         """End a wait, and every later one; may be called from any thread."""
-        with self._lock:
-            if not self._is_closed:
-                self._waker.send(b'\0')
+        # It is not connected, which is an error, and the wait ends nevertheless.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the port, from the thread that receives; a second call has no effect."""
-        with self._lock:
-            self._is_closed = True
-            for end in (self._socket, self._waker, self._wakened):
-                end.close()
+        self._socket.close()
 
 
 def free_port(host: str) -> int:

@@ -26,7 +26,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-import math
 import threading
 import time
 
@@ -41,10 +40,7 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.source import Faults, Health, LOST, MAX_GAP_S, Schedule, SourceState
-
-# A change of the rate takes effect within this time.
-_PACE_PERIOD_S = 0.1
+from state_sensor_ros.source import Faults, Health, LOST, SourceState
 
 
 class LiveSource(ABC):
@@ -54,7 +50,7 @@ class LiveSource(ABC):
     One thread iterates over :meth:`frames`; any thread may close or reconfigure.
 
     :param settings: ``reconnect_min`` is the first wait before connecting again, doubled up to
-        ``reconnect_max``; ``rate`` is the pace of :meth:`pace`.
+        ``reconnect_max``.
     :param address: address that it connects to, as :meth:`Simulator.address` returns it, for
         errors of the operating system.
     :param reconnect: whether to connect again after a failure; otherwise the first failure is
@@ -73,8 +69,6 @@ class LiveSource(ABC):
         self._reconnect = reconnect
         self._closing = threading.Event()
         self.is_over = False
-        self._schedule = Schedule(settings.rate)
-        self._last_game_time = math.nan
 
     @abstractmethod
     def receive(self) -> Iterator[Frame]:
@@ -95,26 +89,22 @@ class LiveSource(ABC):
         :param decode: returns or yields them, or raises DecodeError.
         """
         self.health.arrived_ns = time.perf_counter_ns()
-        self.faults.place = f'packet {self.health.n_packets + 1}'
         n_packets = self.health.n_packets + 1
+        self.faults.place = f'packet {n_packets}'
+        frames: list[Frame] = []
         try:
-            frames = iter(decode())
-            while True:
-                # Warnings about unusual numbers, which are NaN afterward, are for no user.
-                with np.errstate(all='ignore'):
-                    frame = next(frames, None)
-                if frame is None:
-                    break
-                yield frame
+            # Warnings about unusual numbers, which are NaN afterward, are for no user.
+            with np.errstate(all='ignore'):
+                frames += decode()
         except DecodeError as error:
             self.faults.add(LOST, error)
         except Exception as error:
             if not self.faults.has_defects:
                 raise
             self.faults.add(LOST, DecodeError(self.faults.place, repr(error)), defect=error)
-        finally:
-            # Also if it had several frames.
-            self.health.n_packets = n_packets
+        yield from frames
+        # Also if it had several frames, or none.
+        self.health.n_packets = n_packets
 
     def disconnect(self) -> None:  # noqa: B027
         """Release what :meth:`receive` has opened; called after its end, also after a failure."""
@@ -139,8 +129,6 @@ class LiveSource(ABC):
         """Note that a connection was made; called by :meth:`receive`."""
         self.health.n_connects += 1
         self.health.state = SourceState.CONNECTED
-        self._last_game_time = math.nan
-        self._schedule.restart()
 
     def finish(self, why: str) -> None:
         """
@@ -150,31 +138,6 @@ class LiveSource(ABC):
         """
         self.is_over = True
         self.health.loss = why
-
-    def wait(self, seconds: float) -> bool:
-        """
-        Wait, but not beyond :meth:`close`.
-
-        :param seconds: longest time.
-        :returns: whether the source is to go on.
-        """
-        return not self._closing.wait(seconds)
-
-    def pace(self, game_time: float) -> bool:
-        """
-        Wait until a frame is due, for a simulator that runs faster than its clock.
-
-        :param game_time: game time of the frame, s; the first one is due at once, as are all if
-            the parameter ``rate`` is 0.
-        :returns: whether the source is to go on.
-        """
-        gap_s = game_time - self._last_game_time
-        self._last_game_time = game_time
-        # NaN compares false with everything.
-        gap_s = gap_s if 0.0 < gap_s <= MAX_GAP_S else 0.0
-        while not self.is_closing and (left_s := self._schedule.time_left(gap_s)):
-            self._closing.wait(min(left_s, _PACE_PERIOD_S))
-        return not self.is_closing
 
     def frames(self) -> Iterator[Frame]:
         """
@@ -196,13 +159,10 @@ class LiveSource(ABC):
                     yield frame
                 if not self.is_over:
                     self._failed(self.end_reason(), None, frame)
-            except FramingError as error:
-                self.health.n_protocol_errors += 1
-                self._failed(str(error), error, frame)
-            except StateSensorError as error:
-                self._failed(str(error), error, frame)
-            except OSError as error:
-                failure = TransportError(self._address, reason_of(error))
+            except (StateSensorError, OSError) as error:
+                failure = error if isinstance(error, StateSensorError) \
+                    else TransportError(self._address, reason_of(error))
+                self.health.n_protocol_errors += isinstance(error, FramingError)
                 self._failed(str(failure), failure, frame)
             finally:
                 self.disconnect()
@@ -231,7 +191,6 @@ class LiveSource(ABC):
         :param settings: all parameters; those that are not dynamic are as before.
         """
         self.settings = settings
-        self._schedule.rate = settings.rate
 
     def close(self) -> None:
         """End :meth:`frames` soon; may be called from any thread, and twice."""

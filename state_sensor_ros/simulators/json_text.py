@@ -63,18 +63,11 @@ def is_strict(text: bytes) -> bool:
     return True
 
 
-def check_encoding(beginning: bytes | bytearray, where: str) -> None:
-    """Refuse text of UTF-16, as shells of Windows write it, by the mark that it begins with."""
-    if beginning.startswith((b'\xff\xfe', b'\xfe\xff')):
-        raise DecodeError(where, 'UTF-16', 'UTF-8 (`iconv -f UTF-16 -t UTF-8` converts it)')
-
-
 def check_utf8(text: bytes | bytearray) -> str:
     """Return ``text`` without its BOM; an error has the offset of the first wrong byte."""
     try:
         return str(text, 'utf-8-sig')
     except UnicodeDecodeError as error:
-        check_encoding(text, 'payload')
         raise DecodeError(f'byte {error.start}', f'0x{error.object[error.start]:02x}',
                           'UTF-8') from None
 

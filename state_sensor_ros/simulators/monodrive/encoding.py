@@ -24,7 +24,7 @@ import numpy as np
 from state_sensor_ros import rep103
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import parts_of
-from state_sensor_ros.frame import Floats, Frame, KIND_OBJECT, KIND_VEHICLE, NO_SOURCE_ID, Wheels
+from state_sensor_ros.frame import Floats, Frame, KIND_OBJECT, KIND_VEHICLE, NO_SOURCE_ID
 from state_sensor_ros.simulators.monodrive.frames import kind_of
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS, Number, V1, V2, WRITTEN
 from state_sensor_ros.simulators.monodrive.wheels import wheel_entries
@@ -35,9 +35,10 @@ Numbers: TypeAlias = list[Number]
 # Up to here numbers of float32 are at most 0.0625 apart from those of float64: 0.6 mm.
 _FINE = float(1 << 20)
 _INPUTS = ('throttle_input', 'brake_input', 'wheel_input', 'steering_direction')
-# Parts of a frame that are written, or that have a name of their own in :func:`losses`.
-_WRITTEN = frozenset(('lanes', 'boxes', 'wheels', 'inputs', 'colors', 'replay_classes', 'ids',
-                      'time', 'sample_count'))
+# Fields of a frame that are written.
+_CARRIED = {V1: frozenset(('boxes', 'wheels', 'inputs', 'time', 'sample_count')),
+            V2: frozenset(('lanes', 'boxes', 'wheels', 'colors', 'replay_classes', 'time',
+                           'sample_count'))}
 
 
 def written_as(generation: str) -> str:
@@ -206,32 +207,20 @@ def _flat_wheels(frame: Frame) -> list[Record]:
 
 def losses(frame: Frame, generation: str) -> list[str]:
     """Return the parts of a frame that its payload of a generation, v2 or v1, would lack."""
-    wheels, inputs = frame.wheels, frame.inputs
-    if generation == V1:
-        found = {
-            'lane states': len(frame.lanes.actor) > 0,
-            'colors and replay classes': any(
-                (frame.colors or ()) + (frame.replay_classes or ())),
-            'objects tagged as vehicles or vehicles not tagged so':
-                list(map(kind_of, frame.tags)) != frame.kinds.tolist(),
-            'wheel positions': wheels is not None and bool(wheels.position_known.any()),
-            'orientations of rear wheels':
-                wheels is not None and _lose_orientations(frame, wheels)}
-    else:
-        found = {
-            'throttle, brake and steering':
-                inputs is not None and bool(np.isfinite(inputs).any()),
-            'wheels and lane states of objects': any(
-                bool((frame.kinds[part.actor] == KIND_OBJECT).any())
-                for part in (frame.lanes, wheels) if part is not None),
-            'the order of objects and vehicles':
-                bool((np.diff(frame.kinds.astype(np.int8)) < 0).any())}
-    found['ids of actors'] = frame.ids is not None and frame.generation not in GENERATIONS
-    found.update((field.part, True) for field in parts_of(frame) if field.name not in _WRITTEN)
-    return [what for what, is_lost in found.items() if is_lost]
-
-
-def _lose_orientations(frame: Frame, wheels: Wheels) -> bool:
-    """Return whether a wheel has an orientation but no entry in v1."""
-    ids, _ = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=True)
-    return bool((wheels.orientation_known & (ids == NO_SOURCE_ID)).any())
+    wheels = frame.wheels
+    found = [field.part for field in parts_of(frame) if field.name not in _CARRIED[generation]
+             and (field.name != 'ids' or frame.generation not in GENERATIONS)]
+    if generation == V2:
+        if any(bool((frame.kinds[part.actor] == KIND_OBJECT).any())
+               for part in (frame.lanes, wheels) if part is not None):
+            found.append('wheels and lane states of objects')
+        return found
+    if list(map(kind_of, frame.tags)) != frame.kinds.tolist():
+        found.append('objects tagged as vehicles or vehicles not tagged so')
+    if wheels is not None:
+        ids, _ = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=True)
+        if wheels.position_known.any():
+            found.append('wheel positions')
+        if (wheels.orientation_known & (ids == NO_SOURCE_ID)).any():
+            found.append('orientations of rear wheels')
+    return found

@@ -19,12 +19,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import lru_cache
 import math
 import re
 import sys
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -41,15 +39,12 @@ STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = ('game_time', 'time', 'sample_count')
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(NamedTuple):
     """The actors of one frame that could be decoded, by ``state``, ``vehicle`` and ``flat``."""
 
-    # Values of HEAD_KEYS, None for those without.
-    head: tuple[Any, ...]
-    generation: str = schema.V2
-    actors: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    names: set[str] = field(default_factory=set)
+    generation: str
+    head: tuple[Any, ...]  # values of HEAD_KEYS, None for those without
+    actors: dict[str, list[Any]]
 
 
 def frame_values(text: bytes | bytearray) -> Iterator[tuple[Any, str, bool]]:
@@ -86,6 +81,40 @@ def _frames(value: Any, where: str, is_finite: bool  # noqa: ANN401
     yield from _frames(json_text.parse(value[STRING_KEY].encode()), where, False)
 
 
+def _actors_in(frame: Mapping[str, Any], start: str) -> tuple[str, list[tuple[str, Any, str]]]:
+    """Return the generation of a frame, and kind, value and place of each of its actors."""
+    if 'frame' not in frame:
+        actors = {name: value for name, value in frame.items() if isinstance(value, dict)}
+        if not any('position' in actor for actor in actors.values()):
+            raise DecodeError(start.rstrip('.') or 'payload', 'an object', 'a frame: a member '
+                              '"frame", or actors by name with a "position"')
+        return schema.V0, [('flat', {**actor, 'name': name}, start + name)
+                           for name, actor in actors.items()]
+    value, where = frame['frame'], f'{start}frame'
+    if not isinstance(value, dict | list):
+        raise wrong(where, value, 'an object (v2) or an array (v1)')
+    if isinstance(value, dict) and {'objects', 'vehicles'} & value.keys():
+        return schema.V2, [
+            item for key, kind in (('objects', 'state'), ('vehicles', 'vehicle'))
+            for item in _items(kind, value.get(key), f'{where}.{key}')]
+    first = value[0] if isinstance(value, list) and value else value
+    keys = first.keys() if isinstance(first, dict) else set()
+    if {'state', 'odometry'} & keys:
+        return schema.V2, _items('vehicle' if 'state' in keys else 'state', value, where)
+    if isinstance(value, dict) and 'position' not in value:
+        raise DecodeError(where, 'an object', '"objects" or "vehicles" in it (v2), or an '
+                          'actor with a "position" (v1)')
+    return schema.V1, _items('flat', value, where)
+
+
+def _items(kind: str, value: Any, where: str) -> list[tuple[str, Any, str]]:  # noqa: ANN401
+    """Return the actors of an array; one object stands for an array of it."""
+    if isinstance(value, dict):
+        return [(kind, value, where)]
+    return [(kind, item, f'{where}[{i}]')
+            for i, item in enumerate(json_text.to_list(value, where))]
+
+
 class FormReader:
     """Decodes the frames of one payload actor by actor, and adds a fault for each that is bad."""
 
@@ -98,17 +127,20 @@ class FormReader:
         """Decode a frame of :func:`frame_values`."""
         self._is_finite = is_finite
         start = f'{where}.'.lstrip('.')
-        parts = Parts(self._head(frame, start))
-        if 'frame' in frame:
-            self._add_all(parts, frame['frame'], f'{start}frame')
-            return parts
-        parts.generation = schema.V0
-        actors = {name: value for name, value in frame.items() if isinstance(value, dict)}
-        if not any('position' in actor for actor in actors.values()):
-            raise DecodeError(where or 'payload', 'an object', 'a frame: a member "frame", or '
-                              'actors by name with a "position"')
-        for name, actor in actors.items():
-            self._add(parts, 'flat', {**actor, 'name': name}, start + name)
+        generation, found = _actors_in(frame, start)
+        parts, names = Parts(generation, self._head(frame, start), defaultdict(list)), set[str]()
+        for kind, value, at in found:
+            try:
+                actor = self._actor(kind, value, at)
+            except DecodeError as error:
+                self._faults.add(DROPPED, error)
+                continue
+            name = actor.state.name if kind == 'vehicle' else actor.name
+            if name in names:
+                self._faults.add(DUPLICATE, wrong(at, name, 'a name that no other actor has'))
+                continue
+            names.add(name)
+            parts.actors[kind].append(actor)
         return parts
 
     def _head(self, frame: Mapping[str, Any], start: str) -> tuple[Any, ...]:
@@ -127,48 +159,6 @@ class FormReader:
             if number is not None:
                 self._faults.add(IGNORED, wrong(start + key, number, expected))
         return tuple(found)
-
-    def _add_all(self, parts: Parts, value: Any, where: str) -> None:  # noqa: ANN401
-        """Recognize the generation of a ``frame``, and add its actors."""
-        if not isinstance(value, dict | list):
-            raise wrong(where, value, 'an object (v2) or an array (v1)')
-        if isinstance(value, dict) and {'objects', 'vehicles'} & value.keys():
-            for key, kind in (('objects', 'state'), ('vehicles', 'vehicle')):
-                self._add_items(parts, kind, value.get(key), f'{where}.{key}')
-            return
-        first = value[0] if isinstance(value, list) and value else value
-        keys = first.keys() if isinstance(first, dict) else set()
-        kind = 'vehicle' if 'state' in keys else 'state' if 'odometry' in keys else 'flat'
-        if kind == 'flat':
-            parts.generation = schema.V1
-            if isinstance(value, dict) and 'position' not in value:
-                raise DecodeError(where, 'an object', '"objects" or "vehicles" in it (v2), or an '
-                                  'actor with a "position" (v1)')
-        self._add_items(parts, kind, value, where)
-
-    def _add_items(self, parts: Parts, kind: str, value: Any, where: str) -> None:  # noqa: ANN401
-        """Add the actors of an array; one object stands for an array of it."""
-        if isinstance(value, dict):
-            self._add(parts, kind, value, where)
-        elif isinstance(value, list):
-            for i, item in enumerate(value):
-                self._add(parts, kind, item, f'{where}[{i}]')
-        elif value is not None:
-            raise wrong(where, value, 'an array')
-
-    def _add(self, parts: Parts, kind: str, value: Any, where: str) -> None:  # noqa: ANN401
-        """Add an actor, or the fault in it."""
-        try:
-            actor = self._actor(kind, value, where)
-        except DecodeError as error:
-            self._faults.add(DROPPED, error)
-            return
-        name = actor.state.name if kind == 'vehicle' else actor.name
-        if name in parts.names:
-            self._faults.add(DUPLICATE, wrong(where, name, 'a name that no other actor has'))
-            return
-        parts.names.add(name)
-        parts.actors[kind].append(actor)
 
     def _actor(self, kind: str, value: Any, where: str) -> Any:  # noqa: ANN401
         if not isinstance(value, dict):
@@ -220,7 +210,7 @@ def _check_ids(wheels: Sequence[Any], where: str) -> None:
 # Members of the three usual forms; motions and poses of wheels may lack components.
 _MOTIONS = frozenset(('velocity', 'linear_velocity', 'angular_velocity'))
 _VECTORS = _MOTIONS | {'position', 'center', 'extents', 'scale'}
-_ROTATION = 'orientation'
+_ROTATION, _ANGLES = 'orientation', ('roll', 'pitch', 'yaw')
 _LISTS = frozenset(('tags', 'wheels', 'wheel_speed', 'oriented_bounding_box'))
 
 
@@ -276,7 +266,7 @@ def _unrotated(item: Any, where: str) -> Any:  # noqa: ANN401
     """Return the quaternion of a rotator, ``{pitch, yaw, roll}`` in degrees; others unchanged."""
     if not isinstance(item, dict) or 'w' in item or 'yaw' not in item:
         return item
-    angles = [_finite(item.get(key, ''), f'{where}.{key}') for key in ('roll', 'pitch', 'yaw')]
+    angles = [_finite(item.get(key, ''), f'{where}.{key}') for key in _ANGLES]
     if not all(angle is None or type(angle) in (int, float) for angle in angles):
         return item
     quaternion = mirrored_orientation(to_rep103_rotator(np.array(angles, np.float64)))
@@ -314,46 +304,37 @@ def error_of(text: str, value: Any, where: str) -> DecodeError:  # noqa: ANN401
         else wrong(where + path, value, expected)
 
 
+def _names(*kinds: type[Struct]) -> frozenset[str]:
+    return frozenset((*'xyzw', *_ANGLES)).union(*(kind.__struct_fields__ for kind in kinds))
+
+
+_KNOWN = {
+    schema.V2: _names(
+        schema.Payload, schema.Actors, schema.Vehicle, schema.ControlState, schema.State,
+        schema.Odometry, schema.Pose, schema.Box, schema.Wheel, schema.WheelPose),
+    schema.V1: _names(schema.Payload, schema.Flat, schema.FlatBox, schema.FlatWheel)}
+
+
 def unknown_members(frame: Mapping[str, Any], generation: str) -> Iterator[str]:
     """Yield the key paths of the members that the types of a generation do not have."""
     if generation != schema.V0:
-        yield from _unknown(frame, schema.Payload[schema.Actors] if generation == schema.V2
-                            else schema.Payload[tuple[schema.Flat, ...]], '')
+        yield from _unknown(frame, _KNOWN[generation], '')
         return
     for name, value in frame.items():
         if isinstance(value, dict):
-            yield from _unknown(value, schema.Flat, '<actor>')
+            yield from _unknown(value, _KNOWN[schema.V1], '<actor>')
         elif name not in HEAD_KEYS:
             yield name
 
 
-def _unknown(value: Any, kind: Any, path: str) -> Iterator[str]:  # noqa: ANN401
+def _unknown(value: Any, known: frozenset[str], path: str) -> Iterator[str]:  # noqa: ANN401
     if isinstance(value, list):
         for item in value:
-            yield from _unknown(item, kind, f'{path}[]')
+            yield from _unknown(item, known, f'{path}[]')
     elif isinstance(value, dict):
-        known = _members(kind)
-        if not known.keys() & value.keys():
-            return  # an object of another form, such as a rotator
         for key, item in value.items():
             at = f'{path}.{key}'.lstrip('.')
-            if key not in known:
+            if key in known:
+                yield from _unknown(item, known, at)
+            else:
                 yield at
-            elif known[key] is not None:
-                yield from _unknown(item, known[key], at)
-
-
-@lru_cache(maxsize=64)
-def _members(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401
-    """Return the members of a type, with the type of those that are objects or arrays of them."""
-    return {each.encode_name: _object_in(each.type) for each in msgspec.structs.fields(kind)}
-
-
-def _object_in(annotation: Any) -> Any:  # noqa: ANN401
-    """Return the type of the objects in a member, None for a member without."""
-    if annotation is msgspec.Raw:
-        return schema.Wheel
-    if isinstance(annotation, type) and issubclass(annotation, Struct):
-        return annotation
-    return next((found for part in get_args(annotation)
-                 if (found := _object_in(part)) is not None), None)

@@ -50,7 +50,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
-from state_sensor_ros.simulators.monodrive.frames import Decoder, Parsed
+from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.source import LOST
 from state_sensor_ros.texts import counted, MAX_SHOWN
 
@@ -133,10 +133,10 @@ class _Splitter(Generic[Value]):
                 if depth < outer:
                     self._skip_blank()
                     self._expect(self._offset == end - 1, "'{' or ']'")
-                    self._consume(1)
+                    self._consume(b']')
                     return self._finish('the end of the file')
                 self._begin_frame()
-                yield self._element(end - self._offset)
+                yield self._element(bytes(memoryview(self._buffer)[:end - self._offset]))
                 if not outer:
                     return self._finish('the end of the file (`jq -s . FILE` makes an array of '
                                         'frames that follow each other)')
@@ -162,8 +162,8 @@ class _Splitter(Generic[Value]):
                 # Text that is JSON up to the end of its line is a whole frame.
                 if (value := self._parse(text)) is None:
                     return
-                self._consume(begin)
-                yield self._element(len(text), text, value)
+                self._consume(lead[0])
+                yield self._element(text, value)
             elif len(self._buffer) > _MAX_LINE_BYTES or not self._fill():
                 return
 
@@ -195,9 +195,9 @@ class _Splitter(Generic[Value]):
         self._buffer += chunk
         return bool(chunk)
 
-    def _consume(self, n_bytes: int, taken: bytes = b'') -> bytes:
-        """Remove bytes, ``taken`` if they were copied, return them, update the position."""
-        taken = taken or bytes(memoryview(self._buffer)[:n_bytes])
+    def _consume(self, taken: bytes) -> None:
+        """Remove the beginning of the buffer, and update the position."""
+        n_bytes = len(taken)
         del self._buffer[:n_bytes]
         self._offset += n_bytes
         self._n_scanned = max(self._n_scanned - n_bytes, 0)
@@ -206,13 +206,12 @@ class _Splitter(Generic[Value]):
             self._column = n_bytes - taken.rfind(b'\n')
         else:
             self._column += n_bytes
-        return taken
 
     def _skip_blank(self, *, to_end: bool = False) -> None:
         """Skip blanks as far as they were read, or in all of the file."""
         while (blank := _BLANK.match(self._buffer)) is not None:
             if blank.end():
-                self._consume(blank.end())
+                self._consume(blank[0])
             if not to_end or self._buffer or not self._fill():
                 return
 
@@ -235,10 +234,6 @@ class _Splitter(Generic[Value]):
         """Skip the beginning; return the depth around the frames, 1 in an array and 0 without."""
         while len(self._buffer) < _N_LOOKED_AT and self._fill():
             pass
-        try:
-            json_text.check_encoding(self._buffer, self._name)
-        except DecodeError as error:
-            raise TrajectoryFormatError(error.where, error.found, error.expected) from None
         if self._buffer.startswith(BOM_UTF8):
             del self._buffer[:len(BOM_UTF8)]
             self._offset = len(BOM_UTF8)
@@ -248,7 +243,7 @@ class _Splitter(Generic[Value]):
                                  end=0, lost='nothing')
         self._expect(self._buffer.startswith((b'[', b'{')), _EXPECTED)
         is_array = self._buffer.startswith(b'[')
-        self._consume(int(is_array))
+        self._consume(b'[' if is_array else b'')
         return int(is_array)
 
     def _begin_frame(self) -> None:
@@ -256,15 +251,14 @@ class _Splitter(Generic[Value]):
         self._skip_blank()
         if self._index and self._buffer:
             self._expect(self._buffer.startswith(b','), "',' or ']'")
-            self._consume(1)
+            self._consume(b',')
             self._skip_blank()
         self._expect(not self._buffer or self._buffer.startswith(b'{'), "'{', a frame")
 
-    def _element(self, n_bytes: int, text: bytes = b'',
-                 value: Value | None = None) -> Element[Value]:
-        """Remove the frame at the beginning of the buffer: ``text`` if it was parsed."""
+    def _element(self, text: bytes, value: Value | None = None) -> Element[Value]:
+        """Remove the frame at the beginning of the buffer; ``value`` if it was parsed."""
         begin = self._here
-        text = self._consume(n_bytes, text)
+        self._consume(text)
         if value is None and (value := self._parse(text)) is None:
             try:
                 json_text.parse(text)
@@ -297,7 +291,7 @@ class _Splitter(Generic[Value]):
         if text:
             begun_at += f', begun at {begun}'
             lost = f'{counted(len(text), "byte")} of {begun_at}'
-        self._consume(len(text))
+        self._consume(text)
         if is_too_long:
             return TrajectoryFormatError(
                 self._place, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
@@ -349,18 +343,15 @@ class TrajectoryRecording(FrameFile):
     def read(self, mark: Place | None) -> Iterator[Frame]:
         """Yield the frames of the elements of the array."""
         decoder, self.n_bytes = Decoder(self._units, self.faults), 0
-
-        def parse(text: bytes) -> Parsed | None:
-            decoder.details = self.details
-            return decoder.parse(text)
-
-        for element in self.elements(parse, mark):
+        decoder.details = self.details
+        for element in self.elements(decoder.parse, mark):
             self.faults.place = str(element.begin)
             self.payload, self.n_bytes = element.text, self.n_bytes + len(element.text)
             try:
                 yield from decoder.frames(element.text, parsed=element.value)
             except DecodeError as error:
                 self.faults.add(LOST, error)
+            decoder.details = self.details
 
     def elements(self, parse: Callable[[bytes], Value | None],
                  mark: Place | None = None) -> Iterator[Element[Value]]:

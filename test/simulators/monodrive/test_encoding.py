@@ -133,8 +133,8 @@ def test_other_generations_keep_the_motion_and_own_up_to_the_rest(name, target):
     assert back.sample_count == frame.sample_count
     is_lost = {
         'lane states': not parts_equal(back.lanes, frame.lanes),
-        'oriented bounding boxes': not parts_equal(back.boxes, frame.boxes),
-        'throttle, brake and steering': not np.array_equal(back.inputs, frame.inputs, True),
+        'boxes': not parts_equal(back.boxes, frame.boxes),
+        'pedals and steering': not np.array_equal(back.inputs, frame.inputs, True),
         'wheels': len(back.wheels.actor) < len(frame.wheels.actor),
         'wheel positions': back.wheels.position_known.sum() < frame.wheels.position_known.sum(),
         'orientations of rear wheels':
