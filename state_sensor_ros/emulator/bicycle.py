@@ -15,8 +15,7 @@ angle. Equal commands at equal times give equal paths.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 import math
 
 # Acceleration at full throttle and full brake, m/s2; drag, 1/s times the speed.
@@ -38,28 +37,6 @@ class Pedals:
     reverse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DrivenVehicle:
-    # Relative to the usual mass: a heavier vehicle accelerates and brakes less.
-    mass: float = 1.0
-    # Acceleration at full throttle and full brake with the usual mass, m/s2.
-    full_throttle: float = FULL_THROTTLE
-    full_brake: float = FULL_BRAKE
-    # Deceleration per speed, 1/s.
-    drag: float = DRAG
-    # Time after which a position of the pedals has an effect, s.
-    delay_s: float = 0.0
-    # Time in which the thrust follows the throttle by 63 %, s.
-    throttle_lag_s: float = 0.0
-    # Speed above which the engine has no thrust, m/s.
-    top_speed: float = math.inf
-    # Slope along the heading that is added to that of the ground, rad, + = up.
-    grade: float = 0.0
-
-
-USUAL_VEHICLE = DrivenVehicle()
-
-
 @dataclass(slots=True)
 class Bicycle:
     """A bicycle; its rear axle moves along its heading."""
@@ -70,11 +47,6 @@ class Bicycle:
     speed: float  # along the heading, m/s, negative backward
     wheelbase: float = WHEELBASE_M  # m
     steering_angle: float = 0.0  # of the front tire, rad
-    vehicle: DrivenVehicle = USUAL_VEHICLE
-    _thrust: float = field(default=0.0, repr=False)
-    # Time from which pedals have an effect, s, and the time now.
-    _pending: deque[tuple[float, Pedals]] = field(default_factory=deque, repr=False)
-    _time_s: float = field(default=0.0, repr=False)
 
     @property
     def curvature(self) -> float:
@@ -89,35 +61,14 @@ class Bicycle:
         :param elapsed_s: simulated time, s.
         :param slope: slope of the ground along the heading, rad, + = up.
         """
-        vehicle, pedals = self.vehicle, self._effective(pedals, elapsed_s)
-        slope += vehicle.grade
-        thrust = vehicle.full_throttle * min(max(pedals.throttle, 0.0), 1.0)
-        if abs(self.speed) >= vehicle.top_speed:
-            thrust = 0.0
-        if vehicle.throttle_lag_s:
-            thrust = self._thrust + (thrust - self._thrust) * -math.expm1(
-                -elapsed_s / vehicle.throttle_lag_s)
-        self._thrust = thrust
-        self.speed += elapsed_s * ((-thrust if pedals.reverse else thrust) / vehicle.mass
-                                   - vehicle.drag * self.speed - GRAVITY * math.sin(slope))
-        brake = vehicle.full_brake / vehicle.mass * (
-            1.0 if pedals.hand_brake else min(max(pedals.brake, 0.0), 1.0))
+        thrust = FULL_THROTTLE * min(max(pedals.throttle, 0.0), 1.0)
+        self.speed += elapsed_s * ((-thrust if pedals.reverse else thrust)
+                                   - DRAG * self.speed - GRAVITY * math.sin(slope))
+        brake = FULL_BRAKE * (1.0 if pedals.hand_brake else min(max(pedals.brake, 0.0), 1.0))
         # A brake does not reverse the direction.
         self.speed = math.copysign(max(abs(self.speed) - elapsed_s * brake, 0.0), self.speed)
         self.steering_angle = math.radians(FULL_LOCK_DEG) * min(max(pedals.steer, -1.0), 1.0)
         self.move(self.speed * elapsed_s * math.cos(slope))
-
-    def _effective(self, pedals: Pedals, elapsed_s: float) -> Pedals:
-        """Return the pedals that have an effect now, and note the newest."""
-        if not self.vehicle.delay_s:
-            return pedals
-        if not self._pending:
-            self._pending.append((-math.inf, Pedals()))
-        self._pending.append((self._time_s + self.vehicle.delay_s, pedals))
-        self._time_s += elapsed_s
-        while len(self._pending) > 1 and self._pending[1][0] < self._time_s:
-            self._pending.popleft()
-        return self._pending[0][1]
 
     def move(self, distance: float) -> None:
         """

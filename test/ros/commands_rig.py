@@ -24,7 +24,6 @@ import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
-from state_sensor_ros.emulator.bicycle import USUAL_VEHICLE
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import IteratorSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
@@ -127,8 +126,8 @@ def is_brake(control):
 class RecordingSource(IteratorSource):
     """A source of frames that keeps the pedals it gets."""
 
-    def __init__(self, n_vehicles, vehicle, rate_hz=RATE_HZ):
-        super().__init__(generate(n_vehicles, 0, rate_hz, 1, 'v2', vehicle=vehicle))
+    def __init__(self, n_vehicles, rate_hz=RATE_HZ):
+        super().__init__(generate(n_vehicles, 0, rate_hz, 1, 'v2'))
         self.pedals = []
 
     def drive(self, pedals):
@@ -139,10 +138,10 @@ class RecordingSource(IteratorSource):
 class RecordingTown(CarlaServer):
     """A server of CARLA that keeps the pedals it gets."""
 
-    def __init__(self, n_vehicles, vehicle):
+    def __init__(self, n_vehicles):
         self.pedals = []
         super().__init__(CarlaOptions(
-            rate=20.0, period_s=0.05, vehicle=vehicle,
+            rate=20.0, period_s=0.05,
             episode=EpisodeSettings(n_vehicles=n_vehicles - 1, n_pedestrians=0)))
 
     @property
@@ -157,10 +156,10 @@ class RecordingTown(CarlaServer):
 class RecordingWorld(WorldServer):
     """A server of CARLA 0.9 that keeps the pedals it gets, and the places of the ego by frame."""
 
-    def __init__(self, n_vehicles, n_objects=0, vehicle=USUAL_VEHICLE):
+    def __init__(self, n_vehicles, n_objects=0):
         # ``todo``: what a test wants done, in the thread of the server.
         self.pedals, self.todo, self.history = [], [], {}
-        super().__init__(TrafficScene(n_vehicles, n_objects, seed=1, vehicle=vehicle),
+        super().__init__(TrafficScene(n_vehicles, n_objects, seed=1),
                          WorldOptions(rate=20.0))
         drive, self._step_of_world = self.world.scene.drive, self.world.step
         self.world.scene.drive = lambda pedals: (self.pedals.append(pedals), drive(pedals))
@@ -185,25 +184,23 @@ class Obeying:
         waits for a core, and is not caught up on with the last pedals.
     """
 
-    def __init__(self, kind, domain, stack, *, n_vehicles=1, vehicle=USUAL_VEHICLE,
-                 in_step=False, **parameters):
+    def __init__(self, kind, domain, stack, *, n_vehicles=1, in_step=False, **parameters):
         self.pedals = None
         self.follows_speed = kind == 'carla9 ackermann'
         if kind == 'monodrive':
-            source = RecordingSource(n_vehicles, vehicle, 20.0 if in_step else RATE_HZ)
+            source = RecordingSource(n_vehicles, 20.0 if in_step else RATE_HZ)
             self.server = stack.enter_context(MonodriveServer(source, MonodriveOptions(
                 control_port=0, rate=20.0 if n_vehicles == 1 else 10.0, on_sample=in_step)))
             own = {'port': self.server.port, 'control_port': self.server.control_port,
                    'desired_tags': ['vehicle'], 'sample_rate': 20.0 if in_step else 0.0}
             self.pedals = source.pedals
         elif kind == 'carla':
-            self.server = stack.enter_context(RecordingTown(n_vehicles, vehicle))
+            self.server = stack.enter_context(RecordingTown(n_vehicles))
             own = {'port': self.server.port, 'control_port': self.server.world_port}
             self.pedals = self.server.pedals
         elif kind in ('carla9', 'carla9 ackermann'):
             pytest.importorskip('carla')
-            self.server = stack.enter_context(
-                RecordingWorld(n_vehicles, vehicle=vehicle))
+            self.server = stack.enter_context(RecordingWorld(n_vehicles))
             own = {'carla9.port': self.server.port, 'carla9.tick': in_step}
             if self.follows_speed:
                 own |= {'carla9.ackermann': True, 'control_input': 'twist'}

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet, make_fleet
 from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
 from state_sensor_ros.emulator.traffic.road import FloatArray, make_objects, Road, StaticObject
@@ -233,8 +233,7 @@ class Traffic:
     # n_vehicles: number of vehicles, at least 1; one of them is the ego.
     # driven: the ego once a client drives it, None before.
 
-    def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
-                 vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
+    def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int) -> None:
         length_m = max(SHORTEST_ROAD_M, n_vehicles * ROAD_PER_VEHICLE_M)
         self.road = Road(length_m, N_LANES, seed)
         self.fleet = make_fleet(n_vehicles, seed)
@@ -247,14 +246,12 @@ class Traffic:
         rng = np.random.default_rng((seed, 4))
         self.spin = rng.uniform(-np.pi, np.pi, (n_vehicles, 4))
         self.motion = self.kinematics.evaluate(self.drivers)
-        self._vehicle = vehicle
         self.driven: DrivenEgo | None = None
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego from the next step on."""
         if self.driven is None:
-            self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion,
-                                    self._vehicle)
+            self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion)
         self.driven.pedals = pedals
 
     def step(self, elapsed_s: float | None = None) -> None:
@@ -276,8 +273,7 @@ class Traffic:
 
 
 def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
-             epoch_s: int = DEFAULT_EPOCH_S,
-             vehicle: DrivenVehicle = USUAL_VEHICLE) -> TrafficFrames:
+             epoch_s: int = DEFAULT_EPOCH_S) -> TrafficFrames:
     """
     Generate frames without end.
 
@@ -288,8 +284,7 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     :param generation: `v1` or `v2`.
     :param epoch_s: Unix time of game_time 0, s.
     """
-    return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed, vehicle), generation,
-                         epoch_s)
+    return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
 
 
 class TrafficFrames(Iterator[dict[str, object]]):

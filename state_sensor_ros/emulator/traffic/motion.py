@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from state_sensor_ros.emulator.bicycle import Bicycle, DrivenVehicle, Pedals, USUAL_VEHICLE
+from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet
 from state_sensor_ros.emulator.traffic.road import FloatArray, LANE_WIDTH_M, Road
 
@@ -123,8 +123,7 @@ class Kinematics:
 class DrivenEgo:
     """Takes the ego over from its driver at its place."""
 
-    def __init__(self, road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
-                 vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
+    def __init__(self, road: Road, fleet: Fleet, drivers: Drivers, motion: Motion) -> None:
         self._road = road
         self.row = row = next(i for i, tags in enumerate(fleet.tags) if 'ego' in tags)
         model = fleet.models[row]
@@ -134,7 +133,7 @@ class DrivenEgo:
         self._body = Bicycle(
             float(x), float(y), math.atan2(forward[1], forward[0]),
             float(motion.velocity[row] @ forward), model.front_x + model.rear_x,
-            float(motion.bicycle_steering[row]), vehicle)
+            float(motion.bicycle_steering[row]))
         # The rear axle: distance along the loop, and to the right of the reference line.
         self._s = float(drivers.s[row])
         self._offset = float(road.lane_offset(drivers.lane[row:row + 1])[0])

@@ -37,7 +37,6 @@ from state_sensor_ros.emulator.bicycle import (
     FULL_BRAKE,
     FULL_LOCK_DEG,
     FULL_THROTTLE,
-    USUAL_VEHICLE,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import Traffic
 from state_sensor_ros.emulator.traffic.road import LANE_WIDTH_M
@@ -68,8 +67,7 @@ class TrafficScene:
     the map that is not an actor its transform, its box in the world, id, name and class.
     """
 
-    def __init__(self, n_vehicles, n_objects, seed, period_s=PERIOD_S, vehicle=USUAL_VEHICLE):
-        self._vehicle = vehicle
+    def __init__(self, n_vehicles, n_objects, seed, period_s=PERIOD_S):
         self._counts = n_vehicles, n_objects, seed
         self._period_s = period_s
         self._traffic = self._begin()
@@ -95,7 +93,7 @@ class TrafficScene:
         self._n_walkers = (n_objects + 2) // 3
         self._elapsed_s, self._velocity = 0.0, None
         return Traffic(n_vehicles, n_objects - self._n_walkers, 1.0 / self._period_s,
-                       seed, self._vehicle)
+                       seed)
 
     def first(self):
         """Return the frame at the begin of an episode."""

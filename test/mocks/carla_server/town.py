@@ -23,10 +23,8 @@ from typing import NamedTuple
 
 from state_sensor_ros.emulator.bicycle import (
     Bicycle,
-    DrivenVehicle,
     FULL_LOCK_DEG,
     Pedals,
-    USUAL_VEHICLE,
     WHEELBASE_M,
 )
 
@@ -128,14 +126,13 @@ class Town:
     """The actors of the town; the same seed gives the same town."""
 
     def __init__(self, n_vehicles: int = 12, n_pedestrians: int = 6, n_signs: int = 4,
-                 seed: int = 1, start: int = 0,
-                 vehicle: DrivenVehicle = USUAL_VEHICLE) -> None:
+                 seed: int = 1, start: int = 0) -> None:
         chance = random.Random(seed)
         self.time_s = 0.0
         angle = self.start_angle(start)
         self.player = DrivenCar(0, Bicycle(
             RADIUS_M * math.cos(angle), RADIUS_M * math.sin(angle),
-            math.remainder(angle + math.pi / 2, math.tau), 0.0, vehicle=vehicle), (2.3, 1.0, 0.7))
+            math.remainder(angle + math.pi / 2, math.tau), 0.0), (2.3, 1.0, 0.7))
         self.acceleration = (0.0, 0.0, 0.0)
         first = 100
         self.vehicles = [

@@ -32,7 +32,7 @@ import time
 from google.protobuf.message import DecodeError as ProtobufError
 
 from carla_server.town import N_START_SPOTS, RADIUS_M, RingActor, Town  # noqa: I100
-from state_sensor_ros.emulator.bicycle import DrivenVehicle, Pedals, USUAL_VEHICLE
+from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.threaded_server import (
     accept_connection,
     listen,
@@ -89,7 +89,6 @@ class CarlaOptions(ServerOptions):
     # Settings of the first episode, and defaults of those that clients request.
     episode: EpisodeSettings = EpisodeSettings()
     episode_frames: int | None = None  # begin a new episode after so many frames, None for never
-    vehicle: DrivenVehicle = USUAL_VEHICLE  # what the pedals of the player do
 
 
 class CarlaServer(ThreadedServer):
@@ -120,8 +119,7 @@ class CarlaServer(ThreadedServer):
 
     def _new_town(self, start):
         settings = self._settings
-        return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start,
-                    vehicle=self._options.vehicle)
+        return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start)
 
     def _listeners(self):
         with self._changed:
