@@ -36,7 +36,7 @@ def ignore(*text: str) -> None:
 # needs and does not contain; another actor that could be the ego.
 DROPPED, DUPLICATE, LOST = 'dropped', 'duplicate', 'payload'
 IGNORED, MEMBER = 'ignored', 'ignored_member'
-RIDER, UNDECLARED, MISSING, RIVAL = 'rider', 'undeclared_type_', 'missing_file', 'second_ego'
+RIDER, UNDECLARED, MISSING = 'rider', 'undeclared_type_', 'missing_file'
 _MAX_FAULTS = 10_000
 
 

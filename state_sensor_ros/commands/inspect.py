@@ -67,7 +67,6 @@ _NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 _FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names',
            source.LOST: 'entries that are not frames',
            source.IGNORED: 'members ignored', source.RIDER: 'people in vehicles dropped',
-           source.RIVAL: 'more vehicles with the role of the ego',
            source.MISSING: 'files not found', source.MEMBER: 'unknown members'}
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 _NUMBER = re.compile(r'-?\d[\d.e+-]*')

@@ -167,13 +167,13 @@ class WorldActors:
         return self._actors.get(number)
 
     def add(self, number: int, type_id: str, attributes: Mapping[str, str],
-            box: tuple[float, ...] = NO_BOX) -> None:
-        """Add an actor; one with the same id is replaced."""
+            box: tuple[float, ...] = NO_BOX) -> WorldActor | None:
+        """Add an actor, in place of one with its id; return None if no frame has it."""
         self.remove(number)
         tags = tags_of(type_id, attributes, with_level=self._with_level)
         if not tags:
             self._others.add(number)
-            return
+            return None
         role = attributes.get('role_name', '')
         name = role
         if role in _SHARED_ROLES or role in self._names:
@@ -181,7 +181,7 @@ class WorldActors:
             name = f'{type_id}_{number}' + (f'_{n_lives + 1}' if n_lives else '')
         is_assumed = box is NO_BOX and tags == ('pedestrian',)
         display = type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else ''
-        self._put(WorldActor(
+        return self._put(WorldActor(
             number, self._serial + 1, name, role, tags,
             NO_BOX if tags[0] in (_LIGHT, _SIGN) else _PERSON_BOX if is_assumed else box,
             display, is_assumed))
@@ -192,10 +192,11 @@ class WorldActors:
             name = f'{name}_{number - FIRST_PARKED}'
         self._put(WorldActor(number, self._serial + 1, name, '', (_VEHICLE, tag, 'parked'), box))
 
-    def _put(self, actor: WorldActor) -> None:
+    def _put(self, actor: WorldActor) -> WorldActor:
         self._actors[actor.number] = actor
         self._names.add(actor.name)
         self._serial, self._rows = actor.serial, None
+        return actor
 
     def remove(self, number: int) -> None:
         self._others.discard(number)
@@ -211,15 +212,12 @@ class WorldActors:
             self._actors[number] = replace(actor, box=box, has_assumed_box=False)
             self._rows = None
 
-    def egos_of(self, numbers: Iterable[int]) -> list[int]:
-        """Return the vehicles that have the role of the ego; the first one is the ego."""
+    def ego_of(self, numbers: Iterable[int]) -> int | None:
+        """Return the first vehicle that has the role of the ego."""
         vehicles = [self._actors[number] for number in numbers if self._actors[number].is_vehicle]
-        for role in (self._ego,) if self._ego else _EGO_ROLES:
-            found = [vehicle.number for vehicle in vehicles if role == vehicle.role
-                     or (self._ego and role in (str(vehicle.number), vehicle.name))]
-            if found:
-                return found
-        return []
+        return next((vehicle.number for role in ((self._ego,) if self._ego else _EGO_ROLES)
+                     for vehicle in vehicles if role == vehicle.role
+                     or (self._ego and role in (str(vehicle.number), vehicle.name))), None)
 
     def rows(self, numbers: Rows) -> ActorRows:
         """
@@ -233,7 +231,7 @@ class WorldActors:
 
     def _collected(self, numbers: Rows) -> ActorRows:
         actors = [self._actors[number] for number in numbers.tolist()]
-        egos = self.egos_of(numbers.tolist())[:1]
+        ego = self.ego_of(numbers.tolist())
         boxes = np.array([actor.box for actor in actors], float).reshape(-1, 6)
         boxed = np.flatnonzero(np.isfinite(boxes[:, 0]))
         block = np.ones((len(actors) + len(boxed), 13))
@@ -242,7 +240,7 @@ class WorldActors:
             numbers, np.where(numbers < FIRST_PARKED, numbers, -1),
             np.array([actor.serial for actor in actors], np.int64),
             tuple(actor.name for actor in actors),
-            tuple((*actor.tags, EGO_TAG) if actor.number in egos else actor.tags
+            tuple((*actor.tags, EGO_TAG) if actor.number == ego else actor.tags
                   for actor in actors),
             tuple(actor.display for actor in actors),
             np.array([Kind.VEHICLE if actor.is_vehicle else Kind.OBJECT for actor in actors],

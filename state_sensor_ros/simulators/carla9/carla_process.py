@@ -167,9 +167,8 @@ class WorldReader:
         # An attribute whose value is not of its type makes all of them unreadable.
         with suppress(ValueError):
             attributes = actor.attributes
-        self._table.add(number, actor.type_id, attributes, actors.NO_BOX if box is None
-                        else actors.box_of(_xyz(box.location), _xyz(box.extent)))
-        if self._table.get(number) is not None:
+        if self._table.add(number, actor.type_id, attributes, actors.NO_BOX if box is None
+                           else actors.box_of(_xyz(box.location), _xyz(box.extent))) is not None:
             self._actors[number] = actor
 
     def _arrange(self, ids: tuple[int, ...]) -> None:
@@ -180,7 +179,8 @@ class WorldReader:
         moving, fixed = [ids[place] for place in self._moving], sorted(self._fixed)
         self._still = [number for actor in fixed for number in (*self._fixed[actor], *_AT_REST)]
         numbers = moving + fixed
-        self.ego = next(map(self._actors.get, self._table.egos_of(moving)), None)
+        ego = self._table.ego_of(moving)
+        self.ego = None if ego is None else self._actors.get(ego)
         known = [self._table.get(number) for number in numbers]
         lights = [row for row, actor in enumerate(known) if actor is not None and actor.is_light]
         self._lights = [self._actors[numbers[row]] for row in lights]

@@ -18,6 +18,7 @@ or differences of positions if it has none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 import math
 import os
@@ -37,7 +38,7 @@ from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import DERIVED_VELOCITY, Floats, Frame, Rows
 from state_sensor_ros.rotations import rotation_vectors
 from state_sensor_ros.simulators.carla9 import actors, Carla9Parameters, frames
-from state_sensor_ros.source import DROPPED, Fault, LOST, MEMBER, RIVAL
+from state_sensor_ros.source import DROPPED, Fault, LOST, MEMBER
 
 MAGIC: Final = b'\x0e\x00CARLA_RECORDER'
 # After a version of two bytes.
@@ -149,33 +150,33 @@ class LogFile:
         """
         size = self._file.seek(0, os.SEEK_END)
         n_frames, end = begin or (0, self._begin)
-        after, is_outside = end, False
-        frame: LoggedFrame | DecodeError | None = None
+        after, packets = end, list[tuple[int, int, int]]()
         for packet, offset, length in self._packets(end, size):
-            place, after = f'frame {n_frames}', offset + length
-            if packet == FRAME_START:
-                if frame is not None:
-                    yield frame if isinstance(frame, DecodeError) else DecodeError(
-                        place, 'another start before its end', 'the end of the frame')
-                frame, is_outside = _started(self._read(offset, length), place,
-                                             (n_frames, offset - _PACKET.size)), False
-            elif frame is None:
-                if not is_outside:
-                    yield DecodeError(place, f'packet {packet} before it outside of a frame',
-                                      'a start and an end around each')
-                is_outside = True
-            elif packet == FRAME_END:
-                n_frames, end = n_frames + 1, after
-                yield frame
-                frame = None
-            elif (packet in _RECORDS or packet in (ADDED, WHEELS)) \
-                    and isinstance(frame, LoggedFrame):
+            after = offset + length
+            packets.append((packet, offset, length))
+            if packet == FRAME_END:
                 try:
-                    _take(frame, packet, self._read(offset, length), f'{place}: packet {packet}')
+                    yield self._frame(packets[:-1], (n_frames, end))
                 except DecodeError as error:
-                    frame = error
-        if frame is not None or after < size:
+                    yield error
+                n_frames, end, packets = n_frames + 1, after, []
+        if packets or after < size:
             raise self._cut(f'frame {n_frames}', n_frames, end)
+
+    def _frame(self, packets: list[tuple[int, int, int]], place: Place) -> LoggedFrame:
+        """Read the packets before the end of a frame."""
+        where, frame = f'frame {place[0]}', None
+        for packet, offset, length in packets:
+            if (packet == FRAME_START) is not (frame is None):
+                raise DecodeError(where, f'packet {packet} before its start' if frame is None
+                                  else 'another start before its end', 'one start and one end')
+            if frame is None:
+                frame = _started(self._read(offset, length), where, place)
+            elif packet in _RECORDS or packet in (ADDED, WHEELS):
+                _take(frame, packet, self._read(offset, length), f'{where}: packet {packet}')
+        if frame is None:
+            raise DecodeError(where, 'an end', 'a start before it')
+        return frame
 
     def _packets(self, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
         """Yield id, offset and length of each complete packet; note unknown ones."""
@@ -190,41 +191,34 @@ class LogFile:
             offset += length
 
 
-def _started(content: bytes, where: str, place: Place) -> LoggedFrame | DecodeError:
+def _started(content: bytes, where: str, place: Place) -> LoggedFrame:
     if len(content) != _START.size:
-        return DecodeError(f'{where}: start', f'{len(content)} bytes', str(_START.size))
+        raise DecodeError(f'{where}: start', f'{len(content)} bytes', str(_START.size))
     number, _, elapsed_s = _START.unpack(content)
     if not 0.0 <= elapsed_s < _MAX_ELAPSED_S:
-        return DecodeError(f'{where}: elapsed', f'{elapsed_s:g}', 'a time in s')
+        raise DecodeError(f'{where}: elapsed', f'{elapsed_s:g}', 'a time in s')
     return LoggedFrame(place, number, elapsed_s)
 
 
 def _take(frame: LoggedFrame, packet: int, content: bytes, where: str) -> None:
-    if len(content) < _COUNT.size:
-        raise DecodeError(where, f'{len(content)} bytes', 'a number of records')
-    [count] = _COUNT.unpack_from(content)
-    if packet in _RECORDS:
-        dtype, n_bytes = _RECORDS[packet], len(content) - _COUNT.size
-        n_records, rest = divmod(n_bytes, dtype.itemsize)
-        # The count has 16 bits; a larger list is written whole, and its length says how long.
-        if rest or n_records % 65536 != count:
-            raise DecodeError(where, f'{n_bytes} bytes', f'{count} records of {dtype.itemsize}')
-        frame.records[packet] = np.concatenate((
-            frame.of(packet), np.frombuffer(content, dtype, n_records, _COUNT.size)))
-        return
-    added: list[AddedActor] = []
-    steering: list[tuple[int, float]] = []
-    try:
+    count, n_records = 0, -1
+    with suppress(struct.error, ValueError):
+        [count] = _COUNT.unpack_from(content)
         if packet == ADDED:
-            added = _added(content, count)
+            frame.added += (added := list(_added(content)))
+            n_records = len(added)
+        elif packet == WHEELS:
+            steering = list(_steering(content))
+            frame.steering.update(steering)
+            n_records = len(steering)
         else:
-            steering = _steering(content, count)
-    except (struct.error, ValueError) as error:
-        raise DecodeError(where, f'{len(content)} bytes', f'{count} actors') from error
-    if (n_found := len(added) + len(steering)) % 65536 != count:
-        raise DecodeError(where, f'{n_found} actors', f'{count}, as its count says')
-    frame.added += added
-    frame.steering.update(steering)
+            records = np.frombuffer(content, _RECORDS[packet], offset=_COUNT.size)
+            frame.records[packet] = np.concatenate((frame.of(packet), records))
+            n_records = len(records)
+    # The count has 16 bits; a larger list is written whole, and its length says how long.
+    if n_records < 0 or n_records % 65536 != count:
+        raise DecodeError(where, f'{len(content)} bytes' if n_records < 0
+                          else f'{n_records} records', f'{count}, as its count says')
 
 
 def _text(content: bytes, offset: int) -> tuple[str, int]:
@@ -236,11 +230,9 @@ def _text(content: bytes, offset: int) -> tuple[str, int]:
     return content[begin:begin + length].decode(errors='replace'), begin + length
 
 
-def _added(content: bytes, count: int) -> list[AddedActor]:
-    actors: list[AddedActor] = []
+def _added(content: bytes) -> Iterator[AddedActor]:
     offset = _COUNT.size
-    # As of other lists, the count may be that of a larger list modulo 65536.
-    while offset < len(content) or len(actors) < count:
+    while offset < len(content):
         number, _, *pose, _ = _ADDED.unpack_from(content, offset)
         type_id, offset = _text(content, offset + _ADDED.size)
         [n_attributes] = _COUNT.unpack_from(content, offset)
@@ -250,22 +242,18 @@ def _added(content: bytes, count: int) -> list[AddedActor]:
             # A byte with the type of the value, then name and value.
             key, offset = _text(content, offset + 1)
             attributes[key], offset = _text(content, offset)
-        actors.append(AddedActor(number, tuple(pose), type_id, attributes))
-    return actors
+        yield AddedActor(number, tuple(pose), type_id, attributes)
 
 
-def _steering(content: bytes, count: int) -> list[tuple[int, float]]:
-    """Return ids of vehicles and the angles of their front wheels, degrees, NaN for none."""
-    vehicles: list[tuple[int, float]] = []
+def _steering(content: bytes) -> Iterator[tuple[int, float]]:
+    """Yield ids of vehicles and the angles of their front wheels, degrees, NaN for none."""
     offset = _COUNT.size
-    while offset < len(content) or len(vehicles) < count:
+    while offset < len(content):
         number, n_wheels = _WHEELED.unpack_from(content, offset)
-        offset += _WHEELED.size
-        wheels = np.frombuffer(content, _WHEEL, n_wheels, offset)
-        offset += n_wheels * _WHEEL.itemsize
+        wheels = np.frombuffer(content, _WHEEL, n_wheels, offset + _WHEELED.size)
+        offset += _WHEELED.size + wheels.nbytes
         front = wheels['steer'][:1 if n_wheels == _BICYCLE_WHEELS else 2]
-        vehicles.append((number, float(front.mean()) if n_wheels else math.nan))
-    return vehicles
+        yield number, float(front.mean()) if n_wheels else math.nan
 
 
 def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
@@ -352,8 +340,6 @@ class LogDecoder:
             for number in logged.steering.keys() - set(numbers.tolist()):
                 self._fault(number, 'wheels', 'an actor with a position')
         rows, records = self._of_actors(logged, VEHICLE_LIGHTS, numbers, 'lights of a vehicle')
-        if logged.added:
-            self._name_rivals({added.number for added in logged.added}, numbers)
         frame = frames.make_frame(
             table, kinematics, game_time=logged.elapsed_s,
             number=logged.number if logged.number < 1 << 32 else 0,
@@ -363,27 +349,20 @@ class LogDecoder:
             indicators=frames.indicators_of(numbers, numbers[rows], records['state']))
         return _Moment(frame, tuple(self._faults), table.serials, kinematics)
 
-    def _fault(self, number: int, found: str, expected: str = 'an actor that was added',
-               kind: str = DROPPED) -> None:
-        self._faults.append(Fault(kind, DecodeError(f'actor {number}', found, expected)))
+    def _fault(self, number: int, found: str, expected: str = 'an actor that was added') -> None:
+        self._faults.append(Fault(DROPPED, DecodeError(f'actor {number}', found, expected)))
 
     def _take_events(self, logged: LoggedFrame) -> None:
         """Add and remove actors, and set their boxes."""
-        removed = np.unique(logged.of(REMOVED)['id']).tolist()
-        replaced: set[int] = set()
+        replaced = {added.number for added in logged.added if added.number in self._table}
         for added in logged.added:
-            if added.number in self._table:
-                replaced.add(added.number)
-                self._fixed.pop(added.number, None)
-            self._table.add(added.number, added.type_id, added.attributes)
-            actor = self._table.get(added.number)
+            self._fixed.pop(added.number, None)
+            actor = self._table.add(added.number, added.type_id, added.attributes)
             if actor is not None and actor.is_fixed:
                 self._fixed[added.number] = added.pose
-        for number in removed:
-            # Additions are written first, so that the removal of an id that is used again in the
-            # same frame is that of the earlier actor.
-            if number in replaced:
-                continue
+        # Additions are written first: the removal of an id that is used again in the same frame is
+        # that of the earlier actor.
+        for number in sorted({*logged.of(REMOVED)['id'].tolist()} - replaced):
             if number not in self._table:
                 self._fault(number, 'a removal')
             self._table.remove(number)
@@ -427,15 +406,6 @@ class LogDecoder:
             if number not in self._table or self._table.get(number) is not None:
                 self._fault(number, what, 'an actor with a position')
         return rows, records[found]
-
-    def _name_rivals(self, added: set[int], numbers: Rows) -> None:
-        """Add a fault for each new vehicle that has the role of the ego and is not the ego."""
-        egos = self._table.egos_of(numbers.tolist())
-        for number in egos[1:] if not added.isdisjoint(egos) else ():
-            actor = self._table.get(number)
-            assert actor is not None
-            self._fault(number, f'role name {actor.role!r} as actor {egos[0]}, which is the ego',
-                        f'one; -p carla9.ego:={number} selects it', RIVAL)
 
 
 def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) -> Frame:
