@@ -17,10 +17,11 @@ import signal
 import sys
 from threading import Timer
 from types import FrameType
-from typing import Any
 
 # Time for a destructor to end.
 _PAUSE_S = 0.01
+# A signal that comes just before a call that blocks is noticed after this time.
+_LOOK_S = 0.1
 
 
 def ending_signals() -> list[signal.Signals]:
@@ -41,16 +42,12 @@ def raising_at_signals() -> Iterator[None]:
     acts as before the block. A SIGHUP that is ignored stays so, as with nohup. Python drops what
     is raised in a destructor or a callback of C: the signal is then sent again.
     """
-    before: dict[int, Any] = {}
+    before = {number: signal.getsignal(number) for number in ending_signals()}
     hook = sys.unraisablehook
 
-    def send_again(dropped: sys.UnraisableHookArgs) -> None:
-        if isinstance(dropped.exc_value, KeyboardInterrupt) and dropped.exc_value.args:
-            [number] = dropped.exc_value.args
+    def arm() -> None:
+        for number in before:
             signal.signal(number, handle)
-            Timer(_PAUSE_S, os.kill, (os.getpid(), number)).start()
-        else:
-            hook(dropped)
 
     def disarm() -> None:
         for number, handler in before.items():
@@ -63,13 +60,42 @@ def raising_at_signals() -> Iterator[None]:
         else:
             raise KeyboardInterrupt(number)
 
-    before.update((number, signal.signal(number, handle)) for number in ending_signals())
+    def send_again(dropped: sys.UnraisableHookArgs) -> None:
+        if isinstance(dropped.exc_value, KeyboardInterrupt) and dropped.exc_value.args:
+            arm()
+            Timer(_PAUSE_S, os.kill, (os.getpid(), *dropped.exc_value.args)).start()
+        else:
+            hook(dropped)
+
+    arm()
     sys.unraisablehook = send_again
     try:
-        yield
+        with _blocking_calls_interrupted():
+            yield
     finally:
         disarm()
         sys.unraisablehook = hook
+
+
+@contextmanager
+def _blocking_calls_interrupted() -> Iterator[None]:
+    """
+    Let Python call the handlers of signals while the main thread is in a call that blocks.
+
+    They are called between two instructions. A signal that comes after the last one before a call
+    such as a read from a pipe, or that another thread takes, would wait for the end of the call.
+    """
+    # Not on Windows.
+    if not hasattr(signal, 'setitimer'):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class _Held:

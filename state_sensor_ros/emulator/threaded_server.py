@@ -24,7 +24,6 @@ from typing import Literal, TypeVar
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.texts import counted
 
-_LOOK_S = 0.5
 JOIN_S = 5.0
 # Pause of the accepting thread: without free file descriptors a listener stays readable, and the
 # thread would spin.
@@ -138,9 +137,6 @@ class ThreadedServer(ABC):
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the last frame is sent."""
-        # A signal that another thread takes, as after a stop, does not end a wait without a limit.
-        while timeout_s is None and not self._finished.wait(_LOOK_S):
-            pass
         return self._finished.wait(timeout_s)
 
     def _begin(self, work: Callable[..., None], *args: object) -> threading.Thread:

@@ -49,8 +49,6 @@ examples:
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 # Longest wait for what the node's thread does when the program ends, s.
 _JOIN_S = 0.5
-# Longest time until a signal is noticed that the system has given to another thread, s.
-_LOOK_S = 0.1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -148,9 +146,7 @@ def _run(words: Sequence[str]) -> int:
             raise node.refusal
         node.is_starting = False
         spinning.start()
-        while not ended.wait(_LOOK_S):
-            # A signal that another thread takes, as after a stop, does not end the wait.
-            pass
+        ended.wait()
         if node.failure is not None:
             raise node.failure
         return 0

@@ -8,8 +8,10 @@
 # language governing permissions and limitations under the License.
 """SIGINT, SIGTERM and SIGHUP: all of the work is done, or nothing is left of it."""
 
+import ctypes
 from itertools import count
 import json
+import operator
 import os
 import signal
 import threading
@@ -46,6 +48,21 @@ def test_signal_in_a_destructor_is_not_lost():
         Late()
         with pytest.raises(KeyboardInterrupt):
             threading.Event().wait(AWAIT_S)
+
+
+def test_signal_just_before_a_call_that_blocks_ends_the_call():
+    reader, writer = os.pipe()
+    # A failure ends, too.
+    late = threading.Timer(AWAIT_S, os.write, (writer, b'.'))
+    late.start()
+    # All calls are made by C: between the signal and the read Python looks for none.
+    n_bytes = map(operator.not_, map(ctypes.CDLL(None)['raise'], [signal.SIGINT]))
+    with raising_at_signals(), pytest.raises(KeyboardInterrupt):
+        list(map(os.read, [reader], n_bytes))
+    assert late.is_alive()
+    late.cancel()
+    os.close(reader)
+    os.close(writer)
 
 
 def test_ignored_hang_up_stays_ignored(monkeypatch):
