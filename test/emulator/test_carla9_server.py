@@ -20,8 +20,12 @@ import numpy as np
 from paths import ROOT
 import programs
 import pytest
+from raw_actors import matrix_of
+
+from state_sensor_ros import open_recording
 
 CLIENT = ROOT / 'test' / 'carla9_client.py'
+SAMPLE = ROOT / 'resource' / 'sample.v2.json'
 
 
 def start(server, *words):
@@ -71,17 +75,45 @@ def test_client_has_the_numbers_of_the_source(n_vehicles, n_objects):
     assert roles.count('hero') == 1
 
 
-def test_mock_program_serves_traffic_until_a_signal():
-    process = programs.start_mock('carla9', '--vehicles', 2, '--port', 0)
+def check_recorded(frame, found):
+    """Compare what a client sees with a frame, whose y is to the left."""
+    mirror = np.array([1.0, -1.0, 1.0])
+    numbers = sorted(int(number) for number in found['actors'])[1:]
+    for row, number in enumerate(numbers):
+        state, actor = found['states'][str(number)], found['actors'][str(number)]
+        np.testing.assert_allclose(state[:3], frame.position_xyz[row] * mirror, rtol=1e-6)
+        np.testing.assert_allclose(state[6:9], np.nan_to_num(frame.velocity_xyz[row]) * mirror,
+                                   atol=1e-5)
+        # A rate turns the other way in axes of the other handedness.
+        np.testing.assert_allclose(
+            np.radians(state[9:12]), np.nan_to_num(frame.angular_velocity_xyz[row]) * -mirror,
+            atol=1e-5)
+        axes = matrix_of(frame.orientation_xyzw[row]).T * mirror * mirror[:, None]
+        np.testing.assert_allclose(found['axes'][str(number)], axes, atol=2e-5)
+        at, = np.flatnonzero(frame.boxes.actor == row)
+        np.testing.assert_allclose(
+            state[:3] + axes.T @ actor['box'][:3], frame.boxes.rows[at, :3] * mirror, atol=1e-3)
+        assert sorted(actor['box'][3:]) == pytest.approx(
+            sorted(frame.boxes.rows[at, 7:10] / 2), abs=1e-4)
+        assert (actor['attributes']['role_name'] == 'hero') is ('ego' in frame.tags[row])
+
+
+def test_mock_program_serves_a_recording_until_its_end(tmp_path):
+    """The program with the sample; the client ticks, then another one receives it to its end."""
+    process = programs.start_mock('carla9', SAMPLE, '--port', 0, '--rate', 1)
     try:
         assert process.stdout.readline().startswith('streams on 127.0.0.1:')
         line = process.stdout.readline()
         assert line.startswith('listening on 127.0.0.1:')
-        assert run(SimpleNamespace(port=int(line.rpartition(':')[2])), 'look', 3)['states']
+        port = SimpleNamespace(port=int(line.rpartition(':')[2]))
+        found = run(port, 'look', 3)
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=AWAIT_S)
     assert (output, errors) == ('', '')
+    with open_recording(SAMPLE) as recording:
+        frame = recording[round(found['elapsed_s'] / 0.05)]
+    check_recorded(frame, found)
 
 
 def test_client_drives_the_ego():

@@ -10,36 +10,19 @@
 
 import argparse
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-import signal
 import sys
 
 _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parents[1])]
 
-from carla9_server.scenes import TrafficScene  # noqa: E402, I100
-from carla9_server.server import WorldOptions, WorldServer  # noqa: E402
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings  # noqa: E402
-
+from state_sensor_ros.ends import raising_at_signals  # noqa: E402
 from state_sensor_ros.errors import StateSensorError  # noqa: E402
 
-
-def open_carla(options, fixed_hz):
-    # The imitation-learning dataset was collected at 10 Hz.
-    return CarlaServer(CarlaOptions(
-        port=2001 if options.port is None else options.port, bind=options.bind,
-        rate=options.rate, period_s=1.0 / (fixed_hz or 10.0), n_frames=options.frames,
-        episode_frames=options.episode, episode=EpisodeSettings(
-            is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
-            n_pedestrians=options.objects, seed=options.seed)))
-
-
-def open_carla9(options, fixed_hz):
-    period_s = 1.0 / (fixed_hz or 20.0)
-    scene = TrafficScene(options.vehicles, options.objects, options.seed, period_s)
-    return WorldServer(scene, WorldOptions(
-        port=2000 if options.port is None else options.port, bind=options.bind,
-        rate=options.rate, period_s=period_s, n_frames=options.frames))
+# Module of each mock server: add_options(parser) declares its options, open_server(options) makes
+# it.
+MOCKS = {'carla': 'carla_server.program', 'carla9': 'carla9_server.program'}
 
 
 def rate(text):
@@ -47,11 +30,13 @@ def rate(text):
 
 
 def parsed(words):
+    """Return the parsed options, and the module of the mock server."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest='simulator', required=True)
-    for name, function in (('carla', open_carla), ('carla9', open_carla9)):
+    modules = {}
+    for name, module in MOCKS.items():
+        modules[name] = import_module(module)
         command = commands.add_parser(name)
-        command.set_defaults(open_server=function)
         command.add_argument('--port', type=int, help="0: a free one (default: the simulator's)")
         command.add_argument('--bind', default='127.0.0.1')
         command.add_argument('--rate', type=rate, default='real', metavar='real|max|HZ')
@@ -59,20 +44,17 @@ def parsed(words):
         command.add_argument('--vehicles', type=int, default=12, help='with the ego')
         command.add_argument('--objects', type=int, default=9, help='and pedestrians')
         command.add_argument('--seed', type=int, default=1)
-    carla = commands.choices['carla']
-    carla.add_argument('--synchronous', action='store_true',
-                       help='wait for a command from the client after each frame')
-    carla.add_argument('--episode', type=int, metavar='N', help='begin a new one every N frames')
-    return parser.parse_args(words)
+        modules[name].add_options(command)
+    options = parser.parse_args(words)
+    return options, modules[options.simulator]
 
 
 def main(words=None):
     """Serve until everything is sent, or until a signal."""
-    options = parsed(words)
-    fixed_hz = None if isinstance(options.rate, str) else options.rate
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    options, module = parsed(words)
     try:
-        with suppress(KeyboardInterrupt), options.open_server(options, fixed_hz) as server:
+        with suppress(KeyboardInterrupt), raising_at_signals(), \
+                module.open_server(options) as server:
             for name, port in server.addresses():
                 sys.stdout.write(f'{name} on {options.bind}:{port}\n')
             sys.stdout.flush()

@@ -44,6 +44,7 @@ WALKER, LIGHT = ('walker.pedestrian.0001', 12), ('traffic.traffic_light', 7)
 SIGN, CONE = ('traffic.speed_limit.90', 8), ('static.prop.trafficcone01', 20)
 WALKER_EXTENT, CONE_EXTENT = (0.19, 0.19, 0.93), (0.16, 0.16, 0.32)
 NOWHERE = (0.0, 0.0, 0.0)
+NO_BOX = NOWHERE, NOWHERE, NOWHERE
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Body:
     attributes: tuple = ()  # (name, type, value) of each
     center: tuple = NOWHERE  # of its box from its origin
     extent: tuple = NOWHERE  # half edge lengths, m
+    tilt: tuple = NOWHERE  # pitch yaw roll of the box on it
     semantic_tags: tuple = ()  # numbers of CARLA's classes
     sign_id: str = ''  # of a light or a sign in the map
 
@@ -77,9 +79,11 @@ class SceneFrame:
     """The actors that move by themselves, at one instant."""
 
     time_s: float  # since the scene began
-    bodies: tuple  # N of Body, the same in all frames
+    bodies: tuple  # N of Body, the same tuple as long as they are the same
     numbers: np.ndarray  # (N, 15) float64
     controls: np.ndarray  # (N, 3) float64, throttle and brake 0..1, steer -1..1, + = right
+    # (N,) uint8, states of traffic lights, None if they follow their own times.
+    lights: np.ndarray | None = None
 
 
 def rotations_of_axes(axes):
@@ -103,18 +107,21 @@ def vehicle_attributes(kind, role_name):
             ('number_of_wheels', INT, str(kind[3])), ('base_type', TEXT, kind[2]))
 
 
-def vehicle(name, model, center, extent, *, is_ego):
-    """Return the body of a model of the traffic, a car if it has no type of its own."""
-    kind = next((kind for kind in VEHICLES if kind[0] == model.lower()), VEHICLES[-1])
-    return Body(name, kind[1], vehicle_attributes(kind, 'hero' if is_ego else 'autopilot'),
-                center, extent, semantic_tags=(kind[4],))
-
-
-def thing(kind, name, center, extent):
-    """Return the body of a walker, a light, a sign or a cone."""
-    type_id, label = kind
-    return Body(name, type_id, (('role_name', TEXT, re.sub(r'\W+', '_', name)),), center, extent,
-                semantic_tags=(label,))
+def body_of(name, tags, box=NO_BOX, *, is_vehicle=False, is_ego=False, model=''):
+    """Return a body of the type that fits the tags; ``model`` counts before these."""
+    words = {tag.lower() for tag in tags}
+    kind = next((kind for kind in VEHICLES if kind[0] == model.lower()), None) or next(
+        (kind for kind in VEHICLES if kind[0] in words), VEHICLES[-1] if is_vehicle else None)
+    if kind is not None:
+        type_id, label = kind[1], kind[4]
+        attributes = vehicle_attributes(kind, 'hero' if is_ego else 'autopilot')
+    else:
+        type_id, label = (WALKER if words & {'pedestrian', 'walker', 'person'}
+                          else LIGHT if 'traffic_light' in words
+                          else SIGN if 'traffic_sign' in words else CONE)
+        attributes = (('role_name', TEXT, 'hero' if is_ego else re.sub(r'\W+', '_', name)),)
+    center, extent, tilt = box
+    return Body(name, type_id, attributes, center, extent, tilt, semantic_tags=(label,))
 
 
 # Types that a client can spawn.

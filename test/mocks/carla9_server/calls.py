@@ -11,7 +11,7 @@
 from dataclasses import replace
 import struct
 
-from carla9_server.bodies import BLUEPRINTS, NOWHERE
+from carla9_server.bodies import BLUEPRINTS
 from carla9_server.world import EpisodeOptions, Target
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG, Pedals
 
@@ -185,4 +185,4 @@ def _description(actor):
 
 
 def _box(body):
-    return [body.center, body.extent, NOWHERE, 0]
+    return [body.center, body.extent, body.tilt, 0]

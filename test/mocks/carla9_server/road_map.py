@@ -39,6 +39,8 @@ _HEADER = ('<?xml version="1.0" encoding="UTF-8"?>\n<OpenDRIVE><header revMajor=
            'name="mock" version="1.00"><geoReference>'
            '<![CDATA[+proj=tmerc +lat_0=0 +lon_0=0 +k=1 +x_0=0 +y_0=0 +datum=WGS84]]>'
            '</geoReference></header>\n')
+# A map without roads.
+NO_ROADS = f'{_HEADER}</OpenDRIVE>\n'
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The scene of the world: synthetic traffic."""
+"""The scenes of the world: synthetic traffic, or a sequence of recorded frames."""
 
+from itertools import count
 import math
 
 import numpy as np
@@ -15,22 +16,23 @@ import numpy as np
 from carla9_server.bodies import (  # noqa: I100
     ACCELERATION,
     ANGULAR_VELOCITY,
+    axes_of_rotation,
     Body,
-    CONE,
+    body_of,
+    GREEN,
     LIGHT,
     N_NUMBERS,
+    NO_BOX,
     NOWHERE,
     POSITION,
+    RED,
     ROTATION,
     rotations_of_axes,
     SceneFrame,
-    SIGN,
     TEXT,
-    thing,
-    vehicle,
     VELOCITY,
-    WALKER,
     WALKER_EXTENT,
+    YELLOW,
 )
 from carla9_server.road_map import open_drive, Signal
 from state_sensor_ros.emulator.bicycle import (
@@ -40,6 +42,9 @@ from state_sensor_ros.emulator.bicycle import (
 )
 from state_sensor_ros.emulator.traffic.frame_generator import Traffic
 from state_sensor_ros.emulator.traffic.road import LANE_WIDTH_M
+from state_sensor_ros.frame import KIND_VEHICLE, LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW
+from state_sensor_ros.rep103 import from_rep103_kinematics, mirrored_vectors
+from state_sensor_ros.rotations import rpy_from_quaternion
 
 WALKING_SPEED = 1.4
 # Walkers: distance from the right edge of the road, between two, and of the first along it, m.
@@ -49,7 +54,7 @@ _WALKWAY_M, _WALKERS_M, _FIRST_WALKER_M = 3.0, 12.0, 150.0
 _STOP_LINES = (0.1, 0.6)
 _POLE_M = 1.5
 _LIGHT_EXTENT = (0.25, 0.25, 1.6)
-# Simulated time of a step without another period, s.
+# Period of traffic, and of recorded frames whose times do not define one, s.
 PERIOD_S = 0.05
 _N_SPAWN_POINTS, _SPAWN_HEIGHT_M = 60, 0.3
 # What stands beside the road and is not an actor: name, class, half edge lengths and distance
@@ -57,6 +62,11 @@ _N_SPAWN_POINTS, _SPAWN_HEIGHT_M = 60, 0.3
 _THINGS = (('ParkedCar_1', 14, (2.4, 1.0, 0.75), 1.0), ('ParkedCar_2', 14, (2.1, 0.9, 0.7), 6.0),
            ('ParkedVan_1', 14, (2.5, 1.05, 1.0), 1.0), ('ParkedTruck_1', 15, (3.6, 1.2, 1.4), 6.0),
            ('Building_1', 3, (10.0, 8.0, 6.0), 12.0))
+# Longest time between two recorded frames, s.
+_MAX_GAP_S = 10.0
+# A frame is shown up to so much before its time, s: recorded times are rounded.
+_EARLY_S = 1e-3
+_STATES = {LIGHT_GREEN: GREEN, LIGHT_YELLOW: YELLOW, LIGHT_RED: RED}
 
 
 class TrafficScene:
@@ -155,13 +165,14 @@ class TrafficScene:
 
     def _vehicles(self):
         fleet = self._traffic.fleet
-        return [vehicle(name, model.family, (
-            model.box_x, 0.0, model.clearance + model.height / 2), (
-            model.length / 2, model.width / 2, model.height / 2), is_ego='ego' in tags)
+        return [body_of(name, tuple(tags), (
+            (model.box_x, 0.0, model.clearance + model.height / 2),
+            (model.length / 2, model.width / 2, model.height / 2), NOWHERE), is_vehicle=True,
+            is_ego='ego' in tags, model=model.family)
             for name, tags, model in zip(fleet.names, fleet.tags, fleet.models, strict=True)]
 
     def _walkers(self):
-        return [thing(WALKER, f'walker_{number}', NOWHERE, WALKER_EXTENT)
+        return [body_of(f'walker_{number}', ('pedestrian',), (NOWHERE, WALKER_EXTENT, NOWHERE))
                 for number in range(self._n_walkers)]
 
     def _objects(self):
@@ -170,8 +181,8 @@ class TrafficScene:
             cosine, sine = math.cos(item.yaw), math.sin(item.yaw)
             center = (cosine * (cx - x) + sine * (cy - y), cosine * (cy - y) - sine * (cx - x),
                       cz - z)
-            yield thing(SIGN if item.tag == 'traffic_sign' else CONE, item.name, center,
-                        tuple(edge / 2 for edge in item.size))
+            yield body_of(item.name, (item.tag,), (
+                center, tuple(edge / 2 for edge in item.size), NOWHERE))
 
     def _lights(self):
         type_id, label = LIGHT
@@ -208,3 +219,144 @@ class TrafficScene:
         # A light faces the traffic that it is for.
         rows[:, 4] = np.degrees(np.arctan2(surface.along[:, 1], surface.along[:, 0])) + 180.0
         return numbers
+
+
+class RecordedScene:
+    """
+    Frames of a recording, from the first in each episode; clients cannot drive in it.
+
+    ``frames`` begins the recording again: it returns an iterator of :class:`Frame`.
+    """
+
+    ego = ''
+
+    def __init__(self, frames, xodr):
+        self.xodr, self.spawn_points, self.environment = xodr, [], []
+        self._recorded = frames
+
+    def first(self):
+        """Return the first frame, whose time is 0; None if there is none."""
+        bodies = KnownBodies()
+        self._frames = self._timed(map(bodies.scene_frame, self._recorded()))
+        self._elapsed_s = 0.0
+        self._next = next(self._frames, None)
+        return self._take()
+
+    def advance(self, elapsed_s):
+        """
+        Return the next frame, None after the last one.
+
+        ``elapsed_s``: simulated time, s: the frame that is the last one then, which may be the
+        same again; None for the next frame.
+        """
+        if self._next is None:
+            return None
+        if elapsed_s is None:
+            self._elapsed_s = self._next.time_s
+            return self._take()
+        self._elapsed_s += elapsed_s
+        while self._next is not None and self._next.time_s <= self._elapsed_s + _EARLY_S:
+            self._take()
+        return self._now
+
+    def drive(self, pedals):
+        """Leave the ego as it was recorded."""
+
+    def _take(self):
+        self._now, self._next = self._next, next(self._frames, None)
+        return self._now
+
+    def _timed(self, frames):
+        """Yield frames whose times begin at 0 and increase, with accelerations."""
+        before, recorded_s = None, 0.0
+        for frame in frames:
+            time_s, numbers = 0.0, frame.numbers
+            if before is not None:
+                gap_s = frame.time_s - recorded_s
+                gap_s = gap_s if 0.0 < gap_s <= _MAX_GAP_S else PERIOD_S
+                time_s = before.time_s + gap_s
+                if not numbers[:, ACCELERATION].any() and frame.bodies is before.bodies:
+                    numbers = numbers.copy()
+                    numbers[:, ACCELERATION] = np.nan_to_num(
+                        numbers[:, VELOCITY] - before.numbers[:, VELOCITY]) / gap_s
+            recorded_s = frame.time_s
+            before = SceneFrame(time_s, frame.bodies, numbers, frame.controls, frame.lights)
+            yield before
+
+
+class KnownBodies:
+    """The bodies of a recording; an actor keeps the box with which it first appeared."""
+
+    def __init__(self):
+        self._bodies, self._key, self._row = {}, None, ()
+
+    def scene_frame(self, frame):
+        """Convert a frame to CARLA's units and axes; what is unknown is 0."""
+        lights, n_actors = frame.traffic_lights, len(frame.names)
+        light_names = () if lights is None else lights.names
+        # Lights of CARLA 0.9 are actors, too.
+        row_of = {name: row for row, (name, tags) in enumerate(zip(
+            frame.names, frame.tags, strict=True)) if 'traffic_light' in tags}
+        others = tuple(name for name in light_names if name not in row_of)
+        row_of.update(zip(others, count(n_actors), strict=False))
+        numbers = np.zeros((n_actors + len(others), N_NUMBERS))
+        _put_numbers(numbers[:n_actors], frame)
+        states = None
+        if lights is not None:
+            rows = [row_of[name] for name in light_names]
+            numbers[rows, 0:3] = mirrored_vectors(lights.poses[:, :3])
+            numbers[rows, 3:6] = _rotations(lights.poses[:, 3:])
+            states = np.full(len(numbers), 255, np.uint8)
+            states[rows] = [_STATES[int(state)] for state in lights.states]
+        np.nan_to_num(numbers, copy=False)
+        key = frame.names, frame.tags, others
+        if key != self._key:
+            boxes = _boxes(frame, numbers)
+            self._row = (*map(self._body, frame.names, frame.tags, frame.kinds, boxes),
+                         *(self._body(f'light {name}', ('traffic_light',), -1, NO_BOX)
+                           for name in others))
+            self._key = key
+        controls = np.zeros((len(numbers), 3))
+        if frame.inputs is not None:
+            # Throttle, brake, steer: + = left there.
+            controls[:n_actors] = np.nan_to_num(frame.inputs[:, :3]) * (1.0, 1.0, -1.0)
+        return SceneFrame(frame.game_time, self._row, numbers, controls, states)
+
+    def _body(self, name, tags, kind, box):
+        key = name, tags, int(kind)
+        if key not in self._bodies:
+            self._bodies[key] = body_of(name, tags, box, is_vehicle=kind == KIND_VEHICLE,
+                                        is_ego='ego' in tags)
+        return self._bodies[key]
+
+
+def _rotations(orientation_xyzw):
+    """Return pitch, yaw and roll, deg: + pitch raises the nose, + yaw turns right."""
+    return np.degrees(rpy_from_quaternion(orientation_xyzw))[:, (1, 2, 0)] * (-1.0, -1.0, 1.0)
+
+
+def _put_numbers(rows, frame):
+    source = from_rep103_kinematics(frame.kinematics)
+    rows[:, 0:3] = source[:, 0:3] / 100.0
+    rows[:, 3:6] = _rotations(frame.kinematics[:, 3:7])
+    rows[:, 6:9] = source[:, 7:10] / 100.0
+    rows[:, 9:12] = np.degrees(source[:, 10:13])
+    if frame.accelerations is not None:
+        rows[:, 12:15] = mirrored_vectors(frame.accelerations)
+
+
+def _boxes(frame, numbers):
+    """Return the box of each actor on the actor, the first one of several."""
+    boxes = [NO_BOX] * len(frame.names)
+    if frame.boxes is None:
+        return boxes
+    rows = frame.boxes.rows
+    centers, extents = mirrored_vectors(rows[:, :3]), rows[:, 7:10] / 2.0
+    rotations = _rotations(rows[:, 3:7])
+    for at, row in reversed(list(enumerate(frame.boxes.actor.tolist()))):
+        axes = axes_of_rotation(numbers[row, 3:6])
+        turn, extent = axes_of_rotation(rotations[at]) @ axes.T, extents[at]
+        tilt = rotations_of_axes(turn[None])[0]
+        center = axes @ (centers[at] - numbers[row, 0:3])
+        boxes[row] = tuple(tuple(np.nan_to_num(each).tolist()) for each in (center, extent, tilt))
+    return boxes

@@ -35,6 +35,7 @@ from carla9_server.calls import CallError, Calls, VERSION, WORLD_STREAM  # noqa:
 from carla9_server.world import EmulatedWorld
 from state_sensor_ros.emulator.threaded_server import (
     CHUNK_BYTES,
+    close_connection,
     listen,
     MAX_LAG_S,
     receive,
@@ -90,6 +91,7 @@ class WorldServer(ThreadedServer):
         self._streams = []
         self._due_s = self._token_until_s = 0.0
         self._episode = self._n_tokens = self._n_steps = 0
+        self._failure = None
         super().__init__()
 
     def addresses(self):
@@ -105,6 +107,13 @@ class WorldServer(ThreadedServer):
     def _close_ports(self):
         for listener in self._listeners():
             listener.close()
+
+    def wait(self, timeout_s=None):
+        """Wait until the last snapshot is sent."""
+        is_over = super().wait(timeout_s)
+        if self._failure is not None:
+            raise self._failure
+        return is_over
 
     def _serve_calls(self, session):
         session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -166,22 +175,29 @@ class WorldServer(ThreadedServer):
             return stream.waiting.popleft()
 
     def _play(self):
-        while True:
-            with self._changed:
-                # With the lock: close() cannot notify between this and the wait.
-                if self._closing.is_set():
-                    return
-                self._send_new_episode()
-                left_s = self._left_s()
-                if left_s == 0.0:
-                    self._step()
-                    continue
-                if self._is_at_end() and not any(stream.is_busy for stream in self._streams):
-                    self._finished.set()
-                self._changed.wait(left_s)
+        try:
+            while True:
+                with self._changed:
+                    # With the lock: close() cannot notify between this and the wait.
+                    if self._closing.is_set():
+                        return
+                    self._send_new_episode()
+                    left_s = self._left_s()
+                    if left_s == 0.0:
+                        self._step()
+                        continue
+                    if self._is_at_end() and not any(stream.is_busy for stream in self._streams):
+                        self._finished.set()
+                    self._changed.wait(left_s)
+        except Exception as error:  # noqa: BLE001
+            # Of a recording that cannot be read on, or a defect: the program ends with it.
+            self._failure = error
+            for session in tuple(self._sessions):
+                close_connection(session)
+            self._finished.set()
 
     def _is_at_end(self):
-        return self._n_steps == self._options.n_frames
+        return self.world.is_over or self._n_steps == self._options.n_frames
 
     def _left_s(self):
         """Return the time until the next step, s, None until clients do something."""
@@ -202,8 +218,9 @@ class WorldServer(ThreadedServer):
         self._due_s = (self._due_s if self._due_s > now_s - MAX_LAG_S else now_s) + step_s
         self.world.n_cues = max(self.world.n_cues - 1, 0)
         self.world.step()
-        self._n_steps += 1
-        self._send()
+        if not self.world.is_over:
+            self._n_steps += 1
+            self._send()
 
     def _send_new_episode(self):
         """Send the first snapshot of an episode at once: clients of the one before wait for it."""

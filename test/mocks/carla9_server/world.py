@@ -28,8 +28,8 @@ from carla9_server.bodies import (  # noqa: I100
 )
 from state_sensor_ros.emulator.bicycle import FULL_BRAKE, FULL_LOCK_DEG, FULL_THROTTLE, Pedals
 
-# Durations of the states of a traffic light, s.
-_DURATIONS_S = {GREEN: 10.0, YELLOW: 3.0, RED: 7.0}
+# Duration of the states of a traffic light, s.
+GREEN_S, YELLOW_S, RED_S = 10.0, 3.0, 7.0
 # Place of the world's observer in the client's list of sensors.
 _OBSERVER = 17
 # A snapshot is its length, the header of any sensor, that of the world, and 119 bytes for each
@@ -88,16 +88,19 @@ class EpisodeActor:
 
 @dataclass
 class Light:
-    """The state of a traffic light and how long it has lasted, s."""
+    """The state of a traffic light and how long it has lasted, s; durations by state."""
 
     state: int
     elapsed_s: float = 0.0
+    durations: dict = field(default_factory=lambda: {GREEN: GREEN_S, YELLOW: YELLOW_S, RED: RED_S})
 
     def advance(self, elapsed_s):
         """Let it change after its time: ``elapsed_s`` of simulated time, s."""
+        if self.state not in self.durations:
+            return
         self.elapsed_s += elapsed_s
-        if self.elapsed_s >= _DURATIONS_S[self.state]:
-            self.elapsed_s -= _DURATIONS_S[self.state]
+        if self.elapsed_s >= self.durations[self.state]:
+            self.elapsed_s -= self.durations[self.state]
             self.state = {GREEN: YELLOW, YELLOW: RED, RED: GREEN}[self.state]
 
 
@@ -135,12 +138,11 @@ class EmulatedWorld:
         self.settings = settings
         self.episode += 1
         self.elapsed_s, self.delta_s = 0.0, self.period_s
-        self._is_new_map = True
-        self.actors, self.lights, self._now = {}, {}, self.scene.first()
+        self.is_over, self._is_new_map = False, True
+        self.actors, self.lights, self._by_row, self._bodies = {}, {}, [], None
         self.spectator = self._add(Body('spectator', 'spectator'), np.zeros(N_NUMBERS))
-        self._by_row = [self._add(body, self._now.numbers[row], row)
-                        for row, body in enumerate(self._now.bodies)]
-        self._row_ids = np.array([actor.id for actor in self._by_row], np.uint32)
+        self._now = None
+        self._take(self.scene.first())
 
     def _add(self, body, numbers, row=-1):
         actor = EpisodeActor(next(self._ids), body, np.array(numbers), row)
@@ -179,20 +181,48 @@ class EmulatedWorld:
         return actor.pedals.steer if actor.row < 0 else float(self._now.controls[actor.row, 2])
 
     def step(self):
-        """Advance by one step."""
+        """Advance by one step; only the frame counter advances in a scene that is over."""
         for actor in self.actors.values():
             if actor.follows is not None:
                 numbers = self.numbers(actor)
                 speed = float(axes_of_rotation(numbers[ROTATION])[0] @ numbers[VELOCITY])
                 self._apply(actor, actor.follows.pedals(speed))
         fixed_s = self.settings.fixed_delta_s
-        before, self._now = self._now, self.scene.advance(fixed_s)
-        delta_s = fixed_s or self._now.time_s - before.time_s
+        frame = None if self.is_over else self.scene.advance(fixed_s)
+        delta_s = fixed_s or self.delta_s
+        if frame is None:
+            self.is_over = True
+        else:
+            if fixed_s is None and self._now is not None:
+                delta_s = frame.time_s - self._now.time_s
+            self._take(frame)
         self.frame += 1
         self.delta_s = delta_s
         self.elapsed_s += delta_s
         for light in self.lights.values():
             light.advance(delta_s)
+
+    def _take(self, frame):
+        """Take the bodies of a frame that are new, and remove those that it has no more."""
+        self._now = frame
+        if frame is None:
+            return
+        if frame.bodies is not self._bodies:
+            known = {actor.body: actor for actor in self._by_row}
+            rows = [known.pop(body, None) for body in frame.bodies]
+            for actor in known.values():
+                self.destroy(actor)
+            self._by_row = [actor or self._add(body, frame.numbers[row])
+                            for row, (body, actor) in enumerate(
+                                zip(frame.bodies, rows, strict=True))]
+            self._bodies = frame.bodies
+            for row, actor in enumerate(self._by_row):
+                actor.row = row
+            self._row_ids = np.array([actor.id for actor in self._by_row], np.uint32)
+        if frame.lights is not None:
+            for actor in self._by_row:
+                if actor.id in self.lights:
+                    self.lights[actor.id] = Light(int(frame.lights[actor.row]), durations={})
 
     def numbers(self, actor):
         """Return the numbers of an ``actor`` now, (15,) as in bodies."""
@@ -215,8 +245,9 @@ class EmulatedWorld:
         rows['actor_state'] = _ACTIVE
         controls = np.array([(actor.pedals.throttle, actor.pedals.brake, actor.pedals.steer)
                              for actor in actors])
-        rows['id'][:n_moving], rows['numbers'][:n_moving] = self._row_ids, self._now.numbers
-        controls[:n_moving] = self._now.controls
+        if self._now is not None:
+            rows['id'][:n_moving], rows['numbers'][:n_moving] = self._row_ids, self._now.numbers
+            controls[:n_moving] = self._now.controls
         for at, actor in enumerate(others, n_moving):
             rows[at]['id'], rows[at]['numbers'] = actor.id, actor.numbers
         # Fields of different kinds of actors share their bytes: each only on its own rows.
@@ -245,5 +276,5 @@ class EmulatedWorld:
 def _put_light(row, sign_id, light):
     row['sign_id'] = sign_id.encode()
     row['green_s'], row['yellow_s'], row['red_s'] = (
-        _DURATIONS_S[state] for state in (GREEN, YELLOW, RED))
+        light.durations.get(state, 0.0) for state in (GREEN, YELLOW, RED))
     row['elapsed_s'], row['light'] = light.elapsed_s, light.state

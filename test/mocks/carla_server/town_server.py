@@ -89,6 +89,7 @@ class CarlaOptions(ServerOptions):
     # Settings of the first episode, and defaults of those that clients request.
     episode: EpisodeSettings = EpisodeSettings()
     episode_frames: int | None = None  # begin a new episode after so many frames, None for never
+    map_name: str = MAP_NAME  # name of the map that is sent to clients
 
 
 class CarlaServer(ThreadedServer):
@@ -172,7 +173,7 @@ class CarlaServer(ThreadedServer):
                 self._is_requested = True
                 self._end_episode()
             settings = parse_settings(request.ini_file, self._options.episode)
-            session.sendall(frame_message(scene_bytes()))
+            session.sendall(frame_message(scene_bytes(self._options.map_name)))
             if (start := read_message(session, 'EpisodeStart')) is None:
                 return
             with self._changed:
@@ -330,9 +331,9 @@ def read_message(connection, name):
         raise FramingError('message', str(error), f'a {name}') from error
 
 
-def scene_bytes():
+def scene_bytes(map_name):
     """Return the SceneDescription of an episode: map and start spots."""
-    scene = SERVER['SceneDescription'](map_name=MAP_NAME)
+    scene = SERVER['SceneDescription'](map_name=map_name)
     for i in range(N_START_SPOTS):
         spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
         fill_transform(scene.player_start_spots.add(), *spot.pose())
