@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from pathlib import Path
 import signal
 import sys
 import threading
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from state_sensor_ros.commands.cli import run_command
 from state_sensor_ros.commands.terminal import (
@@ -37,6 +37,7 @@ from state_sensor_ros.commands.terminal import (
     print_line,
     print_output,
     show_result,
+    size_of,
 )
 from state_sensor_ros.errors import (
     ConfigError,
@@ -47,8 +48,12 @@ from state_sensor_ros.errors import (
 )
 from state_sensor_ros.files import Format, format_of, format_of_name, formats
 from state_sensor_ros.files.bag import is_bag
+from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, refuse_same
 from state_sensor_ros.texts import counted, listed, one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Options whose values are paths.
 _PATHS = ('file', 'input', 'output', 'truth', 'stack')
@@ -222,6 +227,25 @@ def records_of(jobs: Sequence[Job], *, n_processes: int | None, dask: str,
         while is_json and waiting and waiting[0].source in records:
             print_output(json.dumps(records[waiting.popleft().source], allow_nan=False))
     return [records[job.source] for job in jobs]
+
+
+def write_table(args: argparse.Namespace, table_of: Callable[[], pa.Table]) -> None:
+    """Write an Arrow table to the file of --parquet."""
+    from pyarrow import parquet
+    with WholeFile(args.parquet, force=args.force) as file:
+        table = table_of()
+        parquet.write_table(table, file.handle, write_page_checksum=True)
+    show_result(args.parquet, [counted(table.num_rows, 'row'), *size_of(args.parquet)],
+                is_quiet=args.quiet or args.json)
+
+
+def refuse_failures(command: str, records: Sequence[dict[str, Any]]) -> None:
+    """Print the errors in records of a command, and raise one if there are any."""
+    failed = [record for record in records if record['error'] is not None]
+    for record in failed:
+        print_line(f'error: {record["file"]}: {record["error"]}')
+    if failed:
+        raise TrajectoryFormatError(command, f'{len(failed)} of {len(records)} recordings failed')
 
 
 def convert_many(args: argparse.Namespace) -> None:

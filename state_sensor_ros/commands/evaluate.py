@@ -25,7 +25,7 @@ import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, TagRule
 from state_sensor_ros.commands import options
-from state_sensor_ros.commands.batch import job_of, records_of
+from state_sensor_ros.commands.batch import job_of, records_of, refuse_failures, write_table
 from state_sensor_ros.commands.reading import fault_lines, read_frames
 from state_sensor_ros.commands.terminal import (
     print_line,
@@ -56,7 +56,7 @@ from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
 from state_sensor_ros.files.frame_selection import outside, RecordingSelection, SelectedNames
 from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.files.search import find_recordings, FoundRecording, is_glob
+from state_sensor_ros.files.search import find_recordings, FoundRecording
 from state_sensor_ros.frame import NS_PER_S
 from state_sensor_ros.library.stream import FaultList, FrameFault, FrameLoop
 from state_sensor_ros.parameters import near_names
@@ -134,14 +134,12 @@ def _bound(text: str) -> str:
 
 def run_evaluate(args: argparse.Namespace) -> None:
     """Evaluate one bag, or many."""
-    [*others, stack] = args.stack
-    is_many = bool(others or args.jobs is not None or args.dask) or is_glob(stack) or (
-        Path(stack).is_dir() and not is_bag(Path(stack)))
     options.check_suffix('--parquet', args.parquet, ['.parquet'])
     options.check_suffix('--html', args.html, ['.html'])
-    if is_many:
+    if options.are_many(args, args.stack):
         _evaluate_many(args)
         return
+    [stack] = args.stack
     truth, found = _evaluated(args, stack)
     result = report.result_of(
         found, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
@@ -149,7 +147,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
     for each in found:
         print_warnings(f'{stack}: {each.topic}', _warnings(each))
     if args.parquet is not None:
-        _write_table(args, lambda: _match_table(found))
+        write_table(args, lambda: _match_table(found))
     if args.html is not None:
         _write_page(args, f'Evaluation of {one_line(stack)}', tables, (
             f'<p>Ground truth: {escape(one_line(args.truth))}.</p>',
@@ -177,16 +175,6 @@ def _write_page(args: argparse.Namespace, title: str, tables: Sequence[report.Ta
     with WholeFile(args.html, force=args.force) as file:
         report.write_page(file.handle, title, tables, parts, result)
     show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
-
-
-def _write_table(args: argparse.Namespace, table_of: Callable[[], Any]) -> None:
-    """Write an Arrow table."""
-    from pyarrow import parquet
-    with WholeFile(args.parquet, force=args.force) as file:
-        table = table_of()
-        parquet.write_table(table, file.handle)
-    show_result(args.parquet, [counted(table.num_rows, 'row'), *size_of(args.parquet)],
-                is_quiet=args.quiet or args.json)
 
 
 def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[TopicResult]]:
@@ -342,17 +330,13 @@ def _evaluate_many(args: argparse.Namespace) -> None:
                 for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
         records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
         if args.parquet is not None:
-            _write_table(args, lambda: _joined([(job.source, job.args.parquet) for job in jobs]))
+            write_table(args, lambda: _joined([(job.source, job.args.parquet) for job in jobs]))
     tables = [report.bags_table(records)]
     if args.html is not None:
         _write_page(args, f'Evaluation of {counted(len(records), "bag")}', tables)
     if not (args.json or args.quiet):
         _print_tables(args, tables)
-    failed = [record for record in records if record['error'] is not None]
-    for record in failed:
-        print_line(f'error: {record["file"]}: {record["error"]}')
-    if failed:
-        raise TrajectoryFormatError('evaluate', f'{len(failed)} of {len(records)} bags failed')
+    refuse_failures('evaluate', records)
 
 
 def _joined(parts: Iterable[tuple[str, str]]) -> Any:  # noqa: ANN401

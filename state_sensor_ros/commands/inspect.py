@@ -24,22 +24,19 @@ from contextlib import closing
 from datetime import datetime, timezone
 import json
 import math
-from pathlib import Path
-import re
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from state_sensor_ros import errors, source
-from state_sensor_ros.classes import ego_row, EGO_TAG, has_ego_tag
+from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.commands import options
 from state_sensor_ros.commands.reading import again, open_frames, read_frames
-from state_sensor_ros.commands.terminal import print_output, show_result
+from state_sensor_ros.commands.terminal import print_output
 from state_sensor_ros.files import TRAJECTORY
 from state_sensor_ros.files.frame_selection import RecordingSelection
-from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.files.search import find_recordings, is_glob
+from state_sensor_ros.files.search import find_recordings
 from state_sensor_ros.frame import DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.jumps import UNITS
 from state_sensor_ros.library.safety import (
@@ -63,13 +60,11 @@ _EPILOG = """examples:
 # Frames between two evaluations: the check averages over about twenty pairs of frames.
 _CHECK_PERIOD = 20
 _NOT_STRICT, _NO_EGO = 'frames that are not strict JSON', 'frames without an ego'
-_NO_REPLAY_EGO = 'frames without the ego of Replay Mode'
 _FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names',
            source.LOST: 'entries that are not frames',
            source.IGNORED: 'members ignored', source.RIDER: 'people in vehicles dropped',
            source.MISSING: 'files not found', source.MEMBER: 'unknown members'}
 _STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
-_NUMBER = re.compile(r'-?\d[\d.e+-]*')
 # Steps are counted with a resolution of 10 us. One of more than five times the median is a jump;
 # the rate is that of those near the median.
 _STEPS_PER_S, _JUMP, _USUAL = 100_000, 5.0, (0.5, 1.5)
@@ -121,7 +116,7 @@ def run_inspect(args: argparse.Namespace) -> None:
     if args.live == bool(args.file):
         raise errors.UsageError('expected either FILE, or --live for a running simulator')
     options.check_suffix('--parquet', args.parquet, ['.parquet'])
-    if args.file and _is_batch(args):
+    if args.parquet or (args.file and options.are_many(args, args.file)):
         _inspect_many(args)
         return
     settings, reader = open_frames(args, args.file[0] if args.file else None)
@@ -132,14 +127,13 @@ def run_inspect(args: argparse.Namespace) -> None:
         found.read(read_frames(recording, 'inspect', is_quiet=args.quiet, warns=False), collector)
     failure: errors.StateSensorError | None = found.refusal
     simulator = args.source if args.live else recording.simulator
-    # What cannot be read has no ego, but that is not the reason.
-    if collector is not None and (found.n_frames or failure is None):
-        try:
-            safety = collector.safety()
-        except errors.StateError as error:
-            failure = failure or (error if found.egos else errors.StateError(
-                recording.name, f'no actor tagged {settings.ego_tag}',
-                f'an ego; {_ego_hint(simulator)}'))
+    if collector is not None and found.egos:
+        safety = collector.safety()
+    elif collector is not None:
+        # What cannot be read has no ego, but that is not the reason.
+        failure = failure or errors.StateError(
+            recording.name, f'no actor tagged {settings.ego_tag}',
+            f'an ego; {_ego_hint(simulator)}')
     record = found.record()
     if args.json:
         print_output(json.dumps(record if safety is None else {
@@ -163,23 +157,21 @@ class Inspection:
 
     :param recording: recording to read.
     :param selection: what of it is read.
-    :param ego_tag: tag that marks the ego; Replay Mode always needs EGO_TAG.
+    :param ego_tag: tag that marks the ego; Replay Mode needs EGO_TAG.
     """
 
     def __init__(self, recording: FrameLoop, selection: RecordingSelection,
                  ego_tag: str = EGO_TAG) -> None:
         self._recording, self._selection, self._ego_tag = recording, selection, ego_tag
-        self._has_own_ego = not has_ego_tag([ego_tag])
-        self.n_frames = self._n_checks = self._sample_count = 0
+        self.n_frames = self._sample_count = self._time = 0
         self._first_s = self._last_s = math.nan
-        self._time = 0
         self._n_actors: tuple[int, int] | None = None
         self._generations, self._parts = Counter[str](), Counter[str]()
         self._actors: dict[str, dict[str, Any]] = {}
         self._anomalies: dict[str, dict[str, Any]] = {}
-        self._complaints: dict[str, dict[str, Any]] = {}
+        self._complaints: list[dict[str, str]] = []
         self.refusal: errors.TrajectoryFormatError | None = None
-        self.checks, self._stamper, self._last_place = Checks(math.inf), Stamper('game_time'), ''
+        self.checks, self._stamper = Checks(math.inf), Stamper('game_time')
         self.duration_s, self._steps = 0.0, Counter[int]()
         self._longest = 0.0, ''
 
@@ -218,9 +210,9 @@ class Inspection:
                 raise
         self._conclude()
 
-    def _note(self, kind: str, place: str, text: str) -> None:
-        """Count an anomaly; keep place and text of the first of its kind."""
-        _note(self._anomalies, kind, place, text)
+    def _note(self, kind: str, place: str, text: str, n: int = 1) -> None:
+        """Count ``n`` anomalies; keep place and text of the first of their kind."""
+        self._anomalies.setdefault(kind, {'count': 0, 'place': place, 'text': text})['count'] += n
 
     def _add(self, frame: Frame, place: str) -> None:
         self.n_frames += 1
@@ -240,8 +232,6 @@ class Inspection:
         elif n_egos > 1:
             self._note('frames with several egos', place,
                        f'{n_egos} actors tagged {self._ego_tag}')
-        if self._has_own_ego and self.has_replay_mode and ego_row(frame.tags) is None:
-            self._note(_NO_REPLAY_EGO, place, f'no actor tagged {EGO_TAG}')
         usable, is_known = frame.has_pose(), np.isfinite(frame.kinematics)
         are_known = is_known[:, :7].all(axis=1)
         # Some generations have no velocities.
@@ -275,7 +265,7 @@ class Inspection:
             self._note('restarts', place,
                        f'game_time from {last_s:.6g} to {frame.game_time:.6g}')
             # An episode of a dataset is a run; the results cover all runs.
-            self._note_complaints(self._last_place)
+            self._note_complaints(place)
             self.checks.begin_run()
         elif not math.isnan(last_s):
             step_s = frame.game_time - last_s
@@ -284,15 +274,12 @@ class Inspection:
             if step_s > self._longest[0]:
                 self._longest = step_s, place
         self.checks.add(frame, place)
-        self._last_place = place
         if self._recording.index % _CHECK_PERIOD == 0:
             self._note_complaints(place)
 
     def _note_complaints(self, place: str) -> None:
-        self._n_checks += 1
-        for complaint in self.checks.complaints:
-            # The same complaint may come again with other numbers.
-            _note(self._complaints, _NUMBER.sub('#', complaint), place, complaint)
+        self._complaints += ({'place': place, 'text': text}
+                             for text in self.checks.new_complaints())
 
     def _conclude(self) -> None:
         """Set the results that depend on the whole recording."""
@@ -303,13 +290,11 @@ class Inspection:
                 f'actors of the undeclared type {kind.removeprefix(source.UNDECLARED)}'
                 if kind.startswith(source.UNDECLARED) else '')
             if text:
-                self._anomalies[text] = {
-                    'count': count, 'place': _numbered(first[kind].place, first[kind].index),
-                    'text': first[kind].text}
+                self._note(text, _numbered(first[kind].place, first[kind].index),
+                           first[kind].text, count)
         for kind, (jump, actor, place) in self.checks.jumps.greatest.items():
-            self._anomalies[f'jumps of the {kind}'] = {
-                'count': self.checks.jumps.counts[kind], 'place': place,
-                'text': f'{actor}: {figure(jump)} {UNITS[kind]}'}
+            self._note(f'jumps of the {kind}', place, f'{actor}: {figure(jump)} {UNITS[kind]}',
+                       self.checks.jumps.counts[kind])
         if cut is not None:
             self._note(f'ends inside {cut.container}', cut.where.removeprefix(f'{name}: '),
                        cut.summary)
@@ -320,10 +305,9 @@ class Inspection:
             self._anomalies.pop(_NO_EGO, None)
         pace = self._pace()
         if pace.get('n_jumps'):
-            self._anomalies['steps of the clock'] = {
-                'count': pace['n_jumps'], 'place': self._longest[1],
-                'text': f'{self._longest[0]:.6g} s after the previous frame, usually '
-                        f'{pace["median"]:.6g} s'}
+            self._note('steps of the clock', self._longest[1], f'{self._longest[0]:.6g} s after '
+                       f'the previous frame, usually {pace["median"]:.6g} s',
+                       int(pace['n_jumps']))
         lost = first.get(source.LOST)
         if self.refusal is None and lost is not None and lost.error is not None:
             self.refusal = errors.TrajectoryFormatError(
@@ -332,8 +316,7 @@ class Inspection:
         # What Replay Mode refuses, and what it expects instead.
         for kind, expected in (
                 (_NOT_STRICT, 'strict JSON, which has no NaN or Infinity'),
-                (_NO_REPLAY_EGO if self._has_own_ego else _NO_EGO,
-                 f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it')):
+                (_NO_EGO, f'an actor tagged {EGO_TAG} in each frame: Replay Mode needs it')):
             if is_for_replay and self.refusal is None and kind in self._anomalies:
                 anomaly = self._anomalies[kind]
                 self.refusal = errors.TrajectoryFormatError(
@@ -344,7 +327,8 @@ class Inspection:
 
     def _is_for_replay(self) -> bool:
         """Whether all frames are of generations that Replay Mode takes, none without its ego."""
-        return bool(self.egos or self._selection.has_all_actors) and self.has_replay_mode
+        return self.has_replay_mode and has_ego_tag([self._ego_tag]) and bool(
+            self.egos or self._selection.has_all_actors)
 
     def _pace(self) -> dict[str, float]:
         """Return figures of the steps of the clock, s, and the rate of the usual ones, Hz."""
@@ -386,17 +370,12 @@ class Inspection:
                 'linear_residual_m': _known(of.linear_residual),
                 'angular_slope': _known(of.rotation),
                 'angular_residual_rad': _known(of.angular_residual), 'slip': _known(of.slip),
-                'pairs': checks.n_pairs, 'checks': self._n_checks,
-                'jumps': '; '.join(checks.jumps.lines), 'compared': checks.n_compared,
-                'not_compared': dict(checks.not_compared),
-                'complaints': [*self._complaints.values()]},
+                'pairs': checks.n_pairs, 'jumps': '; '.join(checks.jumps.lines),
+                'compared': checks.n_compared, 'not_compared': dict(checks.not_compared),
+                'complaints': self._complaints},
             'replayable': False if refusal else True if self._is_for_replay() else None,
             'refusal': None if refusal is None else {
                 'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
-
-
-def _note(counted_: dict[str, dict[str, Any]], kind: str, place: str, text: str) -> None:
-    counted_.setdefault(kind, {'count': 0, 'place': place, 'text': text})['count'] += 1
 
 
 def _is_strict(payload: bytes) -> bool:
@@ -454,7 +433,8 @@ def _screen(found: Inspection, record: Mapping[str, Any],
     # Rows of a table and elements of XML are not counted.
     n_bytes = f', {size(record["bytes"])}' if record['bytes'] else ''
     replayable = {True: 'yes', False: 'no', None: 'does not apply: ' + (
-        'no ego is selected' if found.has_replay_mode else 'the simulator has no Replay Mode')}
+        f'no actor tagged {EGO_TAG} is selected' if found.has_replay_mode
+        else 'the simulator has no Replay Mode')}
     return [
         ('recording', f'{record["file"]} ({record["form"]})'),
         ('generation', _counted(record['generations'], n_frames)),
@@ -509,47 +489,23 @@ def _consistency(checks: Checks, truth: Mapping[str, Any]) -> list[str]:
         lines = [checks.reason]
     else:
         of = checks.figures(of_all=True)
-        lines = [', '.join((
-            _compared('displacement', 'velocity x time', of.displacement, of.linear_residual,
-                      'm', 'velocities are 0 where actors move'),
-            _compared('rotation', 'angular velocity x time', of.rotation, of.angular_residual,
-                      'rad', 'angular velocities are 0 where actors turn')))]
+        lines = [', '.join(
+            f'{what} not compared' if math.isnan(slope) else
+            f'{what} {figure(slope)} x {product} (residual {figure(residual)} {unit})'
+            for what, product, slope, residual, unit in (
+                ('displacement', 'velocity x time', of.displacement, of.linear_residual, 'm'),
+                ('rotation', 'angular velocity x time', of.rotation, of.angular_residual,
+                 'rad')))]
     lines += checks.jumps.lines
     if truth['not_compared']:
         lines.append(f'{counted(checks.n_compared, "pair")} of poses compared; not compared: '
                      + ', '.join(f'{n} {why}' for why, n in truth['not_compared'].items()))
-    total = counted(truth['checks'], 'check')
-    return lines + [f'{each["text"]} ({each["place"]}; in {each["count"]} of {total})'
-                    for each in truth['complaints']]
-
-
-def _compared(what: str, product: str, slope: float, residual: float, unit: str,
-              still: str) -> str:
-    """Describe the result of a comparison."""
-    if math.isnan(slope):
-        return f'{what} not compared'
-    shown = 'unknown' if math.isnan(residual) else figure(residual)
-    return f'{still} (by {shown} {unit} per step)' if math.isinf(slope) \
-        else f'{what} {figure(slope)} x {product} (residual {shown} {unit})'
-
-
-def _is_batch(args: argparse.Namespace) -> bool:
-    """Return whether the options name several recordings, or a table of rows."""
-    if len(args.file) > 1 or args.parquet or args.jobs is not None or args.dask:
-        return True
-    [text] = args.file
-    if is_glob(text) or not Path(text).is_dir():
-        return is_glob(text)
-    try:
-        return [found.path for found in find_recordings([text], has_results=False)] != [text]
-    except errors.ConfigError:
-        # The error of a folder as a recording is more specific.
-        return False
+    return lines + [f'{each["text"]} ({each["place"]})' for each in truth['complaints']]
 
 
 def _inspect_many(args: argparse.Namespace) -> None:
     """Print or write a row for each recording."""
-    from state_sensor_ros.commands.batch import job_of, records_of
+    from state_sensor_ros.commands.batch import job_of, records_of, refuse_failures, write_table
     found = find_recordings(args.file, has_results=False)
     jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
                    parquet=None) for recording in found]
@@ -557,21 +513,12 @@ def _inspect_many(args: argparse.Namespace) -> None:
     columns = (*_COLUMNS, *(_SAFETY_COLUMNS if args.safety else ()), ('error', 'string', 'error'))
     rows = [_row(record, columns) for record in records]
     if args.parquet:
-        with WholeFile(args.parquet, force=args.force) as file:
-            import pyarrow as pa
-            from pyarrow import parquet
-            schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind, _ in columns])
-            parquet.write_table(pa.Table.from_pylist(rows, schema=schema), file.handle,
-                                write_page_checksum=True)
-        show_result(args.parquet, [counted(len(records), 'recording')],
-                    is_quiet=args.json or args.quiet)
+        import pyarrow as pa
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind, _ in columns])
+        write_table(args, lambda: pa.Table.from_pylist(rows, schema=schema))
     elif not args.json:
         _print_rows(rows, (*_SHOWN, *(_SHOWN_OF_SAFETY if args.safety else ())))
-    failed = [record['file'] for record in records if record['error'] is not None]
-    if failed:
-        raise errors.TrajectoryFormatError(
-            'inspect', f'{len(failed)} of {len(records)} recordings cannot be read or replayed; '
-            f'the first: {failed[0]}')
+    refuse_failures('inspect', records)
 
 
 def _row(record: Mapping[str, Any], columns: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
@@ -592,11 +539,10 @@ def _row(record: Mapping[str, Any], columns: Iterable[tuple[str, str, str]]) -> 
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> None:
-    """Print the columns that are shown, and errors."""
-    names = [one_line(row['file']) for row in rows]
-    width = max(map(len, ('recording', *names)))
-    print_output('  '.join((f'{"recording":{width}}', *(f'{name:>9}' for name in shown))))
-    for name, row in zip(names, rows, strict=True):
-        texts = ['-' if row[key] is None else figure(row[key]) for key in shown]
-        cells = [f'{text:>{max(len(key), 9)}}' for key, text in zip(shown, texts, strict=True)]
-        print_output('  '.join((f'{name:{width}}', *cells, one_line(row['error'] or ''))).rstrip())
+    """Print the columns that are shown."""
+    lines = [['recording', *shown], *([one_line(row['file']), *(
+        '-' if row[key] is None else figure(row[key]) for key in shown)] for row in rows)]
+    width = max(len(name) for name, *_ in lines)
+    for name, *texts in lines:
+        print_output('  '.join((f'{name:{width}}', *(
+            f'{text:>{max(len(key), 9)}}' for key, text in zip(shown, texts, strict=True)))))

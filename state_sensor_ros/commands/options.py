@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 import math
 import os
@@ -20,9 +20,10 @@ from typing import Any
 
 from state_sensor_ros import simulators
 from state_sensor_ros.classes import EGO_TAG
-from state_sensor_ros.errors import StateSensorError, UsageError
+from state_sensor_ros.errors import ConfigError, StateSensorError, UsageError
 from state_sensor_ros.files import formats, open_any
 from state_sensor_ros.files.frame_selection import RecordingSelection
+from state_sensor_ros.files.search import find_recordings, is_glob
 from state_sensor_ros.parameters import Value
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, Settings
 
@@ -142,6 +143,17 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
                        help='number of processes (default: the cores)')
     group.add_argument('--dask', default='', metavar='ADDRESS',
                        help='Dask scheduler, tcp://HOST:8786')
+
+
+def are_many(args: argparse.Namespace, paths: list[str]) -> bool:
+    """Return whether options or paths are those of several recordings."""
+    if len(paths) > 1 or args.jobs is not None or args.dask or is_glob(paths[0]):
+        return True
+    # The error of a folder as a recording is more specific.
+    with suppress(ConfigError):
+        return os.path.isdir(paths[0]) and paths != [
+            found.path for found in find_recordings(paths, has_results=False)]
+    return False
 
 
 def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:

@@ -26,7 +26,6 @@ from state_sensor_ros.commands.terminal import bar_type, show_result
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.replay import open_replay, ReplayClient
-from state_sensor_ros.source import ignore
 from state_sensor_ros.texts import one_line
 
 _REFRESH_S = 0.1
@@ -34,7 +33,7 @@ _REFRESH_S = 0.1
 _LAST_ANSWER_S = 1.0
 _BAR = '{desc}: {bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]'
 _CONTROL_PORT = 8999
-_EPILOG = """On a terminal, the space bar pauses and resumes, and b reverses the direction.
+_EPILOG = """On a terminal, the space bar pauses and resumes.
 Ctrl-C ends the replay after the outstanding reply and closes both connections.
 The simulator then stays at the current frame, ready for another client, and
 keeps the trajectory and the sensor: no command removes them.
@@ -57,29 +56,20 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
                         help=f'control port of the simulator (default: {_CONTROL_PORT})')
     parser.add_argument('--rate', type=options.number, default=1.0, metavar='R',
                         help='playback speed; 1 = real time, 0 = as fast as possible (default: 1)')
-    parser.add_argument('--step', type=_step, default=1, metavar='N',
-                        help='frames per step; a negative number plays backwards (default: 1)')
+    parser.add_argument('--step', type=options.count, default=1, metavar='N',
+                        help='frames per step (default: 1)')
     parser.add_argument('--start', type=options.index, metavar='N',
                         help='first frame to play (default: the first; backwards, the last)')
     parser.add_argument('--loop', action='store_true', help='repeat until Ctrl-C')
     parser.add_argument('--backwards', action='store_true', help='play backwards')
-    parser.add_argument('--no-sensor', action='store_true',
-                        help='only send steps; other clients read the sensor')
     parser.add_argument('--simulator', metavar='CONFIG', help='JSON file with map and '
                         'simulation_mode to send first (default: none)')
-
-
-def _step(text: str) -> int:
-    """Return the number of frames per step, negative for backwards."""
-    step: int = options.count(text.removeprefix('-'))
-    return -step if text.startswith('-') else step
 
 
 def run_replay(args: argparse.Namespace) -> None:
     """Replay to the end, or until a signal."""
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
     args.read_options = ReadOptions(options.settings_of(args))
-    args.is_backwards, args.step = args.backwards or args.step < 0, abs(args.step)
     replay = open_replay(args, lambda recording: closing(with_progress(
         recording, 'read', is_quiet=args.quiet)), _warn)
     replaying: list[Future[None]] = []
@@ -106,7 +96,6 @@ def _warn(text: str) -> None:
 
 def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
-    actions = {' ': replay.pause_or_resume, 'b': replay.turn_round}
     with _keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
                                          leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
@@ -114,7 +103,8 @@ def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> 
                 wait([replaying], None if bar.disable else _REFRESH_S)
             elif select.select([keys], [], [], _REFRESH_S)[0]:
                 key = os.read(keys, 1)
-                actions.get(key.decode('ascii', 'replace'), ignore)()
+                if key == b' ':
+                    replay.pause_or_resume()
                 # Without one, the terminal was closed.
                 keys = keys if key else None
             bar.n = replay.cursor.index + 1

@@ -177,18 +177,18 @@ class ReplayClient:
         last = self.n_frames - 1
         start = options.start
         if start is None:
-            start = last if options.is_backwards else 0
+            start = last if options.backwards else 0
         if start > last:
             raise errors.ConfigError('--start', str(start),
                                      f'at most {last}, the last frame of {trajectory.name}')
         self.trajectory = trajectory
         self.cursor = Cursor(self.n_frames, step=options.step, start=start,
-                             loop=options.loop, is_backwards=options.is_backwards)
+                             loop=options.loop, is_backwards=options.backwards)
         # Text of the progress bar.
         self.state = 'configuring'
         self._rate, self._simulator = options.rate, simulator
-        # Of the State sensor to create and read, None for no sensor.
-        self._sensor = None if options.no_sensor else parse_settings({
+        # Of the State sensor to create and read.
+        self._sensor = parse_settings({
             'host': options.host, 'port': options.port, 'desired_tags': trajectory.tags})
         self._session = control.ControlSession(options.host, options.control_port, on_silence)
         # Guards all below; notified at each change.
@@ -202,10 +202,6 @@ class ReplayClient:
         with self._changed:
             self._is_paused = not self._is_paused
             self._changed.notify_all()
-
-    def turn_round(self) -> None:
-        """Reverse the direction from the next step on."""
-        self.cursor.is_backwards = not self.cursor.is_backwards
 
     def stop(self) -> None:
         """End :meth:`run` after the outstanding reply."""
@@ -230,9 +226,7 @@ class ReplayClient:
             if self._simulator is not None:
                 self._session.request(control.CONFIGURE_SIMULATOR, self._simulator)
             self._session.request(control.CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
-            if self._sensor is not None:
-                self._session.request(control.CONFIGURE_SENSORS,
-                                      control.state_sensor(self._sensor))
+            self._session.request(control.CONFIGURE_SENSORS, control.state_sensor(self._sensor))
             self._connect()
             self._step_through()
         except errors.TransportError:
@@ -245,7 +239,7 @@ class ReplayClient:
 
     def _connect(self) -> None:
         """Connect to the sensor port and count its packets in a thread."""
-        if self._sensor is None or self._is_stopping:
+        if self._is_stopping:
             return
         self._source = SensorPort(self._sensor, after_connect=self._connected)
         threading.Thread(target=self._read, name='read', daemon=True).start()
@@ -273,7 +267,7 @@ class ReplayClient:
             if self.cursor.index >= 0 and self._rate > 0:
                 due_s += self._span_s(target) / self._rate
             if self._wait_until(due_s):
-                # After a pause the direction may differ, and the pace starts anew.
+                # After a pause, the pace starts anew.
                 due_s = time.monotonic()
                 continue
             # A late step does not shorten the time to the next one.
@@ -305,8 +299,7 @@ class ReplayClient:
         n_before = self._n_packets
         self._session.request(control.STEP, {'amount': target - self.cursor.index})
         self.cursor.index = target
-        if self._sensor is not None and not self._await(
-                lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
+        if not self._await(lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
             raise errors.TransportError(
                 f'{self._sensor.host}:{self._sensor.port}',
                 f'no packet in {_PACKET_TIMEOUT_S:g} s after {control.STEP}')
