@@ -27,12 +27,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 import io
+import mmap
 import os
 from pathlib import Path
 import re
 import shutil
 import struct
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import BinaryIO, TYPE_CHECKING
 from zlib import crc32
 
@@ -43,19 +44,16 @@ from state_sensor_ros.files.input import decompressed, zstd, ZSTD_MAGIC
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
-    from mcap.records import Channel, Chunk, Message, Schema
+    from mcap.records import Channel, Message, Schema
 
 # The head of a record: opcode, length of the content.
 _HEAD = struct.Struct('<BQ')
-# The head of a chunk of less than a terabyte; of its fields, those before the compression.
-_CANDIDATE = re.compile(rb'(?=\x06.{5}\x00\x00\x00)', re.DOTALL)
-_CHUNK_HEAD = struct.Struct('<QQQII')
+# Of a record of less than a terabyte: the first byte of a chunk.
+_CANDIDATE = re.compile(rb'\x06(?=.{5}\x00\x00\x00)', re.DOTALL)
+# The head of a chunk: of its fields, those before the compression, and the length of that.
+_CHUNK_HEAD = struct.Struct('<BQQQQII')
 _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
 _KNOWN_OPCODES = range(0x01, 0x10)
-# Of the records in a chunk: their smallest size.
-_LEAST_BYTES = {_SCHEMA: 14, _CHANNEL: 16, _MESSAGE: 22}
-_BLOCK_BYTES = 1024 * 1024
-_FORMATS = {bag.MCAP_MAGIC: 'mcap', bag.SQLITE_MAGIC: 'sqlite3', ZSTD_MAGIC: 'zstd'}
 # A bag that is being written is a folder in another one.
 _MAX_DEPTH = 3
 
@@ -71,27 +69,27 @@ class _Salvage:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._size = file.seek(0, os.SEEK_END)
+        # The system reads what is used of a file of any size; it maps none without content.
+        self._data: bytes | mmap.mmap = mmap.mmap(
+            file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b''
         self.topics: dict[int, bag.StoredTopic] = {}
         self._schemas: dict[int, Schema] = {}
         self.losses: list[str] = []
         self.n_lost: int | None = None
         self._n_found = self._n_unknown = 0
-        self._is_complete = False
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages of known topics in the order of the file."""
         n_messages = self._read_summary()
-        at = len(bag.MCAP_MAGIC)
-        while at < self._size and not self._is_complete:
-            end = self._end_of(at)
-            if end is not None:
-                yield from self._in_record(at)
-                at = end
-                continue
-            begin, n_before, at = at, len(self.losses), self._next_chunk(at + 1)
-            if at == self._size:
-                yield from self._in_cut_chunk(begin)
-            if len(self.losses) == n_before:
+        at, opcode = len(bag.MCAP_MAGIC), 0
+        while at < self._size and opcode not in (_DATA_END, _FOOTER):
+            begin, end, n_before = at, self._end_of(at), len(self.losses)
+            is_whole = 0 < end <= self._size
+            at = end if is_whole else self._next_chunk(begin + 1)
+            if is_whole or (end and at == self._size and self._data[begin] == _CHUNK):
+                opcode = self._data[begin]
+                yield from self._in_record(opcode, begin, end)
+            if not is_whole and len(self.losses) == n_before:
                 self.losses.append(f'{at - begin} bytes from byte {begin} on')
         if self._n_unknown:
             self.losses.append(f'{counted(self._n_unknown, "message")} of unknown topics')
@@ -100,7 +98,7 @@ class _Salvage:
         if self.n_lost == 0:
             # The unreadable bytes held no messages.
             self.losses.clear()
-        elif not self._is_complete and not self.losses:
+        elif opcode not in (_DATA_END, _FOOTER) and not self.losses:
             self.losses.append('nothing that is in the file, which was not completed')
 
     def _read_summary(self) -> int | None:
@@ -133,101 +131,57 @@ class _Salvage:
         self.topics[channel.id] = replace(topic, type_hash=topic.type_hash or (
             bag.hash_of_definition(topic.type_name, topic.definition)))
 
-    def _read(self, at: int, n_bytes: int) -> bytes:
-        self._file.seek(at)
-        return self._file.read(n_bytes)
-
-    def _end_of(self, at: int) -> int | None:
-        """Return the offset after a record, None if there is none, or the file ends in it."""
-        head = self._read(at, _HEAD.size)
+    def _end_of(self, at: int) -> int:
+        """Return the offset after a record, also if the file ends in it; 0 if there is none."""
+        head = self._data[at:at + _CHUNK_HEAD.size + 12]
         if len(head) < _HEAD.size:
-            return None
-        opcode, length = _HEAD.unpack(head)
-        end = at + _HEAD.size + int(length)
-        is_record = opcode in _KNOWN_OPCODES and end <= self._size and (
-            opcode != _CHUNK or self._is_chunk(at))
-        return end if is_record else None
-
-    def _is_chunk(self, at: int) -> bool:
-        """Return whether the sizes of a chunk agree, whether the file has all of it or not."""
-        head = self._read(at, _HEAD.size + _CHUNK_HEAD.size + 12)
-        if len(head) < _HEAD.size + _CHUNK_HEAD.size + 12:
-            return False
-        _, length = _HEAD.unpack_from(head)
-        *_, n_text = _CHUNK_HEAD.unpack_from(head, _HEAD.size)
-        begin = _CHUNK_HEAD.size + n_text + 8
-        n_bytes = int.from_bytes(head[_HEAD.size + begin - 8:_HEAD.size + begin], 'little')
-        return bool(n_text <= 4 and length == begin + n_bytes)
+            return 0
+        opcode, length = _HEAD.unpack_from(head)
+        if opcode == _CHUNK:
+            # Its sizes must agree: it may have been found by chance.
+            if len(head) < _CHUNK_HEAD.size + 12:
+                return 0
+            n_text = _CHUNK_HEAD.unpack_from(head)[-1]
+            begin = _CHUNK_HEAD.size + n_text + 8
+            n_bytes = int.from_bytes(head[begin - 8:begin], 'little')
+            if n_text > 4 or _HEAD.size + length != begin + n_bytes:
+                return 0
+        return at + _HEAD.size + int(length) if opcode in _KNOWN_OPCODES else 0
 
     def _next_chunk(self, at: int) -> int:
         """Return the offset of the first chunk from an offset on, else the size of the file."""
-        while at < self._size:
-            block = self._read(at, _BLOCK_BYTES)
-            for match in _CANDIDATE.finditer(block):
-                if self._is_chunk(at + match.start()):
-                    return at + match.start()
-            at += max(len(block) - _HEAD.size, 1)
-        return self._size
+        return next((match.start() for match in _CANDIDATE.finditer(self._data, at)
+                     if self._end_of(match.start())), self._size)
 
-    def _in_record(self, at: int) -> Iterator[Message]:
-        """Yield the messages in the record at an offset; note a damaged chunk."""
-        opcode, length = _HEAD.unpack(self._read(at, _HEAD.size))
-        self._is_complete = opcode in (_DATA_END, _FOOTER)
-        if opcode in _LEAST_BYTES:
-            n_bytes = _HEAD.size + length
-            yield from self._in_data(at, self._read(at, n_bytes), n_bytes)
-        elif opcode == _CHUNK:
+    def _in_record(self, opcode: int, begin: int, end: int) -> Iterator[Message]:
+        """Yield the messages in a record; note a damaged chunk."""
+        data, size = self._data[begin:end], end - begin
+        if opcode == _CHUNK:
             try:
-                data, chunk = self._chunk(at, length)
-                if len(data) != chunk.uncompressed_size or chunk.uncompressed_crc not in (
-                        0, crc32(data)):
-                    raise ValueError('a wrong CRC-32')
+                data, size = _records_of(data[_HEAD.size:], is_whole=end <= self._size)
             except Exception as error:  # noqa: BLE001 damaged data can raise anything
-                self.losses.append(f'the record at byte {at} '
-                                   f'({" ".join(str(error).split()) or type(error).__name__})')
-            else:
-                yield from self._in_data(at, data, len(data))
-
-    def _in_cut_chunk(self, at: int) -> Iterator[Message]:
-        """Yield the messages of a chunk that the file ends in, if a chunk begins there."""
-        if self._is_chunk(at):
-            try:
-                data, chunk = self._chunk(at, self._size)
-            except Exception:  # noqa: BLE001 damaged data can raise anything
+                if end <= self._size:
+                    self.losses.append(f'the record at byte {begin} '
+                                       f'({" ".join(str(error).split()) or type(error).__name__})')
                 return
-            yield from self._in_data(at, data, chunk.uncompressed_size)
-
-    def _chunk(self, at: int, length: int) -> tuple[bytes, Chunk]:
-        """Return the records of a chunk, as far as they can be decompressed, and the chunk."""
-        from mcap.data_stream import ReadDataStream
-        from mcap.records import Chunk
-        chunk = Chunk.read(ReadDataStream(io.BytesIO(self._read(at + _HEAD.size, length))))
-        data = chunk.data
-        if chunk.compression == 'zstd':
-            data = bytes(zstd.ZstdDecompressor().decompress(data))
-        elif chunk.compression == 'lz4':
-            from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
-            data = bytes(LZ4FrameDecompressor().decompress(data))
-        return data, chunk
-
-    def _in_data(self, at: int, data: bytes, size: int) -> Iterator[Message]:
-        """Yield the messages of the whole records of a chunk; note what is missing of its size."""
-        begin = 0
-        while begin + _HEAD.size <= len(data):
-            opcode, length = _HEAD.unpack_from(data, begin)
-            end = begin + _HEAD.size + length
-            if end > len(data) or length < _LEAST_BYTES.get(opcode, 0):
+        elif opcode not in (_SCHEMA, _CHANNEL, _MESSAGE):
+            return
+        at = 0
+        while at + _HEAD.size <= len(data):
+            inner, length = _HEAD.unpack_from(data, at)
+            after = at + _HEAD.size + length
+            if after > len(data):
                 break
             try:
-                message = self._parsed(opcode, data[begin + _HEAD.size:end])
+                message = self._parsed(inner, data[at + _HEAD.size:after])
             except Exception:  # noqa: BLE001 damaged data can raise anything
                 break
             if message is not None:
                 yield message
-            begin = end
-        if begin < size:
+            at = after
+        if at < size:
             self.losses.append(
-                f'the last {size - begin} of {size} bytes in the chunk at byte {at}')
+                f'the last {size - at} of {size} bytes in the chunk at byte {begin}')
 
     def _parsed(self, opcode: int, content: bytes) -> Message | None:
         """Take a definition; return a message of a known topic."""
@@ -256,6 +210,23 @@ class _Salvage:
         return None
 
 
+def _records_of(content: bytes, *, is_whole: bool) -> tuple[bytes, int]:
+    """Return the records of a chunk, as far as they can be decompressed, and their size."""
+    from mcap.data_stream import ReadDataStream
+    from mcap.records import Chunk
+    chunk = Chunk.read(ReadDataStream(io.BytesIO(content)))
+    data = chunk.data
+    if chunk.compression == 'zstd':
+        data = bytes(zstd.ZstdDecompressor().decompress(data))
+    elif chunk.compression == 'lz4':
+        from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+        data = bytes(LZ4FrameDecompressor().decompress(data))
+    if is_whole and (len(data) != chunk.uncompressed_size
+                     or chunk.uncompressed_crc not in (0, crc32(data))):
+        raise ValueError('a wrong CRC-32')
+    return data, chunk.uncompressed_size
+
+
 class BagRepair:
     """
     A damaged or incomplete bag.
@@ -278,12 +249,11 @@ class BagRepair:
             where = f'{file.name}: ' if len(self._files) > 1 else ''
             with ExitStack() as stack:
                 opened: BinaryIO = stack.enter_context(file.open('rb'))
-                if format_of(file) == 'zstd':
-                    folder = stack.enter_context(TemporaryDirectory(prefix='state_sensor_'))
-                    source, compressed = decompressed(opened)
-                    opened = stack.enter_context(Path(folder, file.name).open('w+b'))
+                source, compressed = decompressed(opened)
+                if compressed is not None:
+                    opened = stack.enter_context(TemporaryFile(prefix='state_sensor_'))
                     shutil.copyfileobj(source, opened)
-                    if compressed is not None and compressed.fault:
+                    if compressed.fault:
                         self.losses.append(f'{where}the rest of {compressed.fault}')
                 if opened.seek(0) or opened.read(len(bag.SQLITE_MAGIC)) == bag.SQLITE_MAGIC:
                     raise TrajectoryFormatError(
@@ -299,18 +269,14 @@ class BagRepair:
                 else (self.n_lost or 0) + (salvage.n_lost or 0)
 
 
-def format_of(path: Path) -> str:
-    """Return the format of a file by its first bytes, of an MCAP file also by its last ones."""
-    # Returns ``mcap``, ``sqlite3``, ``zstd`` of one of them, or ``''`` for any other.
+def _is_storage(path: Path) -> bool:
+    """Return whether a file is one of a bag, by its first bytes or, of MCAP, its last ones."""
     with path.open('rb') as file:
-        begin = file.read(max(map(len, _FORMATS)))
-        found = next((name for magic, name in _FORMATS.items() if begin.startswith(magic)), '')
-        if found == 'zstd' and not path.name.endswith(bag.COMPRESSED_SUFFIXES):
-            return ''
-        if not found and len(begin) > len(bag.MCAP_MAGIC):
-            file.seek(-len(bag.MCAP_MAGIC), os.SEEK_END)
-            found = 'mcap' if file.read() == bag.MCAP_MAGIC else ''
-    return found
+        begin = file.read(len(bag.SQLITE_MAGIC))
+        file.seek(max(path.stat().st_size - len(bag.MCAP_MAGIC), 0))
+        return begin.startswith((bag.MCAP_MAGIC, bag.SQLITE_MAGIC)) or (
+            begin.startswith(ZSTD_MAGIC) and path.name.endswith(bag.COMPRESSED_SUFFIXES)
+            ) or file.read() == bag.MCAP_MAGIC
 
 
 def find_files(path: Path) -> list[Path]:
@@ -320,11 +286,11 @@ def find_files(path: Path) -> list[Path]:
     :raises TrajectoryFormatError: if a folder has not the files of one bag.
     """
     if not path.is_dir():
-        return [path] if format_of(path) else []
+        return [path] if _is_storage(path) else []
     found = [files for folder in (path, *(Path(where, name) for where, names, _ in os.walk(path)
                                           for name in names))
              if len(folder.relative_to(path).parts) < _MAX_DEPTH
-             and (files := [file for file in bag.storage_files(folder) if format_of(file)])]
+             and (files := [file for file in bag.storage_files(folder) if _is_storage(file)])]
     if len(found) != 1:
         what = f'storage files of bags in {len(found)} folders' if found \
             else 'no storage file of a bag (.mcap)'
