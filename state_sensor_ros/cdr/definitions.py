@@ -16,9 +16,8 @@ the files of this package, then its copies of definitions that no type store has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 import os
 from pathlib import Path
 import re
@@ -26,9 +25,7 @@ import struct
 from typing import Any
 
 from state_sensor_ros.errors import EncodeError, importing
-from state_sensor_ros.small_files import share_file
-
-OWN_PACKAGE = 'state_sensor_ros'
+from state_sensor_ros.small_files import PACKAGE, share_file
 
 SEQUENCE = 0
 
@@ -84,25 +81,15 @@ def load_definitions() -> Definitions:
     return Definitions(_from_text, _stored)
 
 
-def installed_text(type_name: str) -> str | None:
-    """Return the text of a type's ``.msg`` file in the sourced ROS."""
-    # type_name: ``package/msg/Name``.
-    # Returns text in the first folder of ``AMENT_PREFIX_PATH`` that has the file, None if none has
-    # it.
+def text_of(type_name: str) -> str | None:
+    """Return the text of a type's ``.msg`` file in the sourced ROS or in this package, or None."""
     package, _, bare = type_name.partition('/msg/')
-    for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
-        path = Path(prefix, 'share', package, 'msg', f'{bare}.msg')
-        if prefix and path.is_file():
-            return path.read_text('utf-8')
-    return None
-
-
-@lru_cache(maxsize=1)
-def foreign_texts() -> Mapping[str, str]:
-    """Return by type the definitions of other packages that come with this package."""
-    folder = share_file('resource', 'interfaces')
-    return {f'{path.parent.name}/msg/{path.stem}': path.read_text('utf-8')
-            for path in sorted(folder.glob('*/*.msg'))}
+    folders = [Path(prefix, 'share', package, 'msg') for prefix in os.environ.get(
+        'AMENT_PREFIX_PATH', '').split(os.pathsep) if prefix]
+    folders.append(share_file('msg') if package == PACKAGE
+                   else share_file('resource', 'interfaces') / package)
+    return next((path.read_text('utf-8') for folder in folders
+                 if (path := folder / f'{bare}.msg').is_file()), None)
 
 
 def parse_message(text: str, type_name: str) -> tuple[Field, ...]:
@@ -137,13 +124,7 @@ def _length(match: re.Match[str]) -> int | None:
 
 
 def _from_text(type_name: str) -> tuple[Field, ...] | None:
-    text = installed_text(type_name)
-    package, _, bare = type_name.partition('/msg/')
-    own = share_file('msg') / f'{bare}.msg'
-    if text is None and package == OWN_PACKAGE and own.is_file():
-        text = own.read_text('utf-8')
-    if text is None:
-        text = foreign_texts().get(type_name)
+    text = text_of(type_name)
     return None if text is None else parse_message(text, type_name)
 
 

@@ -44,7 +44,7 @@ from typing import Any, cast, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.definitions import Definitions, PRIMITIVES, SEQUENCE
+from state_sensor_ros.cdr.definitions import Definitions, Field, PRIMITIVES, SEQUENCE
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Rows
 
@@ -318,14 +318,13 @@ class _Compiler:
             raise EncodeError(type_name, f'no field {sorted(unknown)[0]}',
                               'the definition that this package was written for')
         for field in fields:
-            where = f'{type_name} {field.name}'
-            value = prototype.get(field.name)
+            where, value = f'{type_name} {field.name}', prototype.get(field.name)
             if field.length is None:
                 self._add_value(where, field.type_name, value)
-            elif field.length == SEQUENCE:
-                self._add_sequence(where, field.type_name, value)
+            elif field.length == SEQUENCE and isinstance(value, (Given, GivenRows, Each)):
+                self._add_step(self._given_sequence(where, field.type_name, value))
             else:
-                self._add_array(where, field.type_name, field.length, value)
+                self._add_elements(where, field, value)
 
     def add_part(self, alignment: int, part: bytes | Slot) -> None:
         """Append the bytes of a constant, or a slot, to the last chunk."""
@@ -338,23 +337,17 @@ class _Compiler:
         self.steps.append(step)
         self._chunk = None
 
-    def _add_sequence(self, where: str, type_name: str, value: Prototype | None) -> None:
-        if isinstance(value, Given):
-            if type_name != 'string':
-                raise EncodeError(where, f'a sequence of {type_name} in the definition',
-                                  'strings, which the prototype gives')
-            self._add_step(given_field(value.key, CdrWriter.pack_texts))
-        elif isinstance(value, GivenRows):
-            self._add_step(given_field(value.key, self._packer_of_rows(type_name, value)))
-        elif isinstance(value, Each):
+    def _given_sequence(self, where: str, type_name: str,
+                        value: Given | GivenRows | Each) -> WriteStep:
+        if isinstance(value, Each):
             element = _Compiler(self._definitions)
             element._add_value(where, type_name, value.element)
-            self._add_step(each_element(value.key, element.steps))
-        else:
-            elements = _elements(where, value)
-            self.add_part(COUNT.size, COUNT.pack(len(elements)))
-            for item in elements:
-                self._add_value(where, type_name, item)
+            return each_element(value.key, element.steps)
+        if isinstance(value, GivenRows):
+            return given_field(value.key, self._packer_of_rows(type_name, value))
+        if type_name != 'string':
+            raise _unfit(where, f'a sequence of {type_name}', value)
+        return given_field(value.key, CdrWriter.pack_texts)
 
     def _packer_of_rows(self, type_name: str,
                         value: GivenRows) -> Callable[[CdrWriter, npt.NDArray[Any]], None]:
@@ -372,47 +365,42 @@ class _Compiler:
 
         return pack
 
-    def _add_array(self, where: str, type_name: str, length: int,
-                   value: Prototype | None) -> None:
-        elements = _elements(where, value) or (None,) * length
-        if len(elements) != length:
-            raise EncodeError(where, f'{length} elements in the definition',
-                              f'{len(elements)}, as in the prototype')
+    def _add_elements(self, where: str, field: Field, value: Prototype | None) -> None:
+        """Add the elements of a sequence, after their number, or of an array."""
+        n_elements = field.length or 0
+        if value is not None and (not isinstance(value, Sequence) or isinstance(
+                value, (str, Slot, Given, GivenRows, Each))):
+            raise _unfit(where, 'several elements', value)
+        elements: Sequence[Prototype | None] = value or (None,) * n_elements
+        if field.length == SEQUENCE:
+            self.add_part(COUNT.size, COUNT.pack(len(elements)))
+        elif len(elements) != n_elements:
+            raise _unfit(where, f'{n_elements} elements', value)
         for item in elements:
-            self._add_value(where, type_name, item)
+            self._add_value(where, field.type_name, item)
 
     def _add_value(self, where: str, type_name: str, value: Prototype | None) -> None:
         primitive = PRIMITIVES.get(type_name)
         if primitive is None and type_name != 'string':
             if value is not None and (isinstance(value, Slot) or not isinstance(value, Mapping)):
-                raise EncodeError(where, f'the message {type_name} in the definition',
-                                  'a number or string, as in the prototype')
+                raise _unfit(where, f'the message {type_name}', value)
             self.add_fields(type_name, value or {})
         elif isinstance(value, Given):
             self._add_step(given_field(
                 value.key, CdrWriter.pack_text if primitive is None else
                 lambda writer, number: writer.pack(primitive.size, primitive.pack(number))))
-        elif isinstance(value, Slot):
-            if primitive is None or not value.table.fits(type_name):
-                raise EncodeError(where, f'{type_name} in the definition',
-                                  f'{np.dtype(value.table.dtype).name}, the type of the table')
+        elif isinstance(value, Slot) and primitive is not None and value.table.fits(type_name):
             self.add_part(primitive.size, value)
         elif primitive is None and isinstance(value, (str, type(None))):
             self.add_part(COUNT.size, packed_text(value or ''))
         elif primitive is not None and isinstance(value, (int, float, type(None))):
             self.add_part(primitive.size, primitive.pack(value or 0))
         else:
-            raise EncodeError(where, f'{type_name} in the definition', f'a type for {value!r}')
+            raise _unfit(where, type_name, value)
 
 
-def _elements(where: str, value: Prototype | None) -> Sequence[Prototype | None]:
-    if value is None:
-        return ()
-    if not isinstance(value, Sequence) or isinstance(
-            value, (str, Slot, Given, GivenRows, Each)):
-        raise EncodeError(where, 'several elements in the definition',
-                          'a single one, as in the prototype')
-    return value
+def _unfit(where: str, found: str, value: object) -> EncodeError:
+    return EncodeError(where, f'{found} in the definition', f'what {value!r} can be')
 
 
 class Template:

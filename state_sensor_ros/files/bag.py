@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, ExitStack
+from contextlib import AbstractContextManager, contextmanager, ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 import json
@@ -30,10 +30,17 @@ from rosbags.serde import SerdeError
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysError
 from rosbags.typesys.store import Typestore
 
-from state_sensor_ros.cdr.definitions import foreign_texts, installed_text, parse_message
-from state_sensor_ros.errors import reason_of, StateSensorError, TrajectoryFormatError
-from state_sensor_ros.files.input import check_regular, closed_on_failure, zstd, ZSTD_MAGIC
-from state_sensor_ros.small_files import PACKAGE, share_file
+from state_sensor_ros.cdr.definitions import parse_message, text_of
+from state_sensor_ros.errors import TrajectoryFormatError
+from state_sensor_ros.files.input import (
+    check_regular,
+    closed_on_failure,
+    decoding,
+    decompressed,
+    zstd,
+    ZSTD_MAGIC,
+)
+from state_sensor_ros.small_files import PACKAGE
 
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'
@@ -49,7 +56,6 @@ METADATA_VERSION = 9
 # At the end of an MCAP file: offsets of the summary and of its groups, CRC of both; magic number.
 _FOOTER = struct.Struct('<BQQQI8s')
 _OF_FOOTER_IN_CRC = 25
-_MAX_SHOWN = 200
 
 # Exceptions of rosbags' deserializer for bytes that do not match the definition.
 NOT_SUCH = (SerdeError, struct.error, ValueError, IndexError, AssertionError, OverflowError,
@@ -76,21 +82,6 @@ class StoredTopic:
     qos: str = '[]'  # offered profiles as YAML
 
 
-@lru_cache(maxsize=1)
-def typestore() -> Typestore:
-    """Return the standard types and those of this package, with serializers; takes 0.1 s once."""
-    store = get_typestore(Stores.ROS2_JAZZY)
-    for name, text in _own_texts().items():
-        store.register(get_types_from_msg(text, name))
-    return store
-
-
-@lru_cache(maxsize=1)
-def _own_texts() -> dict[str, str]:
-    return {f'{PACKAGE}/msg/{path.stem}': path.read_text('utf-8')
-            for path in sorted(share_file('msg').glob('*.msg'))}
-
-
 @lru_cache(maxsize=64)
 def _described(type_name: str) -> Typestore:
     """
@@ -101,7 +92,7 @@ def _described(type_name: str) -> Typestore:
     store, pending = get_typestore(Stores.EMPTY), [type_name]
     while pending:
         name = pending.pop()
-        text = _own_texts().get(name) or installed_text(name) or foreign_texts().get(name)
+        text = text_of(name)
         if text is None:
             store.fielddefs = {**get_typestore(Stores.ROS2_JAZZY).fielddefs, **store.fielddefs}
         elif name not in store.fielddefs:
@@ -120,12 +111,15 @@ def definition(type_name: str) -> str:
     """
     whole, _ = _described(type_name).generate_msgdef(type_name, ros_version=2)
     first, *others = whole.split(_SEPARATOR)
-    sections = [_own_texts().get(type_name, first)]
+    sections = [_own_text(type_name) or first]
     for section in others:
         bare, _, text = section.partition('\n')
-        package, _, name = bare.partition('/')
-        sections.append(f'{bare}\n{_own_texts().get(f"{package}/msg/{name}", text)}')
+        sections.append(f'{bare}\n{_own_text(bare.replace("/", "/msg/")) or text}')
     return _SEPARATOR.join(text if text.endswith('\n') else f'{text}\n' for text in sections)
+
+
+def _own_text(type_name: str) -> str | None:
+    return text_of(type_name) if type_name.startswith(f'{PACKAGE}/') else None
 
 
 @lru_cache(maxsize=64)
@@ -281,6 +275,25 @@ def _numbers(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r'(\d+)', name)]
 
 
+@contextmanager
+def plain_file(file: Path) -> Iterator[tuple[Path, str]]:
+    """Yield a storage file that may be compressed as a whole, decompressed up to a fault."""
+    with ExitStack() as stack:
+        with file.open('rb') as opened:
+            source, compressed = decompressed(opened)
+            if compressed is not None:
+                folder = stack.enter_context(TemporaryDirectory(prefix='state_sensor_'))
+                file = Path(folder, file.name)
+                with file.open('wb') as target:
+                    shutil.copyfileobj(source, target)
+        yield file, '' if compressed is None else compressed.fault
+
+
+def _reading(where: str) -> AbstractContextManager[None]:
+    return decoding(where, 'a damaged bag ({})', 'a whole bag; '
+                    '`state_sensor repair` recovers the messages of an MCAP file')
+
+
 class Bag:
     """
     A bag; it is open until :meth:`close`.
@@ -324,17 +337,12 @@ class Bag:
 
     def _add(self, file: Path) -> None:
         check_regular(file)
+        file, fault = self._stack.enter_context(plain_file(file))
+        if fault:
+            raise ValueError(fault)
         with file.open('rb') as opened:
-            begin = opened.read(len(SQLITE_MAGIC))
-        if begin.startswith(ZSTD_MAGIC):
-            folder = self._stack.enter_context(TemporaryDirectory(prefix='state_sensor_'))
-            with zstd.open(file, 'rb') as source, Path(folder, file.name).open('w+b') as target:
-                shutil.copyfileobj(source, target)
-                target.seek(0)
-                begin = target.read(len(SQLITE_MAGIC))
-            file = Path(folder, file.name)
-        storage: Storage = SqliteStorage(file) if begin.startswith(SQLITE_MAGIC) \
-            else McapStorage(file)
+            is_sqlite = opened.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+        storage: Storage = SqliteStorage(file) if is_sqlite else McapStorage(file)
         self._stack.callback(storage.close)
         self._storages.append(storage)
         for topic in storage.topics.values():
@@ -373,9 +381,9 @@ class Bag:
                         data = zstd.decompress(data)
                     n_messages += 1
                     yield storage.topics[number].name, (i, log_ns), data
-            expected = sum(storage.counts[number] for number in numbers)
-            if not begin_ns and n_messages != expected:
-                raise damaged(self.name, f'{n_messages} of {expected} messages in its index')
+                expected = sum(storage.counts[number] for number in numbers)
+                if not begin_ns and n_messages != expected:
+                    raise ValueError(f'{n_messages} of {expected} messages in its index')
             begin_ns = 0
 
     def check_definition(self, key: TopicKey) -> None:
@@ -416,23 +424,3 @@ def read_metadata(folder: Path) -> Any:  # noqa: ANN401
         from ruamel.yaml import YAML
         value = YAML(typ='safe').load(text)
     return value[INFORMATION]
-
-
-def damaged(where: str, fault: str) -> TrajectoryFormatError:
-    """Return the error for a violation of a bag's format."""
-    return TrajectoryFormatError(where, f'a damaged bag ({fault})', 'a whole bag; '
-                                 '`state_sensor repair` recovers the messages of an MCAP file')
-
-
-@contextmanager
-def _reading(where: str) -> Iterator[None]:
-    """Turn what files and libraries raise at damaged data into TrajectoryFormatError."""
-    try:
-        yield
-    except (StateSensorError, ImportError):
-        raise
-    except OSError as error:
-        raise TrajectoryFormatError(where, reason_of(error)) from error
-    except Exception as error:
-        text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
-        raise damaged(where, text) from error

@@ -21,14 +21,16 @@ import math
 from pathlib import Path
 import struct
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from state_sensor_ros.cdr.columns import ColumnReader
+from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
 from state_sensor_ros.files import ReadOptions
-from state_sensor_ros.files.bag import Bag, BEGIN, NOT_SUCH, Position, typestore
-from state_sensor_ros.files.input import closed_on_failure
+from state_sensor_ros.files.bag import Bag, BEGIN, Position
+from state_sensor_ros.files.input import closed_on_failure, decoding
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Floats, Frame, MapLine
 from state_sensor_ros.source import LOST
@@ -139,32 +141,38 @@ class BagRecording(FrameFile):
     def _roads(self) -> tuple[Mapping[int, str], tuple[MapLine, ...], str]:
         """Read the names of roads by number, the lines of the map, and its document."""
         names: dict[int, str] = {}
-        for array in self._messages(*_ROADS):
-            names.update((road.road_id, road.name) for road in array.roads)
+        for roads in self._messages(*_ROADS):
+            names.update(zip(roads.numbers('roads.road_id').tolist(), roads.texts('roads.name'),
+                             strict=True))
         lines: list[MapLine] = []
-        for array in self._messages(*_MAP):
+        for markers in self._messages(*_MAP):
             # The last map is that of the last frames.
+            points, widths = markers.numbers('markers.points'), markers.numbers('markers.scale')
+            ends = np.cumsum(markers.lengths('markers.points'))
+            are_lines = (markers.numbers('markers.type') == _LINE_LIST) & (
+                markers.numbers('markers.action') == _ADD)
             try:
-                lines = [line for marker in array.markers
-                         if (marker.type, marker.action) == (_LINE_LIST, _ADD)
-                         for line in _lines(marker.ns, marker.scale.y, np.array(
-                             [(point.x, point.y, point.z) for point in marker.points], float))]
+                lines = [line for row in np.flatnonzero(are_lines).tolist() for line in _lines(
+                    markers.texts('markers.ns')[row], float(widths[row, 1]),
+                    points[ends[row - 1] if row else 0:ends[row]])]
             except StateError as error:
                 raise TrajectoryFormatError(f'{self.bag.name}: {_MAP[0]}: {error.where}',
                                             error.found, error.expected) from error
-        documents = [message.data for message in self._messages(*_OPEN_DRIVE)]
-        return MappingProxyType(names), tuple(lines), documents[-1] if documents else ''
+        document = ''
+        for strings in self._messages(*_OPEN_DRIVE):
+            [document] = strings.texts('data')
+        return MappingProxyType(names), tuple(lines), document
 
-    # rosbags generates message classes at run time; they have no static type.
-    def _messages(self, name: str, type_name: str) -> Iterator[Any]:
+    def _messages(self, name: str, type_name: str) -> Iterator[ColumnReader]:
+        """Yield a reader with each of the messages of a latched topic."""
         key = full_name(name, self.node), type_name
-        # The messages of a latched topic are at the start: the rest of the bag is not read.
-        for _, _, data in islice(self.bag.messages({key}), self.bag.count(key)):
-            try:
-                yield typestore().deserialize_cdr(data, type_name)
-            except NOT_SUCH as error:
-                raise TrajectoryFormatError(f'{self.bag.name}: {name}', str(error),
-                                            f'a message {type_name}') from error
+        # They are at the start: the rest of the bag is not read.
+        n_messages = self.bag.count(key)
+        reader = ColumnReader(load_definitions(), type_name)
+        for _, _, data in islice(self.bag.messages({key}), n_messages):
+            with decoding(f'{self.bag.name}: {name}', '{}', f'a message {type_name}'):
+                reader.read(data)
+            yield reader
 
     def close(self) -> None:
         """Close the bag."""

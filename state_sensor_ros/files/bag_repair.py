@@ -24,23 +24,20 @@ A summary, if it can be read, provides the topics in advance and the number of a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 import io
 import mmap
 import os
 from pathlib import Path
 import re
-import shutil
 import struct
-from tempfile import TemporaryFile
 from typing import BinaryIO, TYPE_CHECKING
 from zlib import crc32
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files import bag
 from state_sensor_ros.files.bag_writer import profiles_of
-from state_sensor_ros.files.input import decompressed, zstd, ZSTD_MAGIC
+from state_sensor_ros.files.input import zstd, ZSTD_MAGIC
 from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
@@ -247,15 +244,10 @@ class BagRepair:
         """Yield all readable messages, file after file, each with its topic."""
         for file in self._files:
             where = f'{file.name}: ' if len(self._files) > 1 else ''
-            with ExitStack() as stack:
-                opened: BinaryIO = stack.enter_context(file.open('rb'))
-                source, compressed = decompressed(opened)
-                if compressed is not None:
-                    opened = stack.enter_context(TemporaryFile(prefix='state_sensor_'))
-                    shutil.copyfileobj(source, opened)
-                    if compressed.fault:
-                        self.losses.append(f'{where}the rest of {compressed.fault}')
-                if opened.seek(0) or opened.read(len(bag.SQLITE_MAGIC)) == bag.SQLITE_MAGIC:
+            with bag.plain_file(file) as (plain, fault), plain.open('rb') as opened:
+                if fault:
+                    self.losses.append(f'{where}the rest of {fault}')
+                if opened.read(len(bag.SQLITE_MAGIC)) == bag.SQLITE_MAGIC:
                     raise TrajectoryFormatError(
                         str(file), 'a database of SQLite', 'MCAP; the program sqlite3 has the '
                         'command .recover for its own files')

@@ -21,7 +21,7 @@ import sys
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 import zlib
 
-from state_sensor_ros.errors import reading, TrajectoryFormatError
+from state_sensor_ros.errors import reading, reason_of, TrajectoryFormatError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -35,7 +35,7 @@ _BLOCK_BYTES = 256 * 1024
 _KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',
           stat.S_IFBLK: 'a device'}
 ZSTD_MAGIC, GZIP_MAGIC = b'\x28\xb5\x2f\xfd', b'\x1f\x8b'
-_NO_LIMIT = 2 ** 62
+_NO_LIMIT, _MAX_SHOWN = 2 ** 62, 200
 # gzip raises OSError, without a number.
 _FAULTS = (zlib.error, zstd.ZstdError, EOFError, OSError)
 
@@ -70,6 +70,29 @@ def copy_beginning(source: BinaryIO, target: BinaryIO, n_bytes: int) -> None:
     while n_bytes and (block := source.read(min(n_bytes, _BLOCK_BYTES))):
         target.write(block)
         n_bytes -= len(block)
+
+
+@contextmanager
+def decoding(where: str, found: str, expected: str) -> Iterator[None]:
+    """
+    Turn what a library raises at damaged data into TrajectoryFormatError.
+
+    Caught is every Exception but that error itself and ImportError: mcap, rosbags, SQLite, Arrow,
+    YAML and the decompressors have no common base, and damaged bytes make them raise TypeError,
+    KeyError, AssertionError, RecursionError and MemoryError as well. The block should hold little
+    else than calls of them. A failure of the operating system keeps its reason.
+
+    :param found: description of what was found, with ``{}`` for the text of the library.
+    """
+    try:
+        yield
+    except (TrajectoryFormatError, ImportError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise TrajectoryFormatError(where, reason_of(error)) from error
+        text = ' '.join(str(error)[:_MAX_SHOWN].split()) or type(error).__name__
+        raise TrajectoryFormatError(where, found.format(text), expected) from error
 
 
 @contextmanager

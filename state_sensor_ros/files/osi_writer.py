@@ -239,7 +239,7 @@ class OsiWriter(WholeFile, FrameWriter):
     def complete(self) -> None:
         """Write the last frames and the end, and sync the file."""
         if self.is_open:
-            for rows in [*self._maker.flush(), *self._maker.rest()]:
+            for rows in self._maker.flush(is_end=True):
                 self._add(rows)
             if self.n_frames and not self._n_messages:
                 raise TrajectoryFormatError(self._source, 'no objects', 'at least one')

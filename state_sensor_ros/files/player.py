@@ -214,58 +214,42 @@ def with_upcoming(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame
 
 
 def _linked(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame]:
-    chain, fault = _Chain(settings), None
-    # Each frame that has not been yielded, the number of its run, and its link.
-    waiting: deque[tuple[Frame, int, FutureFrame | None]] = deque()
+    sizes = default_sizes(settings)
+    # Each frame that has not been yielded, and its link.
+    waiting: deque[tuple[Frame, FutureFrame]] = deque()
+    before: Frame | None = None
+    last: FutureFrame | None = None
+    sample_count = 0
+    names: tuple[str, ...] = ()
     try:
         for frame in frames:
-            waiting.append((frame, *chain.add(frame)))
-            while _is_linked(waiting):
-                frame, _, link = waiting.popleft()
-                yield replace(frame, upcoming=link)
-    except TrajectoryFormatError as error:
-        fault = error
-    for frame, _, link in waiting:
+            # As the stamps: a clock or a count that goes back begins a new run.
+            if before is not None and last is not None and (
+                    frame.begins_run(last.game_time, before.identity)
+                    or 0 < frame.sample_count < sample_count):
+                last = None
+                yield from _complete(waiting, last)
+            before, sample_count = frame, frame.sample_count or sample_count
+            # The same object for equal names: they are then compared by identity.
+            names = names if frame.names == names else frame.names
+            if last is None or frame.game_time > last.game_time:
+                link = FutureFrame(frame.game_time, names, centers_of(
+                    frame, sizes, classes_of(frame.kinds.tolist(), frame.tags)).poses,
+                    frame.has_pose())
+                if last is not None:
+                    last.following = link
+                last = link
+            waiting.append((frame, last))
+            yield from _complete(waiting, last)
+    except TrajectoryFormatError:
+        yield from _complete(waiting, None)
+        raise
+    yield from _complete(waiting, None)
+
+
+def _complete(waiting: deque[tuple[Frame, FutureFrame]],
+              last: FutureFrame | None) -> Iterator[Frame]:
+    """Yield the frames that have all links within the horizon; ``last`` None at their end."""
+    while waiting and (last is None or last.game_time > waiting[0][1].game_time + HORIZON_S):
+        frame, link = waiting.popleft()
         yield replace(frame, upcoming=link)
-    if fault is not None:
-        raise fault
-
-
-def _is_linked(waiting: deque[tuple[Frame, int, FutureFrame | None]]) -> bool:
-    """Return whether the first frame has all links within the horizon."""
-    (_, i_run, first), (_, last_run, last) = waiting[0], waiting[-1]
-    return first is None or i_run != last_run or (
-        last is not None and last.game_time > first.game_time + HORIZON_S)
-
-
-class _Chain:
-    """The poses of consecutive frames, each linked with the next of its run."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._default_sizes = default_sizes(settings)
-        self._frame: Frame | None = None
-        self._last: FutureFrame | None = None
-        self._i_run = self._sample_count = 0
-
-    def add(self, frame: Frame) -> tuple[int, FutureFrame | None]:
-        """Return the number of the run of the next frame, and its link."""
-        before, last = self._frame, self._last
-        # As the stamps: a clock or a count that goes back begins a new run.
-        if before is not None and last is not None and (
-                frame.begins_run(last.game_time, before.identity)
-                or 0 < frame.sample_count < self._sample_count):
-            self._i_run, last = self._i_run + 1, None
-        self._sample_count = frame.sample_count or self._sample_count
-        # The same object for equal names: they are then compared by identity.
-        names = before.names if before is not None and frame.names == before.names \
-            else frame.names
-        self._frame = replace(frame, names=names)
-        if last is None or frame.game_time > last.game_time:
-            link = FutureFrame(frame.game_time, names, centers_of(
-                frame, self._default_sizes,
-                classes_of(frame.kinds.tolist(), frame.tags)).poses, frame.has_pose())
-            if last is not None:
-                last.following = link
-            last = link
-        self._last = last
-        return self._i_run, last

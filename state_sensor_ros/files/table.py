@@ -138,13 +138,10 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
         return COLUMNS
     # A text is an iterable, too: of its characters.
     chosen = {names} if isinstance(names, str) else set(names)
-    unknown = sorted(chosen - set(BY_NAME))
+    unknown = ', '.join(sorted(map(repr, chosen - BY_NAME.keys())))
     if unknown or not chosen:
-        near = list(filter(None, (nearest(str(name), BY_NAME) for name in unknown)))
-        hint = f'did you mean {" or ".join(map(repr, near))}?' if near \
-            else f'expected some of {", ".join(BY_NAME)}'
-        raise ConfigError(where, f'unknown column {", ".join(map(repr, unknown))}; {hint}'
-                          if unknown else f'no column; {hint}')
+        raise ConfigError(where, f'unknown column {unknown}' if unknown else 'no column',
+                          nearest(unknown.strip("'"), BY_NAME) or f'some of {", ".join(BY_NAME)}')
     return tuple(column for column in BY_NAME.values() if column.name in chosen)
 
 
@@ -188,14 +185,9 @@ class TableBuilder:
         self.n_frames += 1
         return self._collect(self._maker.add(frame))
 
-    def collected(self) -> list[pa.RecordBatch]:
-        """Return batches of the rows so far, if there are any."""
-        batches = self._collect(self._maker.flush())
-        return [*batches, self._batch()] if self._n_collected else batches
-
-    def finish(self) -> list[pa.RecordBatch]:
-        """Return the last batches, of which the last one may be empty."""
-        return [*self._collect([*self._maker.flush(), *self._maker.rest()]), self._batch()]
+    def rest(self, *, is_end: bool = True) -> list[pa.RecordBatch]:
+        """Return batches of the rows that are known so far, of which the last may be empty."""
+        return [*self._collect(self._maker.flush(is_end=is_end)), self._batch()]
 
     def _collect(self, frames: list[FrameRows]) -> list[pa.RecordBatch]:
         batches = []
@@ -215,6 +207,12 @@ class TableBuilder:
         arrays = _Arrays(frames, self._names, has_empty=self._has_empty)
         return pa.RecordBatch.from_arrays(
             [arrays.of(column.name) for column in self._columns], schema=self.schema)
+
+
+# The columns that each row of a frame has, also one without an actor.
+_OF_FRAMES: dict[str, Callable[[FrameRows], float | None]] = {
+    'frame': lambda rows: rows.index, 'game_time': lambda rows: rows.frame.game_time,
+    'stamp_ns': lambda rows: rows.stamp_ns}
 
 
 class _Arrays:
@@ -243,14 +241,11 @@ class _Arrays:
     def of(self, name: str) -> Any:  # noqa: ANN401
         """Return a column."""
         n_rows, frames = self._n_rows, self._frames
-        if name == 'frame':
-            return _array(np.repeat([rows.index for rows in frames], n_rows))
-        if name == 'game_time':
-            return _array(np.repeat(np.array([rows.frame.game_time for rows in frames], float),
-                                    n_rows))
-        if name == 'stamp_ns':
-            return _array(np.repeat([rows.stamp_ns or 0 for rows in frames], n_rows),
-                          np.repeat([rows.stamp_ns is not None for rows in frames], n_rows))
+        if name in _OF_FRAMES:
+            values = list(map(_OF_FRAMES[name], frames))
+            return _array(np.repeat(np.array([value or 0 for value in values],
+                                             BY_NAME[name].type), n_rows),
+                          np.repeat([value is not None for value in values], n_rows))
         column = self._column(name)
         if (n_rows == self._counts).all():
             return column
@@ -399,16 +394,15 @@ class TableOutput(WholeFile, FrameWriter):
     def flush(self) -> None:
         """Write the rows that are known; those of Parquet cannot be read without its end."""
         if not self._is_parquet:
-            for batch in self._builder.collected():
+            for batch in self._builder.rest(is_end=False):
                 self._write(batch)
             super().flush()
 
     def complete(self) -> None:
         """Write the last rows and the end, and sync the file."""
         if self.is_open:
-            if self._writer is None or self._builder.n_frames:
-                for batch in self._builder.finish():
-                    self._write(batch)
+            for batch in self._builder.rest():
+                self._write(batch)
             self._writer.close()
         super().complete()
 

@@ -16,12 +16,11 @@ its class has without a box. A row without a name is a frame without actors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
 import json
 from pathlib import Path
-import re
 from types import MappingProxyType
 from typing import Any, TYPE_CHECKING
 
@@ -29,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import classes_of
-from state_sensor_ros.errors import reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.fields import cut
 from state_sensor_ros.files import ReadOptions, table
-from state_sensor_ros.files.input import closed_on_failure, open_input
+from state_sensor_ros.files.input import closed_on_failure, decoding, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import (
     Boxes,
@@ -62,23 +61,14 @@ NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES,
 # The only velocity from sources that measure no other; names of the roads; ids of the actors; what
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *table.OTHERS)
-_BATCH_ROWS, _MAX_SHOWN = 10_000, 200
+_BATCH_ROWS = 10_000
 _MAX_FRAME_BYTES = 64 * 1024 * 1024
-# Names of Arrow's types that are converted to one of a column, numbers to all others.
-_TEXT = r'(dictionary<values=)?(large_)?string(_view)?(, .*>)?'
-_FITTING = {table.TEXT: _TEXT, table.LIST: rf'(large_)?list<.*: {_TEXT}( not null)?>',
-            'bool': 'bool'}
-# pandas makes float64 of integers if one is missing.
-_NUMBERS = r'u?int\d+|halffloat|float|double'
 _DERIVED_OF = {text: number for number, text in enumerate(table.DERIVED)}
 
 
-def parquet_error(name: str, error: Exception) -> TrajectoryFormatError:
-    """Return an error of pyarrow or of the file as one that names the file."""
-    if isinstance(error, OSError) and error.strerror:
-        return TrajectoryFormatError(name, reason_of(error))
-    found = ' '.join(str(error).split())[:_MAX_SHOWN] or type(error).__name__
-    return TrajectoryFormatError(name, found, 'a Parquet file')
+def reading_parquet(name: str) -> AbstractContextManager[None]:
+    """Turn what pyarrow raises at damaged files into TrajectoryFormatError."""
+    return decoding(name, '{}', 'a Parquet file')
 
 
 class TableRecording(FrameFile):
@@ -90,11 +80,12 @@ class TableRecording(FrameFile):
         self._road_names = NO_ROADS
         # pyarrow refuses a name that is not UTF-8.
         self._handle = open_input(path)
-        with closed_on_failure(self), self._reading():
+        with closed_on_failure(self), reading_parquet(self.name):
             self._open()
 
     def _open(self) -> None:
         """Read the metadata, and check columns, types and sizes."""
+        import pyarrow as pa
         from pyarrow import parquet
         self._file = parquet.ParquetFile(self._handle, page_checksum_verification=True)
         schema = self._file.schema_arrow
@@ -109,26 +100,8 @@ class TableRecording(FrameFile):
         if missing:
             raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
                                         'all columns of a frame')
-        for name in self._columns:
-            expected, types = _type_of(name), ' and '.join(
-                str(schema.field(i).type) for i in schema.get_all_field_indices(name))
-            # pandas writes a column of None alone without a type.
-            if not re.fullmatch(f'null|{_FITTING.get(expected, _NUMBERS)}', types):
-                raise TrajectoryFormatError(f'{self.name}: column {name}', types[:_MAX_SHOWN],
-                                            expected)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn errors of pyarrow into TrajectoryFormatError."""
-        import pyarrow as pa
-        try:
-            yield
-        except TrajectoryFormatError:
-            raise
-        # Damaged files make pyarrow raise many types of errors.
-        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError,
-                OverflowError, RecursionError) as error:
-            raise parquet_error(self.name, error) from error
+        # A type that cannot be converted is found before the first row is read.
+        self._plain(pa.RecordBatch.from_pylist([], schema=schema))
 
     def mark(self) -> tuple[int, int]:
         """Return the row group in which the last frame begins, and its number."""
@@ -147,7 +120,7 @@ class TableRecording(FrameFile):
         import pyarrow as pa
         rest: pa.RecordBatch | None = None
         begin_group = 0
-        with self._reading():
+        with reading_parquet(self.name):
             for group, batch in self._batches(begin):
                 if rest is not None:
                     batch = pa.concat_batches([rest, batch])
@@ -195,12 +168,14 @@ class TableRecording(FrameFile):
         import pyarrow as pa
         arrays = []
         for name in self._columns:
-            column, expected = batch.column(name), _type_of(name)
-            if 'int' in expected and pa.types.is_floating(column.type):
-                column = pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)
-            column = column.cast(pa.list_(pa.string()) if expected == table.LIST
-                                 else pa.type_for_alias(expected))
-            arrays.append(column)
+            expected = _type_of(name)
+            with decoding(f'{self.name}: column {name}', '{}', expected):
+                column = batch.column(name)
+                # pandas makes float64 of integers if one is missing.
+                if 'int' in expected and pa.types.is_floating(column.type):
+                    column = pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)
+                arrays.append(column.cast(pa.list_(pa.string()) if expected == table.LIST
+                                          else pa.type_for_alias(expected)))
         plain = pa.RecordBatch.from_arrays(arrays, names=self._columns)
         # A frame without actors has no name and no kind.
         names, kinds, tags = (plain.column(name) for name in ('name', 'kind', 'tags'))

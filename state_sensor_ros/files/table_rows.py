@@ -100,8 +100,8 @@ class RowMaker:
             complete += self.flush()
         return complete
 
-    def flush(self) -> list[FrameRows]:
-        """Return the rows of the frames that are complete, although the block is not full."""
+    def flush(self, *, is_end: bool = False) -> list[FrameRows]:
+        """Return the rows of the frames that are complete, at the end of all frames."""
         block, self._block = self._block, []
         if block:
             self._compute(block)
@@ -110,11 +110,7 @@ class RowMaker:
             if rows.step is not Step.REPEATED or len(self._waiting) > _MAX_REPEATED:
                 complete += self._completed(rows)
             self._waiting.append(rows)
-        return complete
-
-    def rest(self) -> list[FrameRows]:
-        """Return the rows of the frames that waited for another one, at the end."""
-        return self._completed(None)
+        return complete + self._completed(None) if is_end else complete
 
     def _completed(self, following: FrameRows | None) -> list[FrameRows]:
         complete = list(self._waiting)

@@ -29,10 +29,10 @@ from state_sensor_ros.drawing import style
 from state_sensor_ros.errors import ConfigError, importing, StateError
 from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedRecording
-from state_sensor_ros.files.input import closed_on_failure
+from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.files.table import selected, TableBuilder
-from state_sensor_ros.files.table_recording import parquet_error
+from state_sensor_ros.files.table_recording import reading_parquet
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.index import FrameIndex, LaneChange, RecordedActors
 from state_sensor_ros.library.notebook import Animation, recording_html, scene_of
@@ -511,7 +511,6 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     :raises MissingLibraryError: if pyarrow is not installed.
     """
     with importing('read_table'):
-        import pyarrow as pa
         from pyarrow import parquet
     if n_frames is not None and n_frames < 1:
         raise ConfigError('n_frames', str(n_frames), 'at least 1')
@@ -525,14 +524,9 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     names = None if columns is None else [column.name for column in selected(columns)]
     path = os.fspath(source)
     if path.endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
-        try:
-            # pyarrow refuses a name that is not UTF-8.
-            with open(path, 'rb') as file:
-                return parquet.read_table(file, columns=names, page_checksum_verification=True)
-        except FileNotFoundError as error:
-            raise errors.MissingFileError(path, errors.reason_of(error)) from error
-        except (pa.ArrowException, OSError) as error:
-            raise parquet_error(path, error) from error
+        # pyarrow refuses a name that is not UTF-8.
+        with open_input(path) as file, reading_parquet(path):
+            return parquet.read_table(file, columns=names, page_checksum_verification=True)
     with open_recording(path, topic=topic, obb_extents=obb_extents,
                         road_s_unit=road_s_unit, parameters=parameters) as recording:
         return _table_of(_first(recording, n_frames, seconds), TableBuilder(
@@ -541,7 +535,7 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
 
 def _table_of(frames: Iterable[Frame], builder: TableBuilder) -> pa.Table:
     import pyarrow as pa
-    batches = [batch for frame in frames for batch in builder.add(frame)] + [*builder.finish()]
+    batches = [batch for frame in frames for batch in builder.add(frame)] + builder.rest()
     return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()
 
 
