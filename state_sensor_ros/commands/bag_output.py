@@ -18,7 +18,7 @@ from state_sensor_ros.commands.reading import fault_lines
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.recording import FrameWriter
+from state_sensor_ros.files.recording import FrameWriter, Losses
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import FaultList, FrameFault
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -47,7 +47,7 @@ class BagOutput(BagSink, FrameWriter):
         definitions = load_definitions()
         self._reader, self.n_frames = reader, 0
         self._place, self._faults = '', FaultList()
-        self.name_losses('a bag', carried())
+        self.losses = Losses('a bag', carried())
         super().__init__(
             path, storage=options.storage, compression=values.get('compression') or 'zstd',
             overwrite=options.force, node_name=_node_name(

@@ -147,7 +147,8 @@ class BagRecording(FrameFile):
         lines: list[MapLine] = []
         for markers in self._messages(*_MAP):
             # The last map is that of the last frames.
-            points, widths = markers.numbers('markers.points'), markers.numbers('markers.scale')
+            points = np.column_stack([markers.numbers(f'markers.points.{axis}') for axis in 'xyz'])
+            widths = markers.numbers('markers.scale')
             ends = np.cumsum(markers.lengths('markers.points'))
             are_lines = (markers.numbers('markers.type') == _LINE_LIST) & (
                 markers.numbers('markers.action') == _ADD)

@@ -29,7 +29,7 @@ from typing import Any
 from state_sensor_ros.errors import importing, SinkError
 from state_sensor_ros.files import bag
 from state_sensor_ros.files.bag_frames import full_name
-from state_sensor_ros.files.output import Own, sink_error, WholeFolder
+from state_sensor_ros.files.output import failing, Output, part_of, remove
 from state_sensor_ros.topics.topic import EVERYTHING, Qos, Subscriptions, Topic
 
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -125,7 +125,7 @@ class _SqliteStorage:
 _Storage = _McapStorage | _SqliteStorage
 
 
-class BagSink(WholeFolder):
+class BagSink(Output):
     """
     A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
 
@@ -155,13 +155,20 @@ class BagSink(WholeFolder):
         self._latched: list[tuple[Topic, bytes]] = []
         self._offset_ns = 0
         self._log_ns: int | None = None
-        super().__init__(path, noun='bag', own=_own_files, force=overwrite,
-                         is_file=str(path).endswith(bag.STORAGE_SUFFIXES))
-        # The storage file has the name of the bag, and the number that `ros2 bag reindex` expects.
-        name = _as_text(self.path.stem if self.is_file else self.path.name)
-        self._bag = self.inside / name
+        self.name, self.path = str(path), Path(os.path.realpath(path))
+        self.is_file = self.name.endswith(bag.STORAGE_SUFFIXES)
+        # The storage file has the name of the bag, which is UTF-8 in metadata.yaml, and the number
+        # that `ros2 bag reindex` expects.
+        name = os.fsencode(self.path.stem if self.is_file else self.path.name).decode(
+            errors='replace')
+        folder = part_of(path)
+        self._bag = folder / name
         self._file = self._bag / f'{name}_0.{"mcap" if storage == "mcap" else "db3"}'
-        self.whole = self._file if self.is_file else self._bag
+        with failing(self.name):
+            self._refuse_others(overwrite=overwrite)
+            remove(folder)
+            self.part = folder
+            folder.mkdir()
         try:
             with self._failing(), importing('a bag'):
                 self._bag.mkdir()
@@ -171,6 +178,24 @@ class BagSink(WholeFolder):
             super().abort()
             raise
         self._is_open = True
+
+    def _refuse_others(self, *, overwrite: bool) -> None:
+        """Refuse to replace what is there, except, to ``overwrite``, nothing but a bag."""
+        if not os.path.lexists(self.path):
+            return
+        is_folder = self.path.is_dir()
+        if not overwrite:
+            raise SinkError(self.name, f'a {"folder" if is_folder else "file"} of that name '
+                            'exists; --force replaces it')
+        if is_folder and not self.is_file:
+            own = _own_files(self.path)
+            wrong = next((f'{entry.name} in it, which is not part of a bag'
+                          for entry in sorted(self.path.iterdir()) if entry.name not in own
+                          or entry.is_symlink() or not entry.is_file()), '')
+        else:
+            wrong = '' if self.is_file and self.path.is_file() else 'something that is no bag'
+        if wrong:
+            raise SinkError(self.name, wrong, 'nothing but a bag to overwrite')
 
     def subscriptions(self) -> Subscriptions:
         return EVERYTHING
@@ -260,6 +285,15 @@ class BagSink(WholeFolder):
             'files': [{'path': self._file.name, **span}],
             'custom_data': None, 'ros_distro': 'rosbags'}
 
+    def commit(self) -> None:
+        """Give the complete bag its name, and remove the one that had it."""
+        if self.part is not None:
+            with failing(self.name):
+                if self.path.is_dir():
+                    self.path.rename(self.part / f'{self.path.name}.old')
+                (self._file if self.is_file else self._bag).replace(self.path)
+            self.abort()
+
     def abort(self) -> None:
         """Close and remove the bag."""
         if self._is_open:
@@ -295,9 +329,8 @@ class BagSink(WholeFolder):
     def _failing(self) -> Iterator[None]:
         """Turn errors of the files into SinkError."""
         try:
-            yield
-        except OSError as error:
-            raise sink_error(self.name, error) from error
+            with failing(self.name):
+                yield
         except sqlite3.Error as error:
             raise SinkError(self.name, str(error)) from error
         except struct.error as error:
@@ -335,18 +368,12 @@ def profiles_of(text: str) -> list[dict[str, Any]]:
     return value
 
 
-def _own_files(folder: Path) -> Own:
-    """Return a test for the files of a bag: metadata.yaml and the storage files that it names."""
+def _own_files(folder: Path) -> set[str]:
+    """Return the names of the files of a bag: metadata.yaml and the storage files in it."""
     suffixes = bag.STORAGE_SUFFIXES + bag.COMPRESSED_SUFFIXES
     try:
-        names = [name for name in bag.read_metadata(folder)['relative_file_paths']
-                 if name.endswith(suffixes)]
+        return {bag.METADATA, *(name for name in bag.read_metadata(folder)['relative_file_paths']
+                                if name.endswith(suffixes))}
     except Exception:  # noqa: BLE001
         # Not a bag: no file in it may be removed.
-        return lambda entry: False
-    return {bag.METADATA, *names}.__contains__
-
-
-def _as_text(name: str) -> str:
-    """Return a name of a file as ``metadata.yaml`` can have it, which is UTF-8."""
-    return os.fsencode(name).decode('utf-8', 'replace')
+        return set()

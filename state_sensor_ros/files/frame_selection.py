@@ -24,7 +24,7 @@ from state_sensor_ros.classes import ego_row as first_ego
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag, TagRule
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.recording import forwarded, RecordingReader
-from state_sensor_ros.frame import Frame, Rows
+from state_sensor_ros.frame import Frame
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.texts import shortened
 
@@ -175,11 +175,6 @@ class SelectedRecording:
         # Actors of the selected frame with the most, -1 before the first.
         self._n_most = -1
         self._times = FrameTimes(selection)
-        # Names of the last frame and their rows that pass: names seldom change.
-        self._names: tuple[str, ...] = ()
-        self._rows: Rows = np.zeros(0, np.int64)
-        # Names and tags of the last frame, and its tags with the chosen ego.
-        self._tagged: tuple[object, tuple[tuple[str, ...], ...]] = (None, ())
 
     @property
     def elapsed_s(self) -> float:
@@ -226,22 +221,18 @@ class SelectedRecording:
             frame = self._with_ego(frame)
         self._seen.add(frame)
         if self._actors:
-            if frame.names != self._names:
-                self._names = frame.names
-                self._rows = np.flatnonzero([name in self._actors for name in frame.names])
-            if len(self._rows) < frame.n_actors:
-                frame = frame.select(self._rows)
+            rows = np.flatnonzero([name in self._actors for name in frame.names])
+            if len(rows) < frame.n_actors:
+                frame = frame.select(rows)
         frame = self._rule.select(frame)
         self._n_most = max(self._n_most, frame.n_actors)
         return frame
 
     def _with_ego(self, frame: Frame) -> Frame:
         """Return a frame in which the chosen actor alone has the tag of the ego."""
-        key, wanted = (frame.names, frame.tags), self._selection.ego_name
-        if key != self._tagged[0]:
-            ego = frame.names.index(wanted) if wanted in frame.names \
-                else first_ego(frame.tags, wanted)
-            others = [tuple(tag for tag in tags if tag.lower() != EGO_TAG) for tags in frame.tags]
-            self._tagged = key, tuple((*tags, EGO_TAG) if row == ego else tags
-                                      for row, tags in enumerate(others))
-        return replace(frame, tags=self._tagged[1])
+        wanted = self._selection.ego_name
+        ego = frame.names.index(wanted) if wanted in frame.names \
+            else first_ego(frame.tags, wanted)
+        others = [tuple(tag for tag in tags if tag.lower() != EGO_TAG) for tags in frame.tags]
+        return replace(frame, tags=tuple([
+            (*tags, EGO_TAG) if row == ego else tags for row, tags in enumerate(others)]))

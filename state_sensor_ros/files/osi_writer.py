@@ -107,11 +107,6 @@ _STATIONARY = dict(enumerate((
     'vegetation', 'curbstone', 'wall', 'vertical_structure', 'rectangular_structure',
     'overhead_structure', 'reflective_structure', 'construction_site_element', 'speed_bump',
     'emitting_structure'), 1))
-# What the classes of objects are called here, and tags that are called otherwise here.
-_OF_CLASSES = {'person': 'pedestrian', 'cyclist': 'bicycle'}
-_OTHER_TAGS = {'rail': 'train'}
-
-
 class OsiType(NamedTuple):
     """The type of an object."""
 
@@ -122,9 +117,12 @@ class OsiType(NamedTuple):
 
 _BY_TAG = {tag: OsiType(number) for number, tag in _OTHERS.items()} | {
     tag: OsiType(_VEHICLE, number) for number, tag in reversed(_VEHICLES.items())}
+# Names of classes and tags that are called otherwise here.
+_BY_TAG |= {name: _BY_TAG[tag] for name, tag in (
+    ('person', 'pedestrian'), ('cyclist', 'bicycle'), ('rail', 'train'))}
 _BY_STATIONARY_TAG = {tag: OsiType(number, 0, True) for number, tag in _STATIONARY.items()}
 # Those that no class of objects has.
-_SPECIAL_TAGS = (_BY_TAG.keys() | _OTHER_TAGS) - {
+_SPECIAL_TAGS = _BY_TAG.keys() - {
     tag for known in CLASSES for tag in (*known.tags, known.name)}
 
 
@@ -152,10 +150,9 @@ def type_of(class_name: str, tags: Iterable[str]) -> OsiType:
     if STATIONARY in lower:
         return next((_BY_STATIONARY_TAG[tag] for tag in lower if tag in _BY_STATIONARY_TAG),
                     _BY_STATIONARY_TAG['other_structure'])
-    tag = _OF_CLASSES.get(class_name, class_name)
-    if tag in ('car', 'unknown'):
-        tag = next((each for each in lower if each in _SPECIAL_TAGS), tag)
-    return _BY_TAG[_OTHER_TAGS.get(tag, tag)]
+    if class_name in ('car', 'unknown'):
+        class_name = next((tag for tag in lower if tag in _SPECIAL_TAGS), class_name)
+    return _BY_TAG[class_name]
 
 
 def angular_velocity_of(rates: Floats, angles: Floats) -> Floats:

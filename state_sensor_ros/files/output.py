@@ -16,8 +16,8 @@ What is no regular file, such as a pipe, is written directly.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from gzip import GzipFile
 import os
 from pathlib import Path
@@ -31,8 +31,6 @@ from state_sensor_ros.errors import reason_of, SinkError, StateSensorError
 from state_sensor_ros.files.input import zstd
 
 Self = TypeVar('Self', bound='Output')
-# Returns whether an entry of a folder belongs to such an output.
-Own = Callable[[str], bool]
 STANDARD_OUTPUT = '-'
 # Parts that have neither got their name nor been removed nor kept.
 _parts: set[Path] = set()
@@ -40,20 +38,24 @@ _parts: set[Path] = set()
 _GZIP_LEVEL = 6
 
 
-def sink_error(name: str, error: OSError) -> SinkError:
+@contextmanager
+def failing(name: str) -> Iterator[None]:
     """
-    Return the SinkError of an output for an error.
+    Turn errors of the operating system into SinkError.
+
+    BrokenPipeError passes: the reader of a pipe has closed it, which is no error of the output.
 
     :param name: name of the output.
-    :param error: error of the operating system; a SinkError is returned unchanged.
     """
-    if isinstance(error, SinkError):
-        return error
-    folder = Path(name).parent
-    if isinstance(error, FileNotFoundError) and not folder.exists():
-        quoted = shlex.quote(str(folder))
-        return SinkError(name, f'no such folder {folder}; make it: mkdir -p {quoted}')
-    return SinkError(name, reason_of(error))
+    try:
+        yield
+    except (BrokenPipeError, StateSensorError):
+        raise
+    except OSError as error:
+        folder = Path(name).parent
+        raise SinkError(name, reason_of(error) if folder.exists() else
+                        f'no such folder {folder}; make it: mkdir -p {shlex.quote(str(folder))}'
+                        ) from error
 
 
 def part_of(path: str | Path) -> Path:
@@ -153,10 +155,9 @@ class Output(ABC):
             self.finish()
             return
         self.abort()
-        # BrokenPipeError: the reader of a pipe has closed it, which is not an error of the output.
-        if isinstance(error, OSError) and not isinstance(
-                error, (BrokenPipeError, StateSensorError)):
-            raise sink_error(self.name, error) from error
+        if isinstance(error, OSError):
+            with failing(self.name):
+                raise error
 
 
 class WholeFile(Output):
@@ -174,7 +175,7 @@ class WholeFile(Output):
     def __init__(self, path: str, *, force: bool = False) -> None:
         self.name, self.path = path, Path(os.path.realpath(path))
         self.is_open = True
-        try:
+        with failing(path):
             if path == STANDARD_OUTPUT:
                 self._file: BinaryIO = sys.stdout.buffer
             # Not the path without links: that of a pipe such as /dev/stdout does not exist.
@@ -186,8 +187,6 @@ class WholeFile(Output):
                 self.part = part_of(path)
                 self._file = self.part.open('wb')
             self.handle = _compressing(path, self._file)
-        except OSError as error:
-            raise sink_error(path, error) from error
 
     def flush(self) -> None:
         """Write what is collected; compressed, it can be read without the end."""
@@ -198,17 +197,13 @@ class WholeFile(Output):
         """Write everything to the disk; nothing can be written after that."""
         if not self.is_open:
             return
-        try:
+        with failing(self.name):
             if self.handle is not self._file:
                 self.handle.close()
             self._file.flush()
             if self.part is not None:
                 os.fsync(self._file.fileno())
             self._close()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise sink_error(self.name, error) from error
 
     def _close(self) -> None:
         self.is_open = False
@@ -218,10 +213,8 @@ class WholeFile(Output):
     def commit(self) -> None:
         """Give the file its name."""
         if self.part is not None:
-            try:
+            with failing(self.name):
                 self.part.replace(self.path)
-            except OSError as error:
-                raise sink_error(self.name, error) from error
             self.part = None
 
     def abort(self) -> None:
@@ -230,61 +223,6 @@ class WholeFile(Output):
         with suppress(OSError, ValueError):
             self._close()
         super().abort()
-
-
-class WholeFolder(Output):
-    """
-    An output folder, or a file that is written in a folder together with temporary files.
-
-    :param path: path of the folder.
-    :param noun: its kind in errors, such as ``bag``.
-    :param own: function that returns the test for entries of an existing folder; a folder
-        with any other entry is not replaced.
-    :param force: whether one of that name may be replaced.
-    :param is_file: whether the output is a file.
-    :ivar inside: an empty folder to write into, on the same file system.
-    :ivar whole: the folder or file that gets the name: :attr:`inside`, or one in it.
-    :raises SinkError: if the name is taken, or the folder cannot be written.
-    """
-
-    def __init__(self, path: str | Path, *, noun: str, own: Callable[[Path], Own],
-                 force: bool, is_file: bool = False) -> None:
-        self.name, self.is_file = str(path), is_file
-        self.path = Path(os.path.realpath(path))
-        try:
-            if os.path.lexists(self.path):
-                if not force:
-                    found = 'a folder' if self.path.is_dir() else 'a file'
-                    raise SinkError(self.name, f'{found} of that name exists; --force replaces it')
-                if wrong := self._other_content(noun, own):
-                    raise SinkError(self.name, wrong, f'nothing but a {noun} to overwrite')
-            self.part = self.inside = self.whole = part_of(path)
-            remove(self.part)
-            self.part.mkdir()
-        except OSError as error:
-            raise sink_error(self.name, error) from error
-
-    def _other_content(self, noun: str, own: Callable[[Path], Own]) -> str:
-        """Describe what would be lost with the present folder or file, ``''`` for nothing."""
-        if not self.path.is_dir() or self.is_file:
-            return '' if self.is_file and self.path.is_file() else f'something that is no {noun}'
-        entries = sorted(self.path.iterdir())
-        is_own = own(self.path)
-        return 'an empty folder' if not entries else next(
-            (f'{entry.name} in it, which is not part of a {noun}' for entry in entries
-             if not is_own(entry.name) or entry.is_symlink() or not entry.is_file()), '')
-
-    def commit(self) -> None:
-        """Give the complete output the name, and remove the output that had it."""
-        if self.part is None:
-            return
-        try:
-            if self.path.is_dir():
-                self.path.rename(self.inside / f'{self.path.name}.old')
-            self.whole.replace(self.path)
-        except OSError as error:
-            raise sink_error(self.name, error) from error
-        self.abort()
 
 
 def _compressing(path: str, handle: BinaryIO) -> BinaryIO:

@@ -169,10 +169,6 @@ class FrameWriter(Output):
     # Whether a frame without a ``game_time`` is written with one that continues at 20 Hz.
     is_timed = True
 
-    def name_losses(self, name: str, carried: frozenset[str]) -> None:
-        """Set :attr:`losses`; the arguments are those of :class:`Losses`."""
-        self.losses = Losses(name, carried)
-
     @property
     def notes(self) -> list[str]:
         """Return lines about what the recording does not carry, after the last frame."""

@@ -62,7 +62,6 @@ NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES,
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *table.OTHERS)
 _BATCH_ROWS = 10_000
-_MAX_FRAME_BYTES = 64 * 1024 * 1024
 _DERIVED_OF = {text: number for number, text in enumerate(table.DERIVED)}
 
 
@@ -143,10 +142,6 @@ class TableRecording(FrameFile):
                     yield frame, (begin_group, int(numbers[row]))
                     begin_group = group
                 rest = batch.slice(bounds[-1])
-                if rest.nbytes > _MAX_FRAME_BYTES:
-                    raise TrajectoryFormatError(
-                        self.name, f'a frame of more than {_MAX_FRAME_BYTES} bytes',
-                        'no more than that')
             if rest is not None:
                 [frame] = self._frames(rest, [0, rest.num_rows])
                 yield frame, (begin_group, rest.column('frame')[0].as_py())

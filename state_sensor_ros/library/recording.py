@@ -524,6 +524,8 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     names = None if columns is None else [column.name for column in selected(columns)]
     path = os.fspath(source)
     if path.endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
+        if not os.path.exists(path):
+            raise errors.MissingFileError(path, 'no such file or directory')
         # pyarrow refuses a name that is not UTF-8.
         with open_input(path) as file, reading_parquet(path):
             return parquet.read_table(file, columns=names, page_checksum_verification=True)

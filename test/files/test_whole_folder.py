@@ -8,7 +8,6 @@
 # language governing permissions and limitations under the License.
 """Folders that get their name once they are complete, and replace only folders of their kind."""
 
-from contextlib import nullcontext
 import json
 import os
 import shutil
@@ -17,8 +16,6 @@ from paths import DATA, SAMPLE
 import pytest
 
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.errors import SinkError
-from state_sensor_ros.files.output import WholeFolder
 
 
 def contents(folder):
@@ -27,96 +24,8 @@ def contents(folder):
             for path in folder.rglob('*')}
 
 
-def own(folder):
-    return {'a', 'b', 'c'}.__contains__
-
-
-def folder_of(path, *, force=True):
-    return WholeFolder(path, noun='thing', own=own, force=force)
-
-
-def write(folder, text):
-    """Write a new thing; return it."""
-    whole = folder.inside / 'whole'
-    whole.mkdir(parents=True)
-    for name in ('a', 'c'):
-        (whole / name).write_text(text)
-    folder.whole = whole
-    return whole
-
-
-def made(path, text='old', **options):
-    folder = folder_of(path, **options)
-    write(folder, text)
-    folder.complete()
-    commit(folder)
-    return folder
-
-
-OLD, NEW = ({'a': text, 'c': text} for text in (b'old', b'new'))
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / 'out'
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-def begun(path, **options):
-    """Return a folder with a new thing in it, and that thing."""
-    folder = folder_of(path, **options)
-    return folder, write(folder, 'new')
-
-
-def commit(folder, match=None):
-    """Commit and end; ``match`` the error of it."""
-    with nullcontext() if match is None else pytest.raises(SinkError, match=match):
-        folder.finish()
-    folder.abort()
-
-
-def test_whole_folder_replaces_one_of_its_kind(path):
-    made(path, force=False)
-    assert contents(path) == OLD
-    (path / 'b').write_text('more')
-    made(path, 'new')
-    assert contents(path) == NEW
-    assert names(path.parent) == ['out']
-
-
-def test_whole_folder_refuses_an_existing_name(path):
-    path.mkdir()
-    with pytest.raises(SinkError, match=r'a folder of that name exists; --force'):
-        folder_of(path, force=False)
-    with pytest.raises(SinkError, match='found an empty folder; expected nothing but a thing'):
-        folder_of(path)
-    path.rmdir()
-    path.write_text('text')
-    with pytest.raises(SinkError, match='found something that is no thing'):
-        folder_of(path)
-    assert names(path.parent) == ['out']
-
-
-def add_file(path):
-    (path / 'precious').write_text('text')
-
-
-@pytest.mark.parametrize('add', [
-    add_file, lambda path: (path / 'precious').mkdir(),
-    lambda path: (path / 'precious').symlink_to('a'),
-    # A folder and a pipe with the name of a file.
-    lambda path: (path / 'b').mkdir(), lambda path: os.mkfifo(path / 'b')])
-def test_whole_folder_refuses_one_with_another_entry(path, add):
-    made(path)
-    add(path)
-    before = contents(path)
-    with pytest.raises(SinkError, match=r'out: found (precious|b) in it, which is not'):
-        folder_of(path)
-    assert contents(path) == before
-    assert names(path.parent) == ['out']
 
 
 @pytest.fixture(scope='module')
@@ -139,6 +48,34 @@ def refused(refusal):
         assert error.startswith(f'error: {out}: found ')
         return error.removeprefix(f'error: {out}: found ')
     return cause
+
+
+@pytest.mark.parametrize(('make', 'found'), [
+    (lambda out: out.write_text('text'), 'something that is no bag'),
+    (lambda out: (out.mkdir(), (out / 'a').write_text('text')), 'a in it'),
+    (lambda out: (out / 'b.mcap').mkdir(parents=True), 'b.mcap in it')])
+def test_convert_replaces_nothing_but_a_bag(bag, tmp_path, refused, make, found):
+    make(tmp_path / 'out')
+    assert refused(bag[1], tmp_path / 'out').startswith(found)
+
+
+@pytest.mark.parametrize('add', [
+    lambda path: (path / 'precious').mkdir(),
+    lambda path: (path / 'precious').symlink_to('bag_0.mcap'),
+    lambda path: os.mkfifo(path / 'precious')])
+def test_convert_replaces_no_bag_with_another_entry(bag, tmp_path, refused, add):
+    out = tmp_path / 'out'
+    shutil.copytree(bag[0], out)
+    add(out)
+    assert refused(bag[1], out).startswith('precious in it, which is not part of a bag')
+
+
+def test_convert_replaces_a_bag_only_with_force(bag, tmp_path, refusal):
+    out = tmp_path / 'out'
+    shutil.copytree(bag[0], out)
+    before = contents(out)
+    assert 'a folder of that name exists; --force' in refusal('convert', bag[1], out)
+    assert contents(out) == before
 
 
 @pytest.mark.parametrize('is_named', [False, True])
