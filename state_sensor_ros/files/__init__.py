@@ -15,8 +15,8 @@ A format is a row of :data:`FORMATS` and a module. Another package adds rows by 
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
 from state_sensor_ros.errors import importing, reading, TrajectoryFormatError, UsageError
 from state_sensor_ros.fields import rows_of
+from state_sensor_ros.files.input import decompressed
 from state_sensor_ros.frame import EVERY_PART, Frame
 from state_sensor_ros.plug_ins import imported, plug_ins
 from state_sensor_ros.rep103 import Units
@@ -39,6 +40,7 @@ CONVERT, RENDER, VIEW = 'convert', 'render', 'view'
 # Path of a trajectory on standard input.
 STANDARD_INPUT = '-'
 _COMPRESSED_BAGS = '.mcap.zstd', '.db3.zstd'
+_HEAD_BYTES = 65536
 _COMPRESSED = '.gz', '.zst'
 _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
 
@@ -234,10 +236,24 @@ def _by_content(path: Path, found: Format) -> Format:
                  default='')
     # Formats of this package save the search for plug-ins.
     known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
-    with suppress(OSError):  # the reader gives the reason
-        return next((each for each in known if each.recognized_by and (
-            suffix in each.suffixes or each.any_name) and each.is_of(path)), found)
-    return found
+    try:
+        is_xml = found is TRAJECTORY and _head(path).startswith(b'<')
+        for each in known:
+            if each.recognized_by and (suffix in each.suffixes or each.any_name or (
+                    is_xml and '.xml' in each.suffixes)) and each.is_of(path):
+                return each
+        # The reader of XML determines what the file is.
+        return FORMATS['fcd'] if is_xml else \
+            TRAJECTORY if found.any_name and _head(path).startswith((b'[', b'{')) else found
+    except OSError:
+        # The reader gives the reason.
+        return found
+
+
+def _head(path: Path) -> bytes:
+    """Return the beginning of a text."""
+    with path.open('rb') as file:
+        return decompressed(file)[0].read(_HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
 
 
 def folder_format(folder: Path) -> Format | None:

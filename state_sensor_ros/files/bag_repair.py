@@ -158,8 +158,7 @@ class _Salvage:
                 data, size = _records_of(data[_HEAD.size:], is_whole=end <= self._size)
             except Exception as error:  # noqa: BLE001 damaged data can raise anything
                 if end <= self._size:
-                    self.losses.append(f'the record at byte {begin} '
-                                       f'({" ".join(str(error).split()) or type(error).__name__})')
+                    self._lose(f'the record at byte {begin}', error)
                 return
         elif opcode not in (_SCHEMA, _CHANNEL, _MESSAGE):
             return
@@ -171,10 +170,12 @@ class _Salvage:
                 break
             try:
                 message = self._parsed(inner, data[at + _HEAD.size:after])
-            except Exception:  # noqa: BLE001 damaged data can raise anything
-                break
-            if message is not None:
-                yield message
+            except Exception as error:  # noqa: BLE001 damaged data can raise anything
+                self._lose(f'byte {at} of the record at byte {begin}', error)
+            else:
+                if message is not None:
+                    self._n_found += 1
+                    yield message
             at = after
         if at < size:
             self.losses.append(
@@ -195,16 +196,13 @@ class _Salvage:
             if message.channel_id not in self.topics:
                 self._n_unknown += 1
                 return None
-            self._n_found += 1
             # No serialized message begins with these bytes.
-            if message.data.startswith(ZSTD_MAGIC):
-                try:
-                    return replace(message, data=zstd.decompress(message.data))
-                except zstd.ZstdError as error:
-                    self.losses.append(f'a message that is not whole ({error})')
-                    return None
-            return message
+            return replace(message, data=zstd.decompress(message.data)) \
+                if message.data.startswith(ZSTD_MAGIC) else message
         return None
+
+    def _lose(self, what: str, error: Exception) -> None:
+        self.losses.append(f'{what} ({" ".join(str(error).split()) or type(error).__name__})')
 
 
 def _records_of(content: bytes, *, is_whole: bool) -> tuple[bytes, int]:

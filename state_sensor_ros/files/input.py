@@ -34,7 +34,7 @@ else:
 _BLOCK_BYTES = 256 * 1024
 _KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',
           stat.S_IFBLK: 'a device'}
-ZSTD_MAGIC, GZIP_MAGIC = b'\x28\xb5\x2f\xfd', b'\x1f\x8b'
+ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 _NO_LIMIT, _MAX_SHOWN = 2 ** 62, 200
 # gzip raises OSError, without a number.
 _FAULTS = (zlib.error, zstd.ZstdError, EOFError, OSError)
@@ -105,20 +105,11 @@ def closed_on_failure(file: Any) -> Iterator[None]:  # noqa: ANN401
         raise
 
 
-def compression_of(begin: bytes) -> str:
-    """
-    Return the compression of a file.
-
-    :param begin: its first four bytes.
-    :returns: ``gzip``, ``zstd``, or ``''`` for none of them.
-    """
-    return 'zstd' if begin.startswith(ZSTD_MAGIC) else \
-        'gzip' if begin.startswith(GZIP_MAGIC) else ''
-
-
-# Each reads several compressed frames that follow each other.
-_FILES: dict[str, Callable[[BinaryIO], Any]] = {
-    'gzip': lambda source: GzipFile(fileobj=source, mode='rb'), 'zstd': zstd.ZstdFile}
+# By the first bytes of a file: the compression, and what reads several compressed frames that
+# follow each other.
+_COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
+    b'\x1f\x8b': ('gzip', lambda source: GzipFile(fileobj=source, mode='rb')),
+    ZSTD_MAGIC: ('zstd', zstd.ZstdFile)}
 
 
 class DecompressedFile(io.RawIOBase):
@@ -126,18 +117,20 @@ class DecompressedFile(io.RawIOBase):
     The decompressed content of a file, up to its end or to the first fault.
 
     :param source: compressed file, at its beginning; it stays open.
-    :param compression: ``gzip`` or ``zstd``.
+    :param compression: its name, and what reads it.
     :ivar fault: description of the fault after the last byte read, ``''`` for none.
     :ivar is_cut: whether that fault is a missing end.
     """
 
-    def __init__(self, source: BinaryIO, compression: str) -> None:
-        self._source, self._compression = source, compression
+    def __init__(self, source: BinaryIO,
+                 compression: tuple[str, Callable[[BinaryIO], Any]]) -> None:
+        self._source = source
+        self._compression, self._open = compression
         self._begin()
 
     def _begin(self) -> None:
         self.fault, self.is_cut, self._position = '', False, 0
-        self._content = _FILES[self._compression](self._source)
+        self._content = self._open(self._source)
 
     def check_undamaged(self, name: str) -> None:
         """
@@ -208,11 +201,12 @@ def decompressed(file: BinaryIO) -> tuple[BinaryIO, DecompressedFile | None]:
     :param file: file, open for reading, at its beginning; need not be seekable.
     :returns: the file to read from, and the decompression, None if it is not compressed.
     """
-    compression = compression_of(file.peek(4)) if isinstance(file, io.BufferedReader) else ''
-    if not compression:
-        return file, None
-    raw = DecompressedFile(file, compression)
-    return cast(BinaryIO, io.BufferedReader(raw, _BLOCK_BYTES)), raw
+    begin = file.peek(4) if isinstance(file, io.BufferedReader) else b''
+    for magic, compression in _COMPRESSIONS.items():
+        if begin.startswith(magic):
+            raw = DecompressedFile(file, compression)
+            return cast(BinaryIO, io.BufferedReader(raw, _BLOCK_BYTES)), raw
+    return file, None
 
 
 @contextmanager

@@ -44,7 +44,6 @@ from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.texts import counted, listed
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import FileDescriptor
     from osi3.osi_groundtruth_pb2 import GroundTruth
 
 _TRACE = 'net.asam.osi.trace'
@@ -107,6 +106,8 @@ _STATIONARY = dict(enumerate((
     'vegetation', 'curbstone', 'wall', 'vertical_structure', 'rectangular_structure',
     'overhead_structure', 'reflective_structure', 'construction_site_element', 'speed_bump',
     'emitting_structure'), 1))
+
+
 class OsiType(NamedTuple):
     """The type of an object."""
 
@@ -331,7 +332,7 @@ class OsiWriter(WholeFile, FrameWriter):
         with importing(_TRACE):
             import google.protobuf
             from mcap.writer import Writer
-        kind = self._new_message.DESCRIPTOR
+            from mcap_protobuf.schema import register_schema
         osi = '.'.join(str(getattr(self._version, f'version_{part}'))
                        for part in ('major', 'minor', 'patch'))
         protobuf = google.protobuf.__version__
@@ -341,7 +342,7 @@ class OsiWriter(WholeFile, FrameWriter):
             'version': osi, 'min_osi_version': osi, 'max_osi_version': osi,
             'min_protobuf_version': protobuf, 'max_protobuf_version': protobuf,
             'creation_time': f'{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}'})
-        schema = self._mcap.register_schema(kind.full_name, 'protobuf', _definition(kind.file))
+        schema = register_schema(self._mcap, self._new_message)
         self._channel = self._mcap.register_channel('ground_truth', 'protobuf', schema, {
             f'{_TRACE}.channel.osi_version': osi, f'{_TRACE}.channel.protobuf_version': protobuf})
 
@@ -382,18 +383,3 @@ def _add_object(message: GroundTruth, osi_type: OsiType, id_: int, name: str,
     if osi_type.vehicle:
         added.vehicle_classification.type = osi_type.vehicle
         added.vehicle_classification.role = _ROLE_CIVIL
-
-
-def _definition(file: FileDescriptor) -> bytes:
-    from google.protobuf.descriptor_pb2 import FileDescriptorSet
-    definitions, seen = FileDescriptorSet(), set[str]()
-
-    def add(file: FileDescriptor) -> None:
-        if file.name not in seen:
-            seen.add(file.name)
-            for other in file.dependencies:
-                add(other)
-            file.CopyToProto(definitions.file.add())
-
-    add(file)
-    return definitions.SerializeToString()

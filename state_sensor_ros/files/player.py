@@ -146,7 +146,7 @@ class FileSource:
             if self._is_restart:
                 self._is_restart, self._n_steps = False, int(self.is_paused)
                 self._schedule.restart()
-        for frame in with_upcoming(self._frames(), self._settings):
+        for frame in with_upcoming(self._recording.frames(), self._settings):
             gap = frame.game_time - last_s
             # NaN compares false with everything.
             gap = gap if 0.0 < gap <= MAX_GAP_S else PERIOD_S
@@ -169,13 +169,6 @@ class FileSource:
                 self._n_steps = 0
                 self._changed.wait()
             return (self._settings.loop or self._is_restart) and not self._is_closed
-
-    def _frames(self) -> Iterator[Frame]:
-        """Yield the frames of the recording, of which many may be read at once."""
-        for frame in self._recording.frames():
-            if self._is_closed:
-                return
-            yield frame
 
     def _is_due(self, gap: float) -> bool:
         """Wait until the next frame is to be played; return False if another one is."""

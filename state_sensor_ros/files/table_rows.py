@@ -18,6 +18,7 @@ A central difference needs the frame after, so that rows are completed at least 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,28 +126,21 @@ class RowMaker:
 
     def _named(self, frame: Frame) -> FrameRows:
         stamp_ns: int | None = None
-        try:
-            step = self._stamper.step(frame, 0)
-            stamp_ns = self._stamper.stamp_ns
-        except DecodeError:
-            # The frame has no neighbors in time.
-            step = Step.RESTARTED
-        else:
+        # A frame without a time has no neighbors in time.
+        step = Step.RESTARTED
+        with suppress(DecodeError):
+            step, stamp_ns = self._stamper.step(frame, 0), self._stamper.stamp_ns
             if step is Step.RESTARTED:
                 self._registry.restart()
         actor_list = self._registry.name_repeated(frame) if step is Step.REPEATED \
             else self._registry.update(frame)
-        self._n_frames += 1
-        return FrameRows(frame, self._n_frames - 1, stamp_ns, step,
-                         self._actor_columns(frame, actor_list))
-
-    def _actor_columns(self, frame: Frame, actor_list: ActorList) -> ActorColumns:
         if self._actors is None or self._actors.actor_list is not actor_list:
             self._actors = ActorColumns(
                 actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),
                 classes_of(frame.kinds.tolist(), frame.tags),
                 np.arange(frame.n_actors) == actor_list.i_ego)
-        return self._actors
+        self._n_frames += 1
+        return FrameRows(frame, self._n_frames - 1, stamp_ns, step, self._actors)
 
     def _compute(self, block: list[FrameRows]) -> None:
         """Set the computed columns of the frames of a block."""
