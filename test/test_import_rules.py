@@ -56,7 +56,7 @@ SOCKETS = {'connections', 'emulator', 'simulators/carla'}
 # Imported inside functions: slow to load, or missing in an installation that can do without.
 LATE = {'matplotlib', 'plotly', 'pyarrow', 'pandas', 'rerun', 'carla', 'libsumo', 'traci',
         'sumolib', 'distributed', 'trackeval', 'scipy', 'PIL', 'av', 'osi3', 'google', 'mcap',
-        'argcomplete', 'backports', 'compression', 'rosbags', 'ruamel', 'lz4',
+        'argcomplete', 'backports', 'compression', 'rosbags', 'ruamel', 'lz4', 'mcap_protobuf',
         f'{NAME}.emulator'}
 POSIX = {'fcntl', 'termios'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
