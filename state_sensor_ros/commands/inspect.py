@@ -26,7 +26,6 @@ import json
 import math
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from state_sensor_ros import errors, source
@@ -50,6 +49,7 @@ from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.simulators import schema_of
+from state_sensor_ros.simulators.json_text import is_strict
 from state_sensor_ros.texts import counted, figure, listed, one_line, seconds, size
 
 _EPILOG = """examples:
@@ -64,7 +64,6 @@ _FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names'
            source.LOST: 'entries that are not frames',
            source.IGNORED: 'members ignored', source.RIDER: 'people in vehicles dropped',
            source.MISSING: 'files not found', source.MEMBER: 'unknown members'}
-_STRICT_JSON = msgspec.json.Decoder(msgspec.Raw)
 # Steps are counted with a resolution of 10 us. One of more than five times the median is a jump;
 # the rate is that of those near the median.
 _STEPS_PER_S, _JUMP, _USUAL = 100_000, 5.0, (0.5, 1.5)
@@ -197,7 +196,7 @@ class Inspection:
         try:
             for frame in frames:
                 place = _numbered(recording.place, recording.index)
-                if recording.format_name == 'trajectory' and not _is_strict(recording.payload):
+                if recording.format_name == 'trajectory' and not is_strict(recording.payload):
                     self._note(_NOT_STRICT, place, 'JSON that only lenient readers accept')
                 self._add(frame, place)
                 if collector is not None:
@@ -376,14 +375,6 @@ class Inspection:
             'replayable': False if refusal else True if self._is_for_replay() else None,
             'refusal': None if refusal is None else {
                 'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
-
-
-def _is_strict(payload: bytes) -> bool:
-    try:
-        _STRICT_JSON.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
 
 
 def _numbered(place: str, index: int) -> str:

@@ -16,11 +16,11 @@ therefore only shut it down, which wakes the reading thread; that one closes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 import errno
 import math
 import os
-from queue import Empty, SimpleQueue
 import socket
 import struct
 import threading
@@ -315,21 +315,18 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
         return addresses_of(host, port, flags=socket.AI_NUMERICHOST)
     except OSError:
         pass
-    results: SimpleQueue[Addresses | OSError] = SimpleQueue()
+    found: Future[Addresses] = Future()
 
     def resolve() -> None:
         try:
-            results.put(addresses_of(host, port))
+            found.set_result(addresses_of(host, port))
         except OSError as error:
-            results.put(error)
+            found.set_exception(error)
 
     threading.Thread(target=resolve, daemon=True, name='look up').start()
     while not is_closed():
-        with suppress(Empty):
-            result = results.get(timeout=_PERIOD_S)
-            if isinstance(result, OSError):
-                raise result
-            return result
+        if wait([found], _PERIOD_S).done:
+            return found.result()
     raise ConnectionAbortedError(_ENDED)
 
 

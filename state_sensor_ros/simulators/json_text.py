@@ -63,15 +63,6 @@ def is_strict(text: bytes) -> bool:
     return True
 
 
-def check_utf8(text: bytes | bytearray) -> str:
-    """Return ``text`` without its BOM; an error has the offset of the first wrong byte."""
-    try:
-        return str(text, 'utf-8-sig')
-    except UnicodeDecodeError as error:
-        raise DecodeError(f'byte {error.start}', f'0x{error.object[error.start]:02x}',
-                          'UTF-8') from None
-
-
 def parse(text: bytes | bytearray) -> Any:  # noqa: ANN401
     """
     Return the value of JSON that need not be strict, None for NaN and infinity.
@@ -81,7 +72,11 @@ def parse(text: bytes | bytearray) -> Any:  # noqa: ANN401
     :raises JsonError: if it is not JSON.
     :raises DecodeError: if it is not UTF-8, or nested too deep.
     """
-    characters = check_utf8(text)
+    try:
+        characters = str(text, 'utf-8-sig')
+    except UnicodeDecodeError as error:
+        raise DecodeError(f'byte {error.start}', f'0x{error.object[error.start]:02x}',
+                          'UTF-8') from None
     try:
         value = _PARSER.decode(characters)
         if '\\u' in characters:

@@ -18,7 +18,6 @@ distance; their places are integrals of the heading, by Gaussian quadrature with
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -112,8 +111,7 @@ def _lines_of(road: Element) -> Iterator[MapLine]:
 def _samples(pieces: Sequence[_RoadPiece], begin: float, end: float) -> Floats:
     """Return the distances at which a section is drawn: its ends, those of geometries, steps."""
     n_steps = max(2, int(np.ceil((end - begin) / _STEP)))
-    first = bisect_right(pieces, begin, key=_begin_of)
-    bounds = [piece.s for piece in pieces[first:bisect_left(pieces, end, key=_begin_of)]]
+    bounds = [piece.s for piece in pieces if begin < piece.s < end]
     samples: Floats = np.unique(np.concatenate((np.linspace(begin, end, n_steps + 1), bounds)))
     return samples
 
@@ -221,24 +219,15 @@ def _places_at(pieces: Sequence[_RoadPiece], s: Floats) -> tuple[Floats, Floats]
     # s: (K,) float64, ascending, m along the road.
     # Returns (K, 2) x and y, m, and (K,) headings, rad, both in the axes of the map.
     xy, headings = np.empty((len(s), 2)), np.empty(len(s))
-    i, begin = max(bisect_right(pieces, s[0], key=_begin_of) - 1, 0), 0
-    while begin < len(s):
-        piece = pieces[i]
-        i += 1
-        end = len(s) if i == len(pieces) else int(np.searchsorted(s, pieces[i].s))
-        if end == begin:
-            continue
-        mask, begin = slice(begin, end), end
+    index = np.searchsorted([piece.s for piece in pieces[1:]], s, side='right')
+    for i in np.unique(index).tolist():
+        piece, mask = pieces[i], index == i
         local, turned = piece.places(s[mask] - piece.s)
         cosine, sine = math.cos(piece.heading), math.sin(piece.heading)
         xy[mask, 0] = piece.x + cosine * local[:, 0] - sine * local[:, 1]
         xy[mask, 1] = piece.y + sine * local[:, 0] + cosine * local[:, 1]
         headings[mask] = piece.heading + turned
     return xy, headings
-
-
-def _begin_of(piece: _RoadPiece) -> float:
-    return piece.s
 
 
 def _piece(geometry: Element) -> _RoadPiece:

@@ -50,7 +50,7 @@ import time
 
 from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
 from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.errors import DecodeError, FramingError, RefusalError, TransportError
+from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.wire import (
     encode_request,
@@ -196,15 +196,13 @@ class ControlSession:
             yield
         except (RefusalError, UnansweredError):
             raise
-        except (DecodeError, FramingError, OSError) as error:
+        except OSError as error:
             self._connection.close()
             self._outstanding.clear()
             self._received.clear()
             if isinstance(error, TransportError):
                 raise
-            if isinstance(error, OSError):
-                raise self._connection.failed(error) from error
-            raise TransportError(error.where, error.found, error.expected) from error
+            raise self._connection.failed(error) from error
 
     def _send(self, command: str, message: object) -> int:
         """Send a request of any length; return its reference."""
@@ -258,8 +256,8 @@ class ControlSession:
         reply = self._receive(wait)
         sent = self._outstanding.popleft()
         if reply.reference not in (None, sent.reference):
-            raise DecodeError(self.where, f'a reply to request {reply.reference}',
-                              f'one to request {sent.reference}')
+            raise TransportError(self.where, f'a reply to request {reply.reference}',
+                                 f'one to request {sent.reference}')
         if sent.is_order:
             try:
                 reply.check(self.where, 'an order')
@@ -308,6 +306,8 @@ class ControlClient:
     Keeps the simulator's State sensor as in ``settings``, samples it, and sends orders.
 
     Each connect to the sensor port follows :meth:`configure` and precedes :meth:`connected`.
+
+    :ivar sessions: the session, and the spare one for orders that the other one does not take.
     """
 
     def __init__(self, settings: Settings, report: Report,
@@ -319,17 +319,12 @@ class ControlClient:
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self.state = ClientState.UNCONFIGURED
-        # The session, and the spare one for orders that the other one does not take.
-        self._sessions = [self._new_session(), self._new_session()]
+        self.sessions = [self._new_session(), self._new_session()]
         # The sensor of the last request, None if the simulator's may differ.
         self._requested: dict[str, object] | None = None
         self._n_packets = 0
         self._next_sample_s = 0.0
         self._thread: threading.Thread | None = None
-
-    @property
-    def _session(self) -> ControlSession:
-        return self._sessions[0]
 
     def _new_session(self) -> ControlSession:
         return ControlSession(self._settings.host, self._settings.control_port, self._on_silence)
@@ -365,27 +360,18 @@ class ControlClient:
 
     def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
         """Send a request of a further thread at once; see :meth:`ControlSession.order`."""
-        session = self._session
+        session = self.sessions[0]
         try:
             session.order(command, message, may_wait=may_wait)
-        except (RefusalError, UnansweredError):
+        except TransportError as error:
+            if not isinstance(error, RefusalError | UnansweredError):
+                self._is_lost(session)
             raise
-        except TransportError:
-            self._is_lost(session)
-            raise
-
-    def order_otherwise(self, command: str, message: Callable[[], object]) -> None:
-        """Send a request on the second connection, which is there for this only."""
-        self._sessions[1].order(command, message, may_wait=False)
-
-    def unanswered_s(self) -> float:
-        """Return the age of the oldest order without a reply, s, 0 without one."""
-        return self._session.unanswered_s()
 
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""
         self._enter(ClientState.CLOSED)
-        for session in self._sessions:
+        for session in self.sessions:
             session.close()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -413,7 +399,7 @@ class ControlClient:
         with self._changed:
             if self.state is ClientState.CLOSED:
                 raise TransportError(new.where, 'ended on request')
-            old, self._sessions[place] = self._sessions[place], new
+            old, self.sessions[place] = self.sessions[place], new
         old.close()
         new.connect()
         return new
@@ -427,7 +413,7 @@ class ControlClient:
     def _work(self) -> None:
         """Perform the tasks of the control thread."""
         while (task := self._next_task()) is not None:
-            session = self._session
+            session = self.sessions[0]
             try:
                 task(session)
             except TransportError as error:
@@ -491,7 +477,7 @@ class ControlClient:
     def _is_lost(self, session: ControlSession) -> bool:
         """Return whether a failure of ``session`` means that there is no control connection."""
         with self._changed:
-            if self.state is ClientState.CONNECTED and session is self._session:
+            if self.state is ClientState.CONNECTED and session is self.sessions[0]:
                 self._enter(ClientState.RECOVERING)
             return self.state is ClientState.RECOVERING
 
@@ -515,11 +501,11 @@ class MonodriveCommands:
 
     def unanswered_s(self) -> float:
         """Return the age of the oldest command without a reply, s."""
-        return self._client.unanswered_s()
+        return self._client.sessions[0].unanswered_s()
 
     def brake(self) -> None:
         """Brake on the second connection."""
-        self._client.order_otherwise(CONTROL_EGO, lambda: _message(_FULL_BRAKE))
+        self._client.sessions[1].order(CONTROL_EGO, lambda: _message(_FULL_BRAKE), may_wait=False)
 
     def close(self) -> None:
         """Do nothing: the last command is sent; the source closes the connection."""

@@ -14,7 +14,7 @@ Factors and signs are in rep103.py. Numbers are written as float32, as the simul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import math
 from typing import TypeAlias
 
@@ -96,7 +96,8 @@ def _is_unknown(numbers: Sequence[Number]) -> bool:
 
 def _nested(frame: Frame, units: rep103.Units) -> Record:
     """Return the member ``frame`` of v2."""
-    boxes, wheels, lanes = _boxes(frame, units), _nested_wheels(frame), _lanes(frame, units)
+    boxes = _boxes(frame, units, _vector, _quaternion)
+    wheels, lanes = _nested_wheels(frame), _lanes(frame, units)
     groups: dict[str, list[Record]] = {'objects': [], 'vehicles': []}
     for i, row in enumerate(_numbers(rep103.from_rep103_kinematics(frame.kinematics))):
         state: Record = {
@@ -104,10 +105,7 @@ def _nested(frame: Frame, units: rep103.Units) -> Record:
             'odometry': {
                 'angular_velocity': _vector(row[10:13]), 'linear_velocity': _vector(row[7:10]),
                 'pose': {'orientation': _quaternion(row[3:7]), 'position': _vector(row[0:3])}},
-            'oriented_bounding_box': [
-                {'center': _vector(box[0:3]), 'extents': _vector(box[7:10]), 'name': name,
-                 'orientation': _quaternion(box[3:7]), 'scale': _vector(box[10:13])}
-                for name, box in boxes[i]],
+            'oriented_bounding_box': boxes[i],
             'replay_class': frame.replay_classes[i] if frame.replay_classes else '',
             'tags': frame.tags[i]}
         state = {key: value for key, value in state.items() if value != '' or key == 'name'}
@@ -119,14 +117,17 @@ def _nested(frame: Frame, units: rep103.Units) -> Record:
     return {**groups}
 
 
-def _boxes(frame: Frame, units: rep103.Units) -> list[list[tuple[str, Numbers]]]:
-    """Return name, and center, orientation, extents, scale, of the boxes of each actor."""
-    owned: list[list[tuple[str, Numbers]]] = [[] for _ in frame.names]
+def _boxes(frame: Frame, units: rep103.Units, vector: Callable[[Numbers], object],
+           quaternion: Callable[[Numbers], object]) -> list[list[Record]]:
+    """Return the boxes of each actor, with vectors and quaternions as these functions return."""
+    owned: list[list[Record]] = [[] for _ in frame.names]
     if frame.boxes is not None:
         for i, name, row in zip(frame.boxes.actor.tolist(), frame.boxes.names,
                                 _numbers(rep103.from_rep103_boxes(frame.boxes.rows, units)),
                                 strict=True):
-            owned[i].append((name, row))
+            owned[i].append({
+                'center': vector(row[0:3]), 'extents': vector(row[7:10]), 'name': name,
+                'orientation': quaternion(row[3:7]), 'scale': vector(row[10:13])})
     return owned
 
 
@@ -163,7 +164,7 @@ def _nested_wheels(frame: Frame) -> list[list[Record]]:
 
 def _flat(frame: Frame, units: rep103.Units) -> list[Record]:
     """Return the member ``frame`` of v1."""
-    boxes, wheels = _boxes(frame, units), _flat_wheels(frame)
+    boxes, wheels = _boxes(frame, units, list, list), _flat_wheels(frame)
     inputs = [] if frame.inputs is None else _numbers(rep103.from_rep103_inputs(frame.inputs))
     actors: list[Record] = []
     for i, row in enumerate(_numbers(rep103.from_rep103_kinematics(frame.kinematics))):
@@ -175,9 +176,7 @@ def _flat(frame: Frame, units: rep103.Units) -> list[Record]:
             actor.update((key, value) for key, value in zip(_INPUTS, inputs[i], strict=True)
                          if value is not None)
         if boxes[i]:
-            actor['oriented_bounding_box'] = [
-                {'center': box[0:3], 'extents': box[7:10], 'name': name,
-                 'orientation': box[3:7], 'scale': box[10:13]} for name, box in boxes[i]]
+            actor['oriented_bounding_box'] = boxes[i]
         actors.append(dict(sorted(actor.items())))
     return actors
 

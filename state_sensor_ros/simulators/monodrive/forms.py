@@ -66,8 +66,6 @@ def _frames(value: Any, where: str, is_finite: bool  # noqa: ANN401
         if not value:
             raise DecodeError(where or 'payload', 'an empty array', 'a frame')
         for i, each in enumerate(value):
-            if not isinstance(each, dict):
-                raise wrong(f'{where}[{i}]', each, 'an object: a frame')
             yield from _frames(each, f'{where}[{i}]', is_finite)
         return
     if not isinstance(value, dict):

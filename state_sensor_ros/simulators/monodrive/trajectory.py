@@ -39,11 +39,7 @@ import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, units_of, WriteOptions
-from state_sensor_ros.files.input import (
-    copy_beginning,
-    decompressed,
-    open_input,
-)
+from state_sensor_ros.files.input import decompressed, open_input
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameFile, FrameWriter
 from state_sensor_ros.frame import Frame
@@ -437,40 +433,31 @@ def new_trajectory(path: str, options: WriteOptions) -> TrajectoryOutput:
 
 def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     """
-    Copy a trajectory up to its last whole frame, and end the array there.
-
-    Frames after a damaged place are copied as well if each frame occupies one line.
+    Copy the whole frames of a trajectory; after a damaged place, those that occupy a line each.
 
     :returns: the number of frames copied; a description of the loss, ``''`` for none.
     """
-    n_frames = end = 0
-    have_lines = True
+    n_frames, end, have_lines, lost = 0, 0, True, ''
+    target.write(b'[')
     try:
         for element in read_elements(source, name, strict_or_none):
-            n_frames += 1
-            end = element.end.offset
+            target.write((b',\n' if n_frames else b'\n') + element.text)
+            n_frames, end = n_frames + 1, element.end.offset
             have_lines = have_lines and b'\n' not in element.text
-    except TrajectoryFormatError as caught:
-        error = caught
-    else:
-        copy_beginning(source, target, source.seek(0, 2))
-        return n_frames, ''
-    source.seek(0)
-    if not n_frames or not source.read(_CHUNK_BYTES).lstrip(BOM_UTF8 + b' \t\r\n').startswith(
-            b'['):
-        raise error
-    copy_beginning(source, target, end)
-    if isinstance(error, TruncatedError):
+    except TruncatedError as error:
+        if not n_frames:
+            raise
         lost = error.lost
-    else:
-        n_lost = source.seek(0, 2) - end
+    except TrajectoryFormatError as error:
+        if not n_frames:
+            raise
+        n_lost = source.seek(0, os.SEEK_END) - end
         source.seek(end)
         while have_lines and (line := source.readline(MAX_ELEMENT_BYTES)):
             text = line.strip(b', \t\r\n')
             if text.startswith(b'{') and json_text.is_strict(text):
                 target.write(b',\n' + text)
-                n_frames += 1
-                n_lost -= len(text)
+                n_frames, n_lost = n_frames + 1, n_lost - len(text)
         place = error.where.removeprefix(f'{name}: ')
         lost = f'{counted(n_lost, "byte")} at {place} or after it, which has {error.found}'
     target.write(b'\n]\n')

@@ -152,19 +152,14 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     """Return the vehicles of ``fours`` that are shifted samples."""
     # Most frames have none: that is seen from the first entries' x, which is neither 0 nor NaN.
     fours = fours[np.logical_not(np.abs(source[fours[:, 0], 0]) > 0.0)]
-    if not len(fours):
-        return fours
-    first = source[fours[:, 0]]
-    still = (np.abs(first[:, 3:6]) < _IDENTITY_WITHIN).all(1)
-    fours = fours[still & (np.abs(first[:, _SPEED]) > _TURNING_ABOVE)]
-    if not len(fours):
-        return fours
-    fours = fours[(source_id[fours] == np.arange(4)).all(1)]
-    positions = source[fours, _POSITION]
-    unplaced = ((positions == 0.0) | np.isnan(positions)).all((1, 2))
+    first, positions = source[fours[:, 0]], source[fours, _POSITION]
     # Shifted samples have all orientations; a frame converted from v1 to v2 may have two.
-    oriented = ~np.isnan(source[fours, _ORIENTATION]).any((1, 2))
-    shifted: Rows = fours[unplaced & oriented]
+    shifted: Rows = fours[
+        (np.abs(first[:, 3:6]) < _IDENTITY_WITHIN).all(1)
+        & (np.abs(first[:, _SPEED]) > _TURNING_ABOVE)
+        & (source_id[fours] == np.arange(4)).all(1)
+        & ((positions == 0.0) | np.isnan(positions)).all((1, 2))
+        & ~np.isnan(source[fours, _ORIENTATION]).any((1, 2))]
     return shifted
 
 

@@ -183,7 +183,7 @@ class Missing(NamedTuple):
 
     n_bytes: int  # that can be received next, at least 1
     # The error if they do not come: the JSON does not end where the length says.
-    fault: errors.DecodeError | None = None
+    fault: errors.TransportError | None = None
 
 
 def parse_reply(data: bytes | bytearray, where: str) -> Reply | Missing:
@@ -192,28 +192,28 @@ def parse_reply(data: bytes | bytearray, where: str) -> Reply | Missing:
         return Missing(_HEADER.size - len(data))
     magic, length = _HEADER.unpack_from(data)
     if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
-        raise errors.FramingError(where, f'magic {magic:#010x}',
+        raise errors.TransportError(where, f'magic {magic:#010x}',
                                   f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
     # An envelope is never empty.
     if not _HEADER.size < length <= MAX_REPLY_BYTES:
-        raise errors.FramingError(where, f'reply length {length}',
+        raise errors.TransportError(where, f'reply length {length}',
                                   f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
     if len(data) < length:
         return Missing(length - len(data))
     try:
         value = msgspec.json.decode(data[_HEADER.size:])
     except NOT_TYPED as error:
-        fault = errors.DecodeError(where, f'a reply that is not JSON ({error})', 'an object')
+        fault = errors.TransportError(where, f'a reply that is not JSON ({error})', 'an object')
         if (n_bytes := length + _HEADER.size - len(data)) > 0:
             return Missing(n_bytes, fault)
         raise fault from None
     if not isinstance(value, dict):
-        raise errors.DecodeError(where, f'a reply of {value!r}', 'an object')
+        raise errors.TransportError(where, f'a reply of {value!r}', 'an object')
     reference, message, success = map(value.get, ('reference', 'message', 'success'))
     if isinstance(reference, float) and reference.is_integer():
         reference = int(reference)  # of a peer without integers
     if reference is not None and type(reference) is not int:
-        raise errors.DecodeError(f'{where}: reference', repr(reference), 'an integer')
+        raise errors.TransportError(f'{where}: reference', repr(reference), 'an integer')
     if not isinstance(success, bool):
         success = not (isinstance(message, str) and _FAILURE.search(message))
     return Reply(reference, message, success)
