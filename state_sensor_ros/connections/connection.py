@@ -55,8 +55,6 @@ _MAX_DATAGRAM_BYTES = 65536
 # Linux: a note of each datagram, with the number of those that were dropped before it.
 _SO_RXQ_OVFL = 40
 _DROPS = struct.Struct('=I')
-# Linux: numbers of a socket; the last one is that of all datagrams that were dropped.
-_SO_MEMINFO, _MEMINFO = 55, struct.Struct('=9I')
 _REPLY_S = 1.0
 
 
@@ -359,8 +357,8 @@ class DatagramPort:
 
     :param host: address of this machine at which datagrams are received.
     :param port: 1 to 65535.
-    :ivar n_dropped: datagrams that the system dropped before the last one that was received, or
-        until a wait without one ended, if it counts them, as Linux does.
+    :ivar n_dropped: datagrams that the system dropped before the last one that was received, if
+        it counts them, as Linux does.
     :raises TransportError: if it cannot be opened.
     """
 
@@ -394,9 +392,6 @@ class DatagramPort:
             data, notes, _, _ = self._socket.recvmsg(
                 _MAX_DATAGRAM_BYTES, socket.CMSG_SPACE(_DROPS.size))
         except TimeoutError:
-            with suppress(OSError, struct.error):
-                *_, self.n_dropped = _MEMINFO.unpack(self._socket.getsockopt(
-                    socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
             return None
         for level, kind, note in notes:
             if (level, kind) == (socket.SOL_SOCKET, _SO_RXQ_OVFL):

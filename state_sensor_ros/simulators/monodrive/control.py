@@ -72,7 +72,7 @@ CONTROL_EGO = 'EgoControl_ID'
 
 # The vendor's client waits as long; loading a map or a trajectory takes longer.
 REPLY_TIMEOUT_S, LOADING_TIMEOUT_S = 25.0, 60.0
-_LOADING = frozenset({CONFIGURE_SIMULATOR, CONFIGURE_TRAJECTORY})
+_LOADING = CONFIGURE_SIMULATOR, CONFIGURE_TRAJECTORY
 # For the rest of a reply whose length does not include the header: it was sent together with the
 # bytes that have arrived.
 _REST_TIMEOUT_S = 0.5
@@ -298,9 +298,6 @@ class ClientState(Enum):
     CLOSED = 3
 
 
-_SENSOR_CONNECTED = (ClientState.CONNECTED, ClientState.RECOVERING)
-
-
 class ControlClient:
     """
     Keeps the simulator's State sensor as in ``settings``, samples it, and sends orders.
@@ -385,24 +382,21 @@ class ControlClient:
             self._changed.notify_all()
 
     def _begin_session(self) -> ControlSession:
-        """Replace the control connection by a new one."""
-        session = self._opened(0)
-        if self._settings.control_input:
-            # Now that there are descriptors and a simulator.
-            with suppress(TransportError):
-                self._opened(1)
-        return session
-
-    def _opened(self, place: int) -> ControlSession:
-        """Connect a new session in place of an old one."""
-        new = self._new_session()
-        with self._changed:
-            if self.state is ClientState.CLOSED:
-                raise TransportError(new.where, 'ended on request')
-            old, self.sessions[place] = self.sessions[place], new
-        old.close()
-        new.connect()
-        return new
+        """Replace the control connection, and the spare one for commands, by new ones."""
+        for place in range(2 if self._settings.control_input else 1):
+            new = self._new_session()
+            with self._changed:
+                if self.state is ClientState.CLOSED:
+                    raise TransportError(new.where, 'ended on request')
+                old, self.sessions[place] = self.sessions[place], new
+            old.close()
+            try:
+                new.connect()
+            except TransportError:
+                # Commands are sent without a spare connection, too.
+                if not place:
+                    raise
+        return self.sessions[0]
 
     def _request_sensor(self, session: ControlSession, command: str) -> None:
         """Send the configuration of the sensor; one that is refused is not sent again."""
@@ -421,7 +415,8 @@ class ControlClient:
                     self._report('control', str(error))
                     with self._changed:
                         self._changed.wait_for(
-                            lambda: self.state not in _SENSOR_CONNECTED, _RETRY_S)
+                            lambda: self.state in (ClientState.UNCONFIGURED,
+                                                   ClientState.CLOSED), _RETRY_S)
 
     def _next_task(self) -> Callable[[ControlSession], None] | None:
         """Wait for a task; return None once closed."""

@@ -100,8 +100,12 @@ class Decoder:
                 continue
             if generation != self._order[0]:
                 self._order = self._order[::-1]
-            # Members that the types skip are not checked.
-            return Parsed(generation, value) if payload.isascii() or _is_utf8(payload) else None
+            try:
+                # Members that the types skip are not checked.
+                payload.isascii() or payload.decode()
+            except UnicodeDecodeError:
+                return None
+            return Parsed(generation, value)
         return Parsed('', None) if json_text.is_strict(bytes(payload)) else None
 
     def frames(self, payload: bytes | bytearray, head: Head = NO_HEAD,
@@ -300,11 +304,3 @@ def _kinds(n_objects: int, n_vehicles: int) -> Kinds:
 def _owners(counts: tuple[int, ...]) -> Rows:
     """Return the owner's row of each part, for owners with ``counts`` parts each."""
     return np.repeat(np.arange(len(counts)), counts)
-
-
-def _is_utf8(payload: bytes | bytearray) -> bool:
-    try:
-        payload.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 import threading
 import time
@@ -313,13 +313,10 @@ class ReplayClient:
 def open_replay(options: argparse.Namespace, reading: Reading,
                 warn: Callable[[str], None]) -> ReplayClient:
     """Read the recording, and prepare its replay; the arguments are those of a simulator."""
-    recording = open_whole(options.file, options.read_options)
     lost: dict[str, None] = {}
-    try:
-        with reading(recording) as frames:
-            trajectory = read_trajectory(recording, frames, lost)
-    finally:
-        recording.close()
+    with closing(open_whole(options.file, options.read_options)) as recording, \
+            reading(recording) as frames:
+        trajectory = read_trajectory(recording, frames, lost)
     if lost:
         warn(f'{options.file}: Replay Mode does not carry: {", ".join(lost)}')
     simulator = None

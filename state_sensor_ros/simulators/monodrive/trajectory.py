@@ -111,8 +111,8 @@ class _Splitter(Generic[Value]):
         self._handle, self._name, self._parse, self._mark = handle, name, parse, mark
         self._buffer = bytearray()
         # Place of the first byte in the buffer, and offset after the last frame.
-        self._offset, self._line, self._column, self._index = mark or Place()
-        self._end = self._offset
+        self._here = mark or Place()
+        self._end = self._here.offset
         # Of the search for brackets: its beginning in the buffer, and what is carried over.
         self._n_scanned = self._depth = 0
         self._in_string = False
@@ -121,18 +121,18 @@ class _Splitter(Generic[Value]):
         """Yield the frames; the file may contain one array or one frame, and nothing else."""
         outer = self._depth = self._begin() if self._mark is None else 1
         if self._mark is not None:
-            self._handle.seek(self._offset)
+            self._handle.seek(self._here.offset)
         if outer:
             yield from self._on_own_lines()
         while True:
             for end, depth in self._closing(outer):
                 if depth < outer:
                     self._skip_blank()
-                    self._expect(self._offset == end - 1, "'{' or ']'")
+                    self._expect(self._here.offset == end - 1, "'{' or ']'")
                     self._consume(b']')
                     return self._finish('the end of the file')
                 self._begin_frame()
-                yield self._element(bytes(memoryview(self._buffer)[:end - self._offset]))
+                yield self._element(bytes(memoryview(self._buffer)[:end - self._here.offset]))
                 if not outer:
                     return self._finish('the end of the file (`jq -s . FILE` makes an array of '
                                         'frames that follow each other)')
@@ -149,7 +149,7 @@ class _Splitter(Generic[Value]):
             begin, end = lead.end(), -1
             if begin < len(self._buffer):
                 # A frame that does not begin a line is not expected to end one.
-                if bool(lead[1]) != bool(self._index) or b'\n' not in lead[0] \
+                if bool(lead[1]) != bool(self._here.number) or b'\n' not in lead[0] \
                         or not self._buffer.startswith(b'{', begin):
                     return
                 end = self._buffer.find(b'\n', begin)
@@ -166,7 +166,7 @@ class _Splitter(Generic[Value]):
     def _closing(self, outer: int) -> list[tuple[int, int]]:
         """Return the offsets after the brackets that close frames or the array, and the depths."""
         text, begin = bytes(memoryview(self._buffer)[self._n_scanned:]), \
-            self._offset + self._n_scanned
+            self._here.offset + self._n_scanned
         if b'\\' in text:
             # A backslash at the end is scanned with the next piece.
             text = _ESCAPED.sub(b'__', text).removesuffix(b'\\')
@@ -193,15 +193,12 @@ class _Splitter(Generic[Value]):
 
     def _consume(self, taken: bytes) -> None:
         """Remove the beginning of the buffer, and update the position."""
-        n_bytes = len(taken)
+        n_bytes, n_lines = len(taken), taken.count(b'\n')
         del self._buffer[:n_bytes]
-        self._offset += n_bytes
         self._n_scanned = max(self._n_scanned - n_bytes, 0)
-        if n_lines := taken.count(b'\n'):
-            self._line += n_lines
-            self._column = n_bytes - taken.rfind(b'\n')
-        else:
-            self._column += n_bytes
+        offset, line, column, number = self._here
+        column = n_bytes - taken.rfind(b'\n') if n_lines else column + n_bytes
+        self._here = Place(offset + n_bytes, line + n_lines, column, number)
 
     def _skip_blank(self, *, to_end: bool = False) -> None:
         """Skip blanks as far as they were read, or in all of the file."""
@@ -210,10 +207,6 @@ class _Splitter(Generic[Value]):
                 self._consume(blank[0])
             if not to_end or self._buffer or not self._fill():
                 return
-
-    @property
-    def _here(self) -> Place:
-        return Place(self._offset, self._line, self._column, self._index)
 
     @property
     def _place(self) -> str:
@@ -232,7 +225,7 @@ class _Splitter(Generic[Value]):
             pass
         if self._buffer.startswith(BOM_UTF8):
             del self._buffer[:len(BOM_UTF8)]
-            self._offset = len(BOM_UTF8)
+            self._here = Place(len(BOM_UTF8))
         self._skip_blank(to_end=True)
         if not self._buffer:
             raise TruncatedError(self._name, 'an empty file', 'a JSON array of frames', n_frames=0,
@@ -245,7 +238,7 @@ class _Splitter(Generic[Value]):
     def _begin_frame(self) -> None:
         """Skip what stands before a frame, as far as it was read."""
         self._skip_blank()
-        if self._index and self._buffer:
+        if self._here.number and self._buffer:
             self._expect(self._buffer.startswith(b','), "',' or ']'")
             self._consume(b',')
             self._skip_blank()
@@ -260,13 +253,13 @@ class _Splitter(Generic[Value]):
                 json_text.parse(text)
             except DecodeError as error:
                 raise self._error(error, begin) from None
-        self._index += 1
-        self._end = self._offset
+        self._here = self._here._replace(number=begin.number + 1)
+        self._end = self._here.offset
         return Element(text, value, begin, self._here)
 
     def _error(self, error: DecodeError, begin: Place) -> TrajectoryFormatError:
         """Return a fault of a frame with the place in the file."""
-        where = f'{begin}: frame {self._index}: {error.where}'
+        where = f'{begin}: frame {begin.number}: {error.where}'
         if isinstance(error, json_text.JsonError):
             column = error.column + (begin.column - 1 if error.line == 1 else 0)
             where = f'line {begin.line + error.line - 1} column {column}'
@@ -283,7 +276,7 @@ class _Splitter(Generic[Value]):
         error = _fault_before_end(text)
         if error is not None:
             return self._error(error, begun)
-        begun_at, lost = f'frame {self._index}', 'nothing but the end of the array'
+        begun_at, lost = f'frame {begun.number}', 'nothing but the end of the array'
         if text:
             begun_at += f', begun at {begun}'
             lost = f'{counted(len(text), "byte")} of {begun_at}'
@@ -293,7 +286,7 @@ class _Splitter(Generic[Value]):
                 self._place, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
         return TruncatedError(
             self._place, f'the end of the file in {begun_at}', "']' at the end of the array",
-            n_frames=self._index, end=self._end, lost=lost)
+            n_frames=begun.number, end=self._end, lost=lost)
 
 
 def _fault_before_end(text: bytes) -> DecodeError | None:

@@ -193,11 +193,11 @@ def parse_reply(data: bytes | bytearray, where: str) -> Reply | Missing:
     magic, length = _HEADER.unpack_from(data)
     if magic not in (REQUEST_MAGIC, OLD_REPLY_MAGIC):
         raise errors.TransportError(where, f'magic {magic:#010x}',
-                                  f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
+                                    f'{REQUEST_MAGIC:#010x} or {OLD_REPLY_MAGIC:#010x}')
     # An envelope is never empty.
     if not _HEADER.size < length <= MAX_REPLY_BYTES:
         raise errors.TransportError(where, f'reply length {length}',
-                                  f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
+                                    f'{_HEADER.size + 1} to {MAX_REPLY_BYTES}')
     if len(data) < length:
         return Missing(length - len(data))
     try:

@@ -70,8 +70,6 @@ class OsiSource(LiveSource):
         while not self.is_closing:
             datagram = port.receive(_WAIT_S)
             if datagram is None:
-                self._parts.note_dropped(port.n_dropped)
-                self._count(self._parts)
                 if not self._reconnect and time.monotonic() - heard_s > _END_S:
                     self.finish(f'no message for {_END_S:g} s')
                     break
@@ -155,13 +153,6 @@ class MessageParts:
         message = b''.join(self._parts)
         self._drop(is_lost=False)
         return message
-
-    def note_dropped(self, n_dropped: int) -> None:
-        """Count datagrams that the system dropped since the last one; they end the message."""
-        if n_dropped != self.n_dropped:
-            self._is_lost = self._is_lost or bool(self._parts)
-            self._drop(is_lost=bool(self._parts))
-            self.n_dropped = n_dropped
 
     def _is_next(self, number: int, size: int, *, is_last: bool, n_dropped: int,
                  now_s: float) -> bool:
