@@ -150,17 +150,12 @@ def _rotation_terms() -> Floats:
     """Return the rotation matrix as a linear map of the products of a quaternion's components."""
     # Returns (16, 9) float64; outer(q, q) flattened, times this, is |q|^2 times the matrix
     # flattened row by row.
-    x, y, z, w = range(4)
-    diagonal = {(0, 0): (x, y, z), (1, 1): (y, x, z), (2, 2): (z, x, y)}
-    mixed = {(0, 1): (x, y, z, -1), (0, 2): (x, z, y, 1), (1, 0): (x, y, z, 1),
-             (1, 2): (y, z, x, -1), (2, 0): (x, z, y, -1), (2, 1): (y, z, x, 1)}
-    terms = np.zeros((4, 4, 3, 3))
-    for (row, column), (plus, minus, also_minus) in diagonal.items():
-        terms[w, w, row, column] = terms[plus, plus, row, column] = 1.0
-        terms[minus, minus, row, column] = terms[also_minus, also_minus, row, column] = -1.0
-    for (row, column), (left, right, axis, sign) in mixed.items():
-        terms[left, right, row, column] = 2.0
-        terms[axis, w, row, column] = 2.0 * sign
+    units, terms = np.eye(4), np.zeros((4, 4, 3, 3))
+    for i, j, axis in np.ndindex(4, 4, 3):
+        # The axis, turned: q axis conj(q). The products of i and j, and of j and i, are equal.
+        turned = quaternion_product(quaternion_product(units[i], units[axis]),
+                                    units[j] * CONJUGATE_XYZW)
+        terms[min(i, j), max(i, j), :, axis] += turned[:3]
     return terms.reshape(16, 9)
 
 

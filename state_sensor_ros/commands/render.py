@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -32,8 +32,7 @@ from state_sensor_ros.simulators.opening import read_map
 from state_sensor_ros.texts import one_line
 
 _MAX_PIXELS = 1e8
-# It returns notes of what has no room.
-_Writer: TypeAlias = Callable[[Scene, BinaryIO], Sequence[str] | None]
+_Writer: TypeAlias = Callable[[Scene, BinaryIO], None]
 _EPILOG = """examples:
   state_sensor render drive.json drive.png
   state_sensor render drive.json figure.pdf --style paper --no-names
@@ -97,9 +96,9 @@ def run_render(args: argparse.Namespace) -> None:
         output.name, _picture_writer)(args)
     with WholeFile(args.output, force=args.force) as file:
         scene = _scene(args)
-        notes = write(scene, file.handle) or ()
+        write(scene, file.handle)
     show_result(args.output, [*facts_of(scene.n_frames, scene.duration_s, len(scene.names)),
-                              '; '.join([*size_of(args.output), *notes])], is_quiet=args.quiet)
+                              *size_of(args.output)], is_quiet=args.quiet)
 
 
 def _scene(args: argparse.Namespace) -> Scene:

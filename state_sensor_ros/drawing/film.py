@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 import math
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from matplotlib.transforms import IdentityTransform
 import numpy as np
@@ -42,11 +42,10 @@ _CHANGE_S = 3.0
 _FOLLOWS_BELOW, _AROUND_M = 0.03, 80.0
 
 
-def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
-    """Write ``scene`` as a GIF that plays in a loop; return notes of what has no room on it."""
+def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
+    """Write ``scene`` as a GIF that plays in a loop."""
     from PIL import Image
-    drawn = film(scene, style, GIF_HZ)
-    pictures = map(Image.fromarray, drawn.pictures)
+    pictures = map(Image.fromarray, film(scene, style, GIF_HZ))
     begin = next(pictures)
     # One palette, so that what stands still keeps its color; it includes colors of few pixels.
     marks = bytes(channel for color in MARKS for channel in bytes.fromhex(color[1:]))
@@ -57,18 +56,16 @@ def write_gif(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[s
              for picture in chain([begin], pictures))
     next(shown).save(handle, format='GIF', save_all=True, append_images=shown,
                      duration=round(1000 / GIF_HZ), loop=0)
-    return drawn.notes
 
 
-def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[str]:
-    """Write ``scene`` as an MP4, H.264; return notes of what has no room on it."""
+def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> None:
+    """Write ``scene`` as an MP4, H.264."""
     import av
     # A pipe cannot be rewound, so that the index is written in fragments.
     options = {} if handle.seekable() else {'movflags': 'frag_keyframe+empty_moov'}
-    drawn = film(scene, style, MP4_HZ)
     # H.264 needs an even number of rows and columns.
     pictures = (np.ascontiguousarray(pixels[:pixels.shape[0] // 2 * 2, :pixels.shape[1] // 2 * 2])
-                for pixels in drawn.pictures)
+                for pixels in film(scene, style, MP4_HZ))
     first = next(pictures)
     with av.open(handle, 'w', format='mp4', options=options) as container:
         stream: Any = container.add_stream('libx264', rate=MP4_HZ, options={'crf': '20'})
@@ -77,31 +74,17 @@ def write_mp4(scene: Scene, handle: BinaryIO, style: PictureStyle) -> Sequence[s
         for pixels in chain([first], pictures):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format='rgb24')))
         container.mux(stream.encode(None))
-    return drawn.notes
 
 
-class Film(NamedTuple):
-    """The pictures of a film, at least one, (height, width, 3) each."""
-
-    pictures: Iterator[Pixels]
-    notes: Sequence[str]  # of what has no room
-
-
-def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Film:
-    """Draw the page of a film; its pictures are drawn when they are taken."""
+def film(scene: Scene, style: PictureStyle, rate_hz: int) -> Iterator[Pixels]:
+    """Yield the pictures of a film, at least one: (height, width, 3) each."""
     pace = math.ceil(scene.duration_s / _LONGEST_S) or 1
     n_pictures = 1 + math.floor(scene.duration_s / pace * rate_hz + 1e-6)
     if pace > 1:
         style = replace(style, facts=(*style.facts, f'{pace} times as fast'))
     with maps.settings_of(style.size):
-        page = draw_page(scene, style, -1)
-
-    def pictures() -> Iterator[Pixels]:
-        with maps.settings_of(style.size):
-            instants = [scene.instant_at(k * pace / rate_hz) for k in range(n_pictures)]
-            yield from _pictures(scene, style, page, instants)
-
-    return Film(pictures(), page.notes)
+        yield from _pictures(scene, style, draw_page(scene, style, -1), [
+            scene.instant_at(k * pace / rate_hz) for k in range(n_pictures)])
 
 
 def _pictures(scene: Scene, style: PictureStyle, page: Page,

@@ -16,7 +16,7 @@ texts and axes take of its height decides the heights of map and speeds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 import math
 import textwrap
@@ -48,9 +48,9 @@ from state_sensor_ros.texts import abbreviated, counted, one_line, seconds
 Entry: TypeAlias = tuple[tuple[Any, ...], str]
 # Height of a page that has room for everything, inches.
 _TALL = 20.0
-# Least heights, inches, and relative ones on a page of a given height.
-_LEAST = {'map': 0.5, 'strip': 0.4}
-_SHARES = {'map': 1.0, 'strip': 0.4}
+# Of a page of a given height: least height with the speeds, and of map and speeds together, inches;
+# relative heights of both.
+_LEAST_WITH_SPEEDS, _LEAST, _SHARES = 3.5, 0.5, {'map': 1.0, 'strip': 0.4}
 # Heights without a given one: of the strip, inches; least and greatest of the map, as fractions of
 # its width.
 _STRIP, _LOWEST, _HIGHEST = 1.9, 0.32, 0.7
@@ -79,18 +79,16 @@ class Page:
     axes: Axes  # of the map of the whole recording
     view: Map
     strip: Axes | None  # the speeds, None if they are not drawn
-    notes: list[str] = field(default_factory=list)  # of what has no room
 
 
 def write_picture(scene: Scene, handle: BinaryIO, style: PictureStyle, *, format_: str = 'png',
-                  at_s: float | None = None) -> Sequence[str]:
-    """Write ``scene`` as a picture; return notes of what has no room on it."""
+                  at_s: float | None = None) -> None:
+    """Write ``scene`` as a picture."""
     with maps.settings_of(style.size):
         page = draw_page(scene, style, scene.instant_at(at_s))
         # The same bytes for the same recording.
         metadata = {'svg': {'Date': None}, 'pdf': {'CreationDate': None}}.get(format_)
         page.figure.savefig(handle, format=format_, dpi=style.size.dpi, metadata=metadata)
-    return page.notes
 
 
 def scene_figure(scene: Scene, style: PictureStyle, at_s: float | None = None) -> Figure:
@@ -106,28 +104,23 @@ def draw_page(scene: Scene, style: PictureStyle, instant: int) -> Page:
     :param instant: instant of the footprints, -1 for a page without actors, as for a film.
     :raises ConfigError: if the page is too low.
     """
-    for has_strip in dict.fromkeys((scene.has_curves, False)):
-        drawer = _Drawer(scene, style, instant, has_strip=has_strip)
-        missing = drawer.lay_out()
-        if missing <= 0.0:
-            return drawer.page()
-    size = style.size
-    raise ConfigError('size', f'{size.width:g}x{size.height:g}', 'a taller page: at least '
-                      f'{math.ceil(10.0 * (size.height or 0.0) + 10.0 * missing) / 10.0:g} inches')
+    drawer = _Drawer(scene, style, instant)
+    drawer.lay_out()
+    return drawer.page()
 
 
 class _Drawer:
-    """Draws one page, with the speeds over time or without."""
+    """Draws one page."""
 
-    def __init__(self, scene: Scene, style: PictureStyle, instant: int, *,
-                 has_strip: bool) -> None:
+    def __init__(self, scene: Scene, style: PictureStyle, instant: int) -> None:
         self._scene, self._style, self._instant, size = scene, style, instant, style.size
         self._band, self._area = speed_band(scene), scene.area()
         self._figure = ShownFigure((size.width, _TALL), dpi=size.dpi, facecolor='white',
                                    layout=ConstrainedLayoutEngine(
                                        w_pad=0.06, h_pad=0.05, hspace=0.03, wspace=0.02))
         FigureCanvasAgg(self._figure)
-        self._rows = ['map', 'strip'] if has_strip else ['map']
+        self._rows = ['map', 'strip'] if scene.has_curves \
+            and (size.height or _TALL) >= _LEAST_WITH_SPEEDS else ['map']
         self._axes = self._figure.subplot_mosaic([[name] for name in self._rows])
         self._view = Map(self._area, 0.0)
         self._set_texts()
@@ -186,28 +179,29 @@ class _Drawer:
         axes.set(xlim=(0.0, scene.duration_s), xlabel=styles.TIME_TITLE, ylim=(low, high),
                  ylabel='' if size.is_compact else styles.SPEED_TITLE)
 
-    def lay_out(self) -> float:
-        """Lay out the page; return the height that it lacks, inches."""
+    def lay_out(self) -> None:
+        """Lay out the page; raise ConfigError if it is too low."""
         figure, size, axes = self._figure, self._style.size, self._axes
         self._set_view()
         self._add_legend(self._entries() if self._style.has_legend else [])
         figure.draw_without_rendering()
         inches = {name: axes[name].get_window_extent().height / figure.dpi for name in self._rows}
-        rest = None if size.height is None else size.height - _TALL + sum(inches.values())
+        others = _TALL - sum(inches.values())
+        if size.height is not None and size.height < others + _LEAST:
+            raise ConfigError('size', f'{size.width:g}x{size.height:g}', 'a taller page: at least '
+                              f'{math.ceil(10.0 * (others + _LEAST)) / 10.0:g} inches')
+        rest = None if size.height is None else size.height - others
         heights = self._heights(axes['map'].get_window_extent().width / figure.dpi, rest)
-        missing = max(_LEAST[name] - height for name, height in heights.items())
-        if missing <= 0.0:
-            figure.set_figheight(_TALL + sum(heights.values()) - sum(inches.values()))
-            grid = axes['map'].get_gridspec()
-            assert grid is not None
-            grid.set_height_ratios(list(heights.values()))
-            # Numbers on the axes follow from the limits, and their widths from the numbers.
-            self._set_view()
-            self._set_view()
-            figure.draw_without_rendering()
-            figure.set_layout_engine('none')
-            self._set_view()
-        return missing
+        figure.set_figheight(others + sum(heights.values()))
+        grid = axes['map'].get_gridspec()
+        assert grid is not None
+        grid.set_height_ratios(list(heights.values()))
+        # Numbers on the axes follow from the limits, and their widths from the numbers.
+        self._set_view()
+        self._set_view()
+        figure.draw_without_rendering()
+        figure.set_layout_engine('none')
+        self._set_view()
 
     def _heights(self, width: float, rest: float | None) -> dict[str, float]:
         """Return the heights of the rows, inches."""
@@ -272,7 +266,6 @@ class _Drawer:
         """Draw what depends on the final limits: maps and names."""
         scene, style, instant, view = self._scene, self._style, self._instant, self._view
         axes, strip = self._axes['map'], self._axes.get('strip')
-        page = Page(self._figure, axes, view, strip)
         maps.draw_ground(axes, scene, view.area, style.coloring)
         if instant >= 0:
             samples = maps.visible_samples(scene, instant, view.area)
@@ -287,9 +280,7 @@ class _Drawer:
                       va='center', color=QUIET, fontsize=12)
         if strip is not None:
             draw_strip(strip, scene, instant, style.coloring, self._band)
-        elif scene.has_curves:
-            page.notes.append('no room for the speeds over time')
-        return page
+        return Page(self._figure, axes, view, strip)
 
 
 # Symbols of the legend: shape, size, edge, width of the edge, points.

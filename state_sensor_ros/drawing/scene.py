@@ -209,11 +209,8 @@ class Scene:
         facts = [self.generation, counted(self.n_frames, 'frame'), seconds(self.duration_s)]
         facts += [counted(number, noun)
                   for number, noun in zip(counts, KIND_NAMES, strict=True) if number]
-        facts += [f'{counted(number, noun)} beyond {MAX_SPEED:g} m/s{place}'
-                  for rows, noun, place in (
-                      (self.tracks.is_jump, 'jump', ''),
-                      (self.tracks.are_beyond_reach(), 'position', ' outside'))
-                  if (number := int(rows.sum()))]
+        if n_jumps := int(self.tracks.is_jump.sum()):
+            facts.append(f'{counted(n_jumps, "jump")} beyond {MAX_SPEED:g} m/s')
         return [fact for fact in facts if fact]
 
     def check_time(self, time_s: float | None, option: str, recording: str) -> None:
@@ -339,6 +336,7 @@ def _tracks_of(samples: npt.NDArray[np.void], instant: Rows, time_s: Floats, run
 
 @dataclass(slots=True)
 class _Actor:
+    number: int
     is_ego: bool
     actor_class: int
     kind: int
@@ -368,7 +366,6 @@ class SceneBuilder:
         self._run = 0
         self._last: tuple[float, int | None] = (math.nan, None)  # game_time and identity
         self._actors: dict[str, _Actor] = {}
-        self._rows: dict[str, int] = {}
         self._lanes: dict[Lane, int] = {}
         self._displays = {'': 0}
         self._flagged: list[LaneChangeMark] = []
@@ -394,7 +391,7 @@ class SceneBuilder:
         yaw = rpy_from_quaternion(frame.orientation_xyzw)[:, 2]
         self._take_footprints(frame, actors, yaw)
         samples = np.empty(frame.n_actors, _SAMPLE)
-        samples['actor'] = [self._rows[name] for name in frame.names]
+        samples['actor'] = [actor.number for actor in actors]
         samples['position_xy'], samples['speed'] = frame.position_xyz[:, :2], speed
         samples['yaw'] = yaw
         samples['display'] = 0 if frame.extension is None else [
@@ -447,9 +444,8 @@ class SceneBuilder:
         for i, name in enumerate(frame.names):
             if name not in self._actors:
                 actor_class = class_of(int(frame.kinds[i]), frame.tags[i])
-                self._rows[name] = len(self._actors)
                 self._actors[name] = _Actor(
-                    i == ego, actor_class, kind_of(actor_class, frame.tags[i]),
+                    len(self._actors), i == ego, actor_class, kind_of(actor_class, frame.tags[i]),
                     0.5 * _CORNERS * SIZES[actor_class, :2])
         return [self._actors[name] for name in frame.names]
 
@@ -486,7 +482,7 @@ class SceneBuilder:
                     (self._flagged, side, side and side != actor.side),
                     (self._crossed, LEFT if direction == 'left' else RIGHT, direction)):
                 if is_new:
-                    marks.append(LaneChangeMark(time_s, int(samples['actor'][row]), (x, y),
+                    marks.append(LaneChangeMark(time_s, actor.number, (x, y),
                                                 float(samples['yaw'][row]), to))
             actor.side, actor.lane = side, (ids, s)
 

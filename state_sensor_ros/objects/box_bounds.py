@@ -18,8 +18,6 @@ import numpy as np
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.rotations import global_from_body
 
-# A box is turned if one of its axes differs by more from those of its actor (a sine).
-_ALIGNED = 1e-3
 _CORNERS: Floats = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 
 
@@ -32,11 +30,6 @@ class ActorBox:
     half: Floats  # (3,) half edge lengths along the axes, m
     position: Floats  # (3,)
     body: Floats  # (3, 3) of the actor likewise
-
-    def is_turned(self) -> bool:
-        """Return whether the edges are not along the axes of the actor."""
-        relative = np.abs(self.body.T @ self.axes)
-        return bool((np.minimum(relative, np.abs(1.0 - relative)) > _ALIGNED).any())
 
     def corners(self) -> Floats:
         """Return (8, 3) corners, m, from the actor's origin in its axes."""

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from state_sensor_ros.classes import CAR, CLASSES
 from state_sensor_ros.fields import extended
 from state_sensor_ros.frame import Boxes, Floats, Frame, KIND_VEHICLE, NO_BOXES, NS_PER_S, Rows
+from state_sensor_ros.jumps import with_velocities
 from state_sensor_ros.naming import Actor, ActorList, registry_of
 from state_sensor_ros.objects import object_maker
 from state_sensor_ros.objects.object_maker import ObjectMaker, Objects
@@ -342,21 +343,12 @@ def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     # From the center to the origin, in the axes of the actor, which are turned with it.
     arms = ((frame.position_xyz[rows] - truth.poses[:, :3])[:, None] @ truth.axes)[:, 0]
     arms = (objects.axes @ arms[:, :, None])[:, :, 0]
-    kinematics = _full(frame)
+    kinematics = with_velocities(frame).kinematics.copy()
     kinematics[rows, :3] = objects.poses[:, :3] + arms
     kinematics[rows, 3:7] = objects.poses[:, 3:]
     kinematics[rows, 7:] = object_maker.transported(objects.twists, arms, is_finite=False)
     return replace(frame, kinematics=kinematics, forward_speed=None, accelerations=None,
                    boxes=_with_boxes(frame.boxes or NO_BOXES, rows, objects))
-
-
-def _full(frame: Frame) -> Floats:
-    """Return (N, 13) kinematics, also of a source that measures the speed forward alone."""
-    kinematics = frame.kinematics.copy()
-    if frame.forward_speed is not None:
-        kinematics[:, 7:] = [object_maker.origin_twist(frame, row)
-                             for row in range(frame.n_actors)]
-    return kinematics
 
 
 def _with_boxes(boxes: Boxes, rows: Rows, objects: Objects) -> Boxes:
@@ -376,8 +368,7 @@ def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
     kinematics = np.column_stack((ghosts.poses, ghosts.twists))
     kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0
     # An extension has the actors of the simulator alone.
-    known = replace(frame, kinematics=_full(frame), forward_speed=None, accelerations=None,
-                    extension=None, boxes=None)
+    known = replace(with_velocities(frame), accelerations=None, extension=None, boxes=None)
     return replace(
         extended(known, n_false, kinematics=kinematics, tags=(_FALSE_TAGS,) * n_false,
                  names=tuple([actor.name for actor in perceived.false_positives]),

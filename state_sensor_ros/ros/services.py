@@ -110,10 +110,9 @@ class Services:
         if box is None:
             raise _RefusedError(_FAILED, f'found no box of {request.entity!r}')
         corners = box.corners()
-        response.bounds.type = Bounds.TYPE_CONVEX_HULL if box.is_turned() else Bounds.TYPE_BOX
-        if not box.is_turned():
-            corners = np.array((corners.max(axis=0), corners.min(axis=0)))
-        response.bounds.points = [Vector3(x=x, y=y, z=z) for x, y, z in corners.tolist()]
+        response.bounds.type = Bounds.TYPE_BOX
+        response.bounds.points = [Vector3(x=x, y=y, z=z) for x, y, z in (
+            corners.max(axis=0).tolist(), corners.min(axis=0).tolist())]
 
     def get_simulation_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source, state = self._steerable(), State.STATE_PLAYING

@@ -33,7 +33,7 @@ def ego_pixels(picture, tolerance=4):
 
 def test_film_shows_each_instant_where_the_ego_is():
     scene = scene_of(*ride(16))
-    pictures = list(film(scene, STYLE, 10).pictures)
+    pictures = list(film(scene, STYLE, 10))
     assert len(pictures) == 16
     assert {picture.shape for picture in pictures} == {(300, 400, 3)}
     columns = np.array([ego_pixels(picture)[0] for picture in pictures[::5]])
@@ -47,7 +47,7 @@ def test_film_follows_the_ego_in_a_large_scene():
     scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)),
                              Agent('other', 100.0 * i + 10.0, 4.0, speed=100.0))
                        for i in range(6)))
-    places = [ego_pixels(picture) for picture in film(scene, STYLE, 1).pictures]
+    places = [ego_pixels(picture) for picture in film(scene, STYLE, 1)]
     assert len(places) == 6
     np.testing.assert_allclose(places, [places[0]] * 6, atol=1.0)
 
@@ -56,14 +56,14 @@ def test_film_follows_the_ego_in_a_large_scene():
 def test_film_of_a_long_recording_is_faster():
     scene = scene_of(*(frame(10.0 * i, Agent('a', x=0.1 * i)) for i in range(61)))
     style = PictureStyle('test', names=False, size=PageSize(2.8, 2.8, 50.0))
-    assert len(list(film(scene, style, 1).pictures)) == 61
+    assert len(list(film(scene, style, 1))) == 61
 
 
 @pytest.mark.parametrize('scene', [
     scene_of(), scene_of(frame(1.0)), scene_of(frame(1.0, Agent('a', x=np.nan)))])
 @pytest.mark.filterwarnings('error::RuntimeWarning')
 def test_film_of_an_empty_scene_has_one_picture(scene):
-    assert len(list(film(scene, STYLE, 10).pictures)) == 1
+    assert len(list(film(scene, STYLE, 10))) == 1
 
 
 def test_gif_plays_in_a_loop_at_its_rate():

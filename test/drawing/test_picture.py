@@ -23,7 +23,6 @@ from PIL import Image
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.drawing.film import write_gif
 from state_sensor_ros.drawing.map import (
     free_lane_changes,
     LANE_CHANGE_PT,
@@ -358,14 +357,6 @@ def test_picture_that_is_too_low_is_refused_with_the_least_height(size, least):
     page_of(scene_of(*ride()), size=replace(size, height=least))
 
 
-@pytest.mark.parametrize(('size', 'has_strip'), [((7.0, 3.0), True), ((3.5, 2.5), False)])
-def test_picture_without_room_for_the_speeds_over_time_says_so(size, has_strip):
-    style = PictureStyle('', size=PageSize(*size, is_paper=True))
-    notes = [] if has_strip else ['no room for the speeds over time']
-    for write in (write_picture, write_gif):
-        assert write(scene_of(*ride(3)), io.BytesIO(), style) == notes
-
-
 @pytest.mark.parametrize(('format_', 'coloring'), first_of([
     ('svg', BY_SPEED), ('pdf', BY_ACTOR)]))
 def test_picture_as_vectors_has_no_image(format_, coloring):
@@ -389,7 +380,6 @@ def test_picture_without_a_speed_has_neither_a_scale_nor_a_panel_of_speeds(is_pa
     scene = scene_of(*(frame(float(i), Agent('cone', kind=KIND_OBJECT)) for i in range(3)))
     figure = page_of(scene, size=PageSize(8.0, is_paper=is_paper))
     assert [axes.get_xlabel() for axes in figure.axes] == ['x (m)']
-    assert write_picture(scene, io.BytesIO(), PictureStyle('', size=PageSize(8.0, 4.0))) == []
 
 
 def test_picture_shows_lights_in_their_color_and_signs_with_their_number():
