@@ -29,11 +29,6 @@ _HEAD = """\
 # Parameters of the node that are not among its settings.
 _END = """\
 
-    # Quality of service of the topics of each actor. One of reliable, best_effort.
-    actor_qos:
-      reliability: reliable
-      depth: 10
-
     # The quality of service of the other topics is set by their full names:
     # qos_overrides:
     #   /state_sensor/frame:

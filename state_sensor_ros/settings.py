@@ -104,9 +104,15 @@ class Autoware:
     traffic_light_ids: str = parameter(
         '', 'YAML file with the group, or the list of groups, of each traffic light by its name '
         'or id; takes precedence over the map.')
-    traffic_light_distance: float = parameter(
-        10.0, 'Largest horizontal distance between a traffic light and its light head or stop '
-        'line in the map, m.', low=0.0, high=1000.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorQos:
+    """The parameters ``actor_qos.*``: quality of service of the topics of single actors."""
+
+    reliability: str = parameter('reliable', 'Reliability of the topics of each actor.',
+                                 choices=('reliable', 'best_effort'))
+    depth: int = parameter(10, 'History depth of the topics of each actor.', low=1, high=10000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +255,8 @@ class Settings:
 
 
 PERCEPTION = parameters_in(Perception, 'perception.')
-_CORE = {**parameters_in(Settings), **PERCEPTION, **parameters_in(Autoware, 'autoware.')}
+_CORE = {**parameters_in(Settings), **PERCEPTION, **parameters_in(Autoware, 'autoware.'),
+         **parameters_in(ActorQos, 'actor_qos.')}
 # Names of the parameters of the driver, which no simulator declares.
 NAMES: tuple[str, ...] = tuple(_CORE)
 DEFAULTS = Settings()

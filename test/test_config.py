@@ -39,7 +39,7 @@ def test_config_lists_every_parameter_with_its_default():
     assert written['OUT'] == PARAMETERS
     assert PARAMETERS.read_text() == written['text'](), 'run scripts/parameter_file.py'
     values = parameters_of(PARAMETERS)
-    assert list(values) == [*SCHEMA.names, 'actor_qos']
+    assert list(values) == list(SCHEMA.names)
     for name in SCHEMA.names:
         value, default = values[name], SCHEMA.find(name).default
         if isinstance(default, tuple):
@@ -52,7 +52,6 @@ def test_config_lists_every_parameter_with_its_default():
 
 def test_config_is_accepted_as_it_stands():
     values = parameters_of(PARAMETERS)
-    assert values.pop('actor_qos') == {'reliability': 'reliable', 'depth': 10}
     assert checked_settings(values) == DEFAULTS
 
 

@@ -41,7 +41,7 @@ examples:
 # Options that are parameters, too.
 _OPTIONS = ('source', 'host', 'port', 'desired_tags', 'undesired_tags', 'ego_tag', 'outputs')
 # Parameters of the node in a file that are no settings.
-_OF_ROS = ('qos_overrides.', 'actor_qos.', 'use_sim_time')
+_OF_ROS = ('qos_overrides.', 'use_sim_time')
 _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
 # That of a node with every parameter has 10 kB; a recording would be parsed for a minute.
 _MAX_BYTES = 1_000_000

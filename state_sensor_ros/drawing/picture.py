@@ -48,7 +48,7 @@ from state_sensor_ros.texts import abbreviated, counted, one_line, seconds
 Entry: TypeAlias = tuple[tuple[Any, ...], str]
 # Height of a page that has room for everything, inches.
 _TALL = 20.0
-# Of a page of a given height: least height with the speeds, and of map and speeds together, inches;
+# Of a page of a given height: least height with speeds, and of map and speeds together, inches;
 # relative heights of both.
 _LEAST_WITH_SPEEDS, _LEAST, _SHARES = 3.5, 0.5, {'map': 1.0, 'strip': 0.4}
 # Heights without a given one: of the strip, inches; least and greatest of the map, as fractions of

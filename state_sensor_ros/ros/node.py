@@ -33,12 +33,13 @@ from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
 from state_sensor_ros.ros import report, sink
 from state_sensor_ros.ros.commanding import Commanding
 from state_sensor_ros.ros.parameters import check_packages, NodeParameters
-from state_sensor_ros.settings import FILE, Settings
+from state_sensor_ros.settings import ActorQos, FILE, Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import Input
 from state_sensor_ros.source import latest, SourceState, SteerableSource
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.topics.encoder import Encoder, verify
+from state_sensor_ros.topics.topic import Qos
 from state_sensor_ros.topics.transforms import encode_static_frames
 
 NODE_NAME = 'state_sensor'
@@ -176,7 +177,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._input = received = Input(settings, note)
         encoder = encoder_of(settings)
         verify(encoder.type_names, definitions, sink.message_class, deserialize_message)
-        self._sink = sink.TopicSink(self, encoder.topics, self._own_parameters.actor_qos)
+        qos = settings.of(ActorQos)
+        self._sink = sink.TopicSink(self, encoder.topics, Qos(
+            reliable=qos.reliability == 'reliable', depth=qos.depth))
         self._graph.exclusive = {topic.name for topic in encoder.topics if topic.is_exclusive}
         self._stopped = None
         self._pipeline = Pipeline(

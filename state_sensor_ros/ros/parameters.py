@@ -29,10 +29,7 @@ from state_sensor_ros.ros.sink import given_parameters
 from state_sensor_ros.settings import CORE, DEFAULTS, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators import checked_settings, schema_of, with_config_file
 from state_sensor_ros.topics.encoder import perception_used
-from state_sensor_ros.topics.topic import Qos
 
-_ACTOR_RELIABILITY, _ACTOR_DEPTH = 'actor_qos.reliability', 'actor_qos.depth'
-_MAX_DEPTH = 10000
 _DOUBLES = (Parameter.Type.DOUBLE, Parameter.Type.DOUBLE_ARRAY)
 # Declared by rclpy with each topic.
 _DECLARED_LATER = 'qos_overrides.'
@@ -40,7 +37,7 @@ _DECLARED_LATER = 'qos_overrides.'
 
 class NodeParameters:
     """
-    The fields of :class:`Settings`, those of all simulators, and ``actor_qos.*``, of ``node``.
+    The fields of :class:`Settings` and those of all simulators, as parameters of ``node``.
 
     A change is checked before it is set, and takes effect after it is set: in between, another
     callback of the node may refuse it. Two names of one parameter always have one value.
@@ -65,7 +62,6 @@ class NodeParameters:
             {name: value for name, value in given.items() if value is not None}))
         for name in self._names:
             self._declare(name, schema)
-        self.actor_qos = self._declare_actor_qos()
         node.add_pre_set_parameters_callback(self._as_declared)
         node.add_on_set_parameters_callback(self._check)
         node.add_post_set_parameters_callback(self._apply)
@@ -76,7 +72,7 @@ class NodeParameters:
         """Yield a line for each parameter that was given at start and that there is not."""
         for name in given_parameters(self._node):
             if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER):
-                near = nearest(name, (*self._names, _ACTOR_RELIABILITY, _ACTOR_DEPTH))
+                near = nearest(name, self._names)
                 yield f'unknown parameter {name} is ignored' + (
                     f'; did you mean {near}?' if near else '')
 
@@ -96,19 +92,6 @@ class NodeParameters:
                                      _descriptor(name, schema), ignore_override=True)
         if value == []:
             self._node.set_parameters([Parameter(name, Parameter.Type.STRING_ARRAY, [])])
-
-    def _declare_actor_qos(self) -> Qos:
-        reliability = self._node.declare_parameter(
-            _ACTOR_RELIABILITY, 'reliable', msg.ParameterDescriptor(
-                description='Reliability of the topics of each actor.', read_only=True,
-                additional_constraints='reliable | best_effort')).value
-        depth = self._node.declare_parameter(
-            _ACTOR_DEPTH, 10, msg.ParameterDescriptor(
-                description='History depth of the topics of each actor.', read_only=True,
-                integer_range=[msg.IntegerRange(from_value=1, to_value=_MAX_DEPTH)])).value
-        if reliability not in ('reliable', 'best_effort'):
-            raise ConfigError(_ACTOR_RELIABILITY, repr(reliability), 'reliable or best_effort')
-        return Qos(reliable=reliability == 'reliable', latched=False, depth=depth)
 
     def _as_declared(self, parameters: list[Parameter]) -> list[Parameter]:
         """

@@ -15,7 +15,7 @@ from itertools import compress
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import Each, ENCAPSULATION, Given, MessageInstance, Slot, Table
+from state_sensor_ros.cdr.templates import Each, Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.naming import Actor, wheel_frame
 from state_sensor_ros.rotations import body_from_unit, global_from_unit, motion_in_axes
@@ -36,8 +36,6 @@ JOINT = Table('joint', np.float64, 2)
 CONTROL_STATE = 'state_sensor_ros/msg/ControlStateStamped'
 STAMPED_LANE: Fields = {
     'header': header(Given('frame')), 'name': Given('name'), 'control_state': tables.lane()}
-# The stamp is the first field of the header, which is the first field.
-_AFTER_STAMP = len(ENCAPSULATION) + 8
 
 
 def own_topic(actor: Actor, kind: str, type_name: str) -> Topic:
@@ -289,12 +287,11 @@ class ActorArrayEncoder(encoding.TopicEncoder):
 
     def restart(self) -> None:
         """Send the actors of the next frame, whether they changed or not."""
-        # The version of the last actor list, and the bytes of the last message after its stamp.
+        # The version of the last actor list.
         self._version: int | None = None
-        self._sent = b''
 
     def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
-        """Return the array if more than its stamp differs from the last one."""
+        """Return the array if the actors are others than those of the last one."""
         actor_list = now.actor_list
         if actor_list.version == self._version:
             return []
@@ -304,8 +301,4 @@ class ActorArrayEncoder(encoding.TopicEncoder):
         # The stamp is its only table.
         [(_, _, put, targets)] = block.patches
         put(targets, tables.stamp_numbers(now.stamp_ns))
-        data = block.data.tobytes()
-        if data[_AFTER_STAMP:] == self._sent:
-            return []
-        self._sent = data[_AFTER_STAMP:]
-        return [(self.topics[0], data)]
+        return [(self.topics[0], block.data.tobytes())]

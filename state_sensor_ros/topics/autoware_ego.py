@@ -81,11 +81,12 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         """Start a new run of the simulator: the next frame has no acceleration."""
         self._last = None
 
-    def key(self, now: encoding.FrameToSend) -> object:
-        """Return whether the angle of the tires and the speed are known."""
+    def key(self, now: encoding.FrameToSend) -> frozenset[Topic]:
+        """Return the topics whose messages cannot say that their number is unknown, as it is."""
         i_ego = now.actor_list.i_ego
-        return i_ego >= 0 and (math.isfinite(_tire_angle(now.frame, i_ego)),
-                               math.isfinite(_speed(now.frame, i_ego)))
+        return frozenset(topic for topic, number_of in (
+            (STEERING_TOPIC, _tire_angle), (VELOCITY_TOPIC, _speed))
+            if i_ego < 0 or not math.isfinite(number_of(now.frame, i_ego)))
 
     def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
         """Lay out the messages; there is none without an ego."""
@@ -93,10 +94,7 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         if i_ego < 0 or not now.usable[i_ego]:
             self._last = None
             return []
-        # Their messages cannot say that a number is unknown.
-        unknown = {topic for topic, number_of in (
-            (STEERING_TOPIC, _tire_angle), (VELOCITY_TOPIC, _speed))
-            if not math.isfinite(number_of(now.frame, i_ego))}
+        unknown = self.key(now)
         topics = [topic for topic in self.topics
                   if now.subscriptions.has(topic) and topic not in unknown]
         return encoding.message_blocks([self._messages[topic] for topic in topics], {}, topics)

@@ -40,6 +40,8 @@ _UNKNOWN = {'color': 0, 'shape': 0, 'status': 0, 'confidence': 0.0}
 _STATES = {'green': frames.LIGHT_GREEN, 'yellow': frames.LIGHT_YELLOW, 'red': frames.LIGHT_RED}
 # Of a group in the messages.
 _Id = Annotated[int, msgspec.Meta(ge=-2**63, le=2**63 - 1)]
+# Largest horizontal distance of a traffic light from its light head or stop line in the map, m.
+_REACH_M = 10.0
 # Characters of a list of names in the log.
 _MAX_NAMES = 200
 # Characters of a table: more than the lights of a city.
@@ -105,7 +107,7 @@ def _tabled(path: str) -> _Groups:
     return _Groups(of, f'no entry in {path}')
 
 
-def _mapped(path: str, limit_m: float) -> _Groups:
+def _mapped(path: str) -> _Groups:
     """Return groups by the nearest light head, or stop line for a light that is at one."""
     lanelets = read_lanelet_map(path)
     if not lanelets.heads:
@@ -119,7 +121,7 @@ def _mapped(path: str, limit_m: float) -> _Groups:
 
     def of(light: ShownLight) -> Sequence[int]:
         is_for_pedestrians = light.shape == frames.LIGHT_PEDESTRIAN
-        best: tuple[float, Sequence[int]] = limit_m, ()
+        best: tuple[float, Sequence[int]] = _REACH_M, ()
         # Crossings have no stop line.
         for line, groups in stop_lines if light.is_at_stop_line and not is_for_pedestrians \
                 else heads:
@@ -130,7 +132,7 @@ def _mapped(path: str, limit_m: float) -> _Groups:
                 best = distance, fitting
         return best[1]
 
-    return _Groups(of, f'no light head within {limit_m:g} m in {path}')
+    return _Groups(of, f'no light head within {_REACH_M:g} m in {path}')
 
 
 def _distance(place: Floats, line: Floats) -> float:
@@ -161,7 +163,7 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
         own = settings.of(Autoware)
         self._sources = [_tabled(own.traffic_light_ids)] if own.traffic_light_ids else []
         if own.lanelet2_map:
-            self._sources.append(_mapped(own.lanelet2_map, own.traffic_light_distance))
+            self._sources.append(_mapped(own.lanelet2_map))
         self._message = self.message(SIGNALS_TOPIC.type_name, {
             'stamp': STAMP_FIELD,
             'traffic_light_groups': Each('groups', {

@@ -137,8 +137,8 @@ def test_light_for_pedestrians_has_groups_of_crossings_only(lanelet_map):
 
 
 def test_light_at_a_stop_line_has_the_groups_of_that_line(lanelet_map):
-    shown = lights(('lane', LIGHT_GREEN, 9, 4), ('far', LIGHT_RED, 20, 8), are_at_stop_lines=True)
-    assert Rig(lanelet2_map=lanelet_map, traffic_light_distance=2.0).elements(shown) == {
+    shown = lights(('lane', LIGHT_GREEN, 9, 4), ('far', LIGHT_RED, 40, 8), are_at_stop_lines=True)
+    assert Rig(lanelet2_map=lanelet_map).elements(shown) == {
         100: [(GREEN, 1, 2)], 101: [(GREEN, 1, 2)]}
 
 
