@@ -166,7 +166,7 @@ def _load_node():
     import state_sensor_ros.ros.main
     import state_sensor_ros.ros.node
     simulators = [f'state_sensor_ros.simulators.{name}' for name in (
-        'monodrive.simulator', 'carla.simulator', 'carla9.simulator', 'osi.simulator', 'sumo')]
+        'monodrive.simulator', 'carla', 'carla9', 'osi.simulator', 'sumo')]
     _load('importlib.metadata', 'encodings.idna', *simulators,
           'state_sensor_ros.simulators.monodrive.source',
           'state_sensor_ros.ros.services')

@@ -195,9 +195,9 @@ class Row(NamedTuple):
 # In the order of the parameter ``source``; the first one is its default.
 SIMULATORS = {
     'monodrive': Row('.simulators.monodrive.simulator:MonodriveSimulator'),
-    'carla': Row('.simulators.carla.simulator:CarlaSimulator',
+    'carla': Row('.simulators.carla:CarlaSimulator',
                  '.simulators.carla:CarlaParameters'),
-    'carla9': Row('.simulators.carla9.simulator:Carla9Simulator',
+    'carla9': Row('.simulators.carla9:Carla9Simulator',
                   '.simulators.carla9:Carla9Parameters'),
     'sumo': Row('.simulators.sumo:SumoSimulator', '.simulators.sumo:SumoParameters'),
     'osi': Row('.simulators.osi.simulator:OsiSimulator', '.simulators.osi:OsiParameters')}

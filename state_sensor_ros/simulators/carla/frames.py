@@ -123,9 +123,6 @@ _KPH_PER_MPS: Final = 3.6
 # Of 0.8.0 and 0.8.1: half sizes above this are cm, and limits of these values km/h.
 _GREATEST_HALF_SIZE_M: Final = 15.0
 _LIMITS_KPH: Final = (30.0, 40.0, 50.0, 60.0, 90.0, 100.0, 120.0, 130.0)
-_UINT32_MAX: Final = 2 ** 32 - 1
-# A decrease of the counter is a wrap if the step across the wrap is at most this, else a restart.
-_LONGEST_STEP_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +188,6 @@ def control_inputs(controls: Floats) -> Floats:
         (throttle, brake, steer, FULL_LOCK_DEG * steer), axis=1)) + 0.0
 
 
-class GameClock:
-    """Seconds from the counter of milliseconds, which wraps after 49.7 days."""
-
-    def __init__(self) -> None:
-        self._last = self._base = 0
-
-    def seconds(self, game_timestamp: int) -> float:
-        """Return the time since the episode began, s; it decreases when a new one begins."""
-        if game_timestamp < self._last:
-            is_wrap = game_timestamp + _UINT32_MAX + 1 - self._last <= _LONGEST_STEP_MS
-            self._base = self._base + _UINT32_MAX + 1 if is_wrap else 0
-        self._last = game_timestamp
-        return (self._base + game_timestamp) / 1000.0
-
-
 class _Actors:
     """Numbers of the actors of a measurement in CARLA's units and axes, in flat lists."""
 
@@ -265,7 +247,6 @@ class FrameMaker:
     def __init__(self, faults: Faults) -> None:
         self.details = True
         self._faults = faults
-        self._clock = GameClock()
         self._key = b''
         self._names: tuple[str, ...] = ()
         self._tags: tuple[tuple[str, ...], ...] = ()
@@ -313,7 +294,7 @@ class FrameMaker:
                 inputs[0] = control_inputs(status.controls[2:])[0]
         shown, blank = np.flatnonzero(classes == LIGHT), ('',) * n_actors
         return Frame(
-            GENERATION, self._clock.seconds(message.game_timestamp), 0,
+            GENERATION, message.game_timestamp / 1000.0, 0,
             message.frame_number % 2 ** 32, self._names, _KINDS[classes], self._tags, kinematics,
             parts.NO_LANES, boxes=parts.Boxes(owners, tuple(actors.box_names), bodies[n_actors:])
             if self.details else None,

@@ -36,7 +36,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 import socket
 import threading
-import time
 from typing import Final
 
 from state_sensor_ros.connections.connection import addresses_of, Connection, keep_alive
@@ -60,7 +59,7 @@ N_PORTS: Final = 3
 _WORLD, _MEASUREMENTS = 0, 1
 # Measurements that wait for the node; the oldest of more are dropped.
 _MAX_WAITING: Final = 64
-# Time between two attempts to connect, or to accept while there is no free file descriptor.
+# Time between two attempts to accept while there is no free file descriptor.
 _RETRY_S: Final = 0.05
 _CHUNK_BYTES: Final = 2 ** 18
 # Longest wait for the threads of connections that were shut down.
@@ -123,21 +122,21 @@ class CarlaRelay(LiveSource):
 
     @property
     def _no_client(self) -> str:
-        own, host = self._own, self.settings.host
-        if _WORLD in self._open:
-            return (f'a client of the relay is connected to {host}:{self._server(_WORLD)}, and '
-                    f'not to {host}:{self._server(_MEASUREMENTS)}')
+        own = self._own
         return (f'no client is connected to the relay, {own.relay_bind}:{own.relay_port} to '
                 f'{own.relay_port + N_PORTS - 1}')
 
     # Called by the threads of the ports.
 
-    def note_waiting(self, error: str, *, is_over: bool = False) -> None:
-        """Note why a client waits for the server, or is turned away; '' if it has left."""
-        if is_over or self.health.state is not SourceState.CONNECTED:
-            self.health.last_error = error or self._no_client
-        if is_over:
-            self._report('relay', error)
+    def note_client(self) -> None:
+        if self.health.state is not SourceState.CONNECTED:
+            self.health.last_error = ('a client is connected to the relay, and its episode has '
+                                      'not begun')
+
+    def note_refused(self, error: str) -> None:
+        """Note why a client is turned away."""
+        self.health.last_error = error
+        self._report('relay', error)
 
     def note_connected(self, number: int) -> None:
         """Note a client and the server on a port."""
@@ -151,8 +150,6 @@ class CarlaRelay(LiveSource):
                 health.state = SourceState.CONNECTED
                 self._framer = MeasurementFramer(
                     self.settings.max_frame_bytes, f'{self.settings.host}:{self.settings.port}')
-            elif health.state is not SourceState.CONNECTED:
-                health.last_error = self._no_client
 
     def copy(self, data: memoryview) -> bool:
         """Read bytes of the measurements port; return whether the stream can be read on."""
@@ -225,32 +222,18 @@ class _Port:
             except OSError:
                 self._ended.wait(_RETRY_S)
                 continue
+            self._relay.note_client()
             with client:
                 try:
-                    if self._connect(client):
-                        self._exchange(client)
-                    else:
-                        self._relay.note_waiting('')
+                    # The server may be loading its level.
+                    self._server.open(LATE_PORT_S, remedy='is the server running?')
+                    self._exchange(client)
                 except UnreachableError as error:
-                    self._relay.note_waiting(str(error), is_over=True)
+                    self._relay.note_refused(str(error))
                 except OSError:
                     pass  # ended by close(), or by the client
                 finally:
                     self._server.close()
-
-    def _connect(self, client: socket.socket) -> bool:
-        """Connect to the server; return False if the client leaves before, or at the end."""
-        until_s = time.monotonic() + LATE_PORT_S
-        while not _has_ended(client) and not self._ended.is_set():
-            try:
-                self._server.open(remedy='is the server running?')
-                return True
-            except UnreachableError as error:
-                if time.monotonic() >= until_s:
-                    raise
-                self._relay.note_waiting(str(error))
-            self._ended.wait(_RETRY_S)
-        return False
 
     def _exchange(self, client: socket.socket) -> None:
         """Forward both directions until one side ends."""

@@ -23,9 +23,16 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.parameters import parameter
+from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators import Simulator
+from state_sensor_ros.source import Report, Source
+
+if TYPE_CHECKING:
+    from state_sensor_ros.control.ego_commands import EgoCommands
 
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
 _PROBE_S = 20.0
@@ -131,3 +138,46 @@ def _probed(program: str) -> tuple[str, str]:
     except (OSError, subprocess.SubprocessError, ValueError):
         return '', 'no Python that runs'
     return release, f'without {" and ".join(absent)}' if absent else ''
+
+
+class Carla9Simulator(Simulator):
+    """CARLA 0.9, through its client library, and its recorder logs."""
+
+    name = 'carla9'
+    parameters = Carla9Parameters
+    is_paced = True
+    takes_commands = True
+
+    def address(self, settings: Settings) -> str:
+        """Return host and port of the server."""
+        own = settings.of(Carla9Parameters)
+        return f'{own.host}:{own.port}'
+
+    def check(self, settings: Settings) -> None:
+        """Check that there is a client library, and what it can do."""
+        own = settings.of(Carla9Parameters)
+        client_command(own.python, '')
+        if own.ackermann:
+            if not has_ackermann(release := client_release(own.python)):
+                raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
+                                  'version 0.9.14 or later')
+            if settings.control_input == 'vehicle_control':
+                raise ConfigError('carla9.ackermann', 'true', 'a control_input with a speed: '
+                                  'ackermann, autoware or twist')
+
+    def follows_speed(self, settings: Settings) -> bool:
+        """Return whether the controller of the server is used."""
+        return settings.of(Carla9Parameters).ackermann
+
+    def open_source(self, settings: Settings, report: Report, *,
+                    reconnect: bool = True) -> Source:
+        """Make the source; it connects when its frames are iterated over."""
+        from state_sensor_ros.simulators.carla9.source import Carla9Source, TickingSource
+        kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
+        return kind(settings, report, reconnect=reconnect)
+
+    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
+        """Make what sends commands to the process with the client library."""
+        from state_sensor_ros.simulators.carla9.source import Carla9Commands, Carla9Source
+        assert isinstance(source, Carla9Source)
+        return Carla9Commands(source)

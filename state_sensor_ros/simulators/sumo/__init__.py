@@ -53,8 +53,6 @@ class SumoParameters:
     seed: int = parameter(0, 'Random seed of a newly started SUMO.', low=0, high=2147483647)
     args: tuple[str, ...] = parameter(
         (), 'Additional command-line arguments of a newly started SUMO.')
-    types: str = parameter('', 'File with vehicle types (vType) for a recording; they take '
-                           'precedence over those of its own files.')
     net: str = parameter('', 'Network file; empty: that of the scenario or beside the recording.')
 
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 import math
 from operator import itemgetter
-import os.path
 from pathlib import Path
 import pickle
 import re
@@ -47,7 +46,7 @@ _ROOT = 'fcd-export'
 _SCENARIOS = 'sumoConfiguration', 'configuration'
 _BLOCK_BYTES = 262144
 _NETWORK = 'this file, one beside the recording, or -p sumo.net:=FILE'
-_DECLARED = 'a vType in a file that the header names, in one beside it, or in -p sumo.types:=FILE'
+_DECLARED = 'a vType in a file that the header names, or in one beside it'
 _BESIDE = 'a vehicle, or a person outside of vehicles'
 # Options in the header, with the values that SUMO takes as true, and the positions they give.
 _REFUSED = (
@@ -95,7 +94,7 @@ class FcdRecording(FrameFile):
         beside = Neighbors(path, head.text)
         named = own.net or beside.network()
         self.network = read_network(named) if named else NO_NETWORK
-        self._types, self._missing = beside.types(own.types), beside.missing
+        self._types, self._missing = beside.types(), beside.missing
         self._encoding, self._ego = head.encoding, own.ego
         self._state: tuple[int, Run] | None = None
 
@@ -363,11 +362,9 @@ class Neighbors:
                              for name in self._values('net-file')]
         return str(found[-1]) if found else ''
 
-    def types(self, given: str) -> dict[str, ActorType]:
-        """Return types by name: of the file ``given``, of named files, then of those beside."""
-        own = _types_of(Path(given)) if given else {}
-        if given and not own:
-            raise TrajectoryFormatError(f'sumo.types: {given}', 'no <vType>', 'types of vehicles')
+    def types(self) -> dict[str, ActorType]:
+        """Return types by name: of named files, then of those beside."""
+        own: dict[str, ActorType] = {}
         for file in self._named('route-files', 'additional-files'):
             own = _types_of(file) | own
         beside: dict[str, ActorType] = {}
@@ -400,15 +397,11 @@ class Neighbors:
 
     def _named(self, *options: str) -> list[Path]:
         """Return the existing files that options in the header name."""
-        own, beside, found = self._path.absolute(), self._path.parent, list[Path]()
-        # Paths are relative to the folder in which SUMO ran, by the name of its output there.
-        outputs = [Path(os.path.normpath(name)).parts
-                   for name in self._values('fcd-output', 'person-fcd-output')]
-        folders = [own.parents[len(parts) - 1] for parts in outputs
-                   if own.parts[-len(parts):] == parts != own.parts]
+        beside, found = self._path.parent, list[Path]()
         for name in self._values(*options):
+            # Paths are relative to the folder in which SUMO ran, one of those around its output.
             # Those of another machine may lie beside the recording.
-            places = (*(folder / name for folder in (*folders, beside)),
+            places = (beside / name, *(folder / name for folder in self._path.absolute().parents),
                       beside / re.split(r'[/\\]', name)[-1])
             found += [file for file in places if file.is_file()][:1]
         return found

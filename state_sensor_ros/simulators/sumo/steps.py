@@ -109,12 +109,11 @@ class Run:
     yaws: dict[str, float] = field(default_factory=dict)  # of the last step, rad, by name
     # Names by whether the id is that of a person, and the id: a vehicle may have the same.
     names: dict[tuple[bool, str], str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)  # the values of ``names``
     first: str = ''  # name of the ego that is the first vehicle
 
     def copy(self) -> Run:
         """Return a copy that later steps leave as it is."""
-        return Run(self.time_s, self.yaws, dict(self.names), set(self.taken), self.first)
+        return Run(self.time_s, self.yaws, dict(self.names), self.first)
 
 
 class Steps:
@@ -185,7 +184,7 @@ class Steps:
 
     def _names(self, ids: Sequence[str], types: Sequence[ActorType]) -> Sequence[str]:
         """Return a name for each actor, other than its id if a vehicle and a person share it."""
-        known, taken = self.run.names, self.run.taken
+        known = self.run.names
         if not known and not any(kind.is_person for kind in types):
             return ids
         names = []
@@ -193,12 +192,10 @@ class Steps:
             key = kind.is_person, name
             if key not in known:
                 # The ego is moved by its id.
-                is_taken = name in taken or (kind.is_person and name == self._ego)
-                own = f'{"person" if kind.is_person else "vehicle"}_{name}' if is_taken else name
-                while own in taken:
-                    own += '_'
-                known[key] = own
-                taken.add(own)
+                is_taken = (not kind.is_person, name) in known or (
+                    kind.is_person and name == self._ego)
+                known[key] = f'{"person" if kind.is_person else "vehicle"}_{name}' if is_taken \
+                    else name
             names.append(known[key])
         return names
 

@@ -24,7 +24,7 @@ from raw_actors import matrix_of
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
 from state_sensor_ros.simulators.carla.dataset import FileReader
-from state_sensor_ros.simulators.carla.frames import FrameMaker, GameClock, NO_LIGHT
+from state_sensor_ros.simulators.carla.frames import FrameMaker, NO_LIGHT
 from state_sensor_ros.simulators.carla.stream import parsed
 from state_sensor_ros.source import Faults
 
@@ -344,14 +344,6 @@ def test_carla_axes_and_box_corners_are_the_mirrored_ones(roll, pitch, yaw, b_ro
     ours = boxes.position_xyz[0] + (signs * (1, -1, 1) * boxes.size_xyz[0] / 2) \
         @ matrix_of(boxes.orientation_xyzw[0]).T
     np.testing.assert_allclose(ours, corners, atol=1e-9)
-
-
-def test_carla_clock_wraps_and_restarts():
-    clock = GameClock()
-    wrap = 2 ** 32
-    times = [clock.seconds(ms) for ms in (0, 100, 2 ** 31, wrap - 50, 50, 150, 0, 100)]
-    assert times == [0.0, 0.1, 2 ** 31 / 1000, (wrap - 50) / 1000, (wrap + 50) / 1000,
-                     (wrap + 150) / 1000, 0.0, 0.1]
 
 
 def test_carla_selection_keeps_what_belongs_together():

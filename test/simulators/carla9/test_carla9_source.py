@@ -41,6 +41,7 @@ from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import checked_settings, child_process
+from state_sensor_ros.simulators.carla9 import Carla9Simulator
 from state_sensor_ros.simulators.carla9.actors import box_of, WorldActors
 from state_sensor_ros.simulators.carla9.frames import (
     StepActors,
@@ -48,7 +49,6 @@ from state_sensor_ros.simulators.carla9.frames import (
     WorldFrames,
     WorldStep,
 )
-from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
 from state_sensor_ros.simulators.carla9.source import Carla9Source
 
 # Not found by its failure: without the library, a driver that is started here does not end.
@@ -60,7 +60,7 @@ OURS = EpisodeOptions(is_synchronous=True, fixed_delta_s=0.05)
 DRIVER = """
 import sys
 from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.simulators.carla9.simulator import Carla9Simulator
+from state_sensor_ros.simulators.carla9 import Carla9Simulator
 from state_sensor_ros.simulators import checked_settings
 settings = checked_settings({'source': 'carla9', 'carla9.port': int(sys.argv[1]),
                              'carla9.tick': sys.argv[2] == 'tick'})
@@ -430,7 +430,7 @@ def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
                        'control_input with a speed: ackermann, autoware or twist'):
         checked_settings({**own, 'control_input': 'vehicle_control'})
     with monkeypatch.context() as patch:
-        patch.setattr('state_sensor_ros.simulators.carla9.simulator.client_release',
+        patch.setattr('state_sensor_ros.simulators.carla9.client_release',
                       lambda _: '0.9.13')
         with pytest.raises(ConfigError, match=r'library 0\.9\.13; expected version 0\.9\.14'):
             checked_settings({**own, 'control_input': 'twist'})

@@ -50,13 +50,10 @@ def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
     [line] = [line for line in capsys.readouterr().err.splitlines() if 'undeclared' in line]
     assert 'undeclared type my_type: frame 0: car: ' in line
     assert '(and 1 more of this kind)' in line
-    Path('types.txt').write_text('<additional><vType id="my_type" vClass="truck"/></additional>')
-    assert main(['convert', '-q', 'a.fcd.xml', 'b.csv', '-p', 'sumo.types:=types.txt']) == 0
+    Path('a.rou.xml').write_text('<additional><vType id="my_type" vClass="truck"/></additional>')
+    assert main(['convert', '-q', 'a.fcd.xml', 'b.csv']) == 0
     assert 'undeclared' not in capsys.readouterr().err
     assert Path('b.csv').read_text().count('"truck"') == 6
-    assert main(['convert', '-q', 'a.fcd.xml', 'c.csv', '-p', 'sumo.types:=a.fcd.xml']) == 1
-    assert capsys.readouterr().err == (
-        'error: sumo.types: a.fcd.xml: found no <vType>; expected types of vehicles\n')
 
 
 @pytest.mark.parametrize(('text', 'error'), [
