@@ -168,7 +168,6 @@ def _load_node():
     simulators = [f'state_sensor_ros.simulators.{name}' for name in (
         'monodrive.simulator', 'carla', 'carla9', 'osi.simulator', 'sumo')]
     _load('importlib.metadata', 'encodings.idna', *simulators,
-          'state_sensor_ros.simulators.monodrive.source',
           'state_sensor_ros.ros.services')
     # Most tests wait for reports: each waits 0.1 s on average in place of 0.5.
     state_sensor_ros.ros.node._DIAGNOSTICS_PERIOD_S = REPORT_S
@@ -189,7 +188,7 @@ def _load_commands():
     from state_sensor_ros.commands.cli import command_parser, COMMANDS, main
     for name in COMMANDS:
         command_parser(name)
-    _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.source',
+    _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.simulator',
           'state_sensor_ros.files.osi_writer', 'state_sensor_ros.evaluation.evaluator')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)

@@ -199,18 +199,18 @@ class Connection:
         :raises OSError: if it is not connected or was shut down.
         """
         connected = self.open_socket
-        threading.Thread(target=self._watch, args=(connected, connected.dup(), on_end),
-                         daemon=True, name='watch').start()
+        watched = connected.dup()
 
-    def _watch(self, connected: socket.socket, watched: socket.socket,
-               on_end: Callable[[], None]) -> None:
-        with watched, suppress(OSError):
-            is_open = True
-            while is_open:
-                with suppress(TimeoutError):
-                    is_open = bool(watched.recv(_DISCARDED_BYTES))
-        if connected is self._socket and not self.is_shut_down:
-            on_end()
+        def work() -> None:
+            with watched, suppress(OSError):
+                is_open = True
+                while is_open:
+                    with suppress(TimeoutError):
+                        is_open = bool(watched.recv(_DISCARDED_BYTES))
+            if connected is self._socket and not self.is_shut_down:
+                on_end()
+
+        threading.Thread(target=work, daemon=True, name='watch').start()
 
     def is_alive(self) -> bool:
         """Return whether the peer keeps the connection open and has sent nothing unread."""

@@ -19,7 +19,6 @@ on standard output; what it prints goes to standard error. It ends when its requ
 from __future__ import annotations
 
 from abc import abstractmethod
-from array import array
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -272,11 +271,10 @@ class ChildSource(LiveSource):
     def unread_s(self) -> float:
         """Return for how long the child has read nothing although a request waits, s."""
         with self._lock:
-            n_unread = array('i', [0])
-            if self._requests is not None:
-                fcntl.ioctl(self._requests.fileno(), termios.FIONREAD, n_unread)
-            now_s, n_read = time.monotonic(), self._n_sent - n_unread[0]
-            if not n_unread[0] or n_read != self._n_read:
+            n_unread = 0 if self._requests is None else int.from_bytes(fcntl.ioctl(
+                self._requests.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
+            now_s, n_read = time.monotonic(), self._n_sent - n_unread
+            if not n_unread or n_read != self._n_read:
                 self._n_read, self._read_s = n_read, now_s
             return now_s - self._read_s
 

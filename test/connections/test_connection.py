@@ -19,12 +19,11 @@ import pytest
 
 from state_sensor_ros.connections import connection as connection_module
 from state_sensor_ros.connections.connection import Connection
-from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.connections.live_source import LiveSource, TcpSource
 from state_sensor_ros.errors import TransportError, UnreachableError
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.source import PacketFramer
+from state_sensor_ros.simulators.monodrive.wire import PacketFramer
 
 
 @pytest.fixture

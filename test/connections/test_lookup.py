@@ -23,12 +23,12 @@ from source_errors import error_of
 from stopwatch import Stopwatch
 
 from state_sensor_ros.connections import connection
-from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.connections.live_source import TcpSource
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla.stream import CarlaSource
 from state_sensor_ros.simulators.monodrive.control import ControlSession
-from state_sensor_ros.simulators.monodrive.source import PacketFramer
+from state_sensor_ros.simulators.monodrive.wire import PacketFramer
 
 END_S = 2.0
 NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']

@@ -39,8 +39,7 @@ import threading
 from typing import Final
 
 from state_sensor_ros.connections.connection import addresses_of, Connection, keep_alive
-from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.connections.tcp import fed
+from state_sensor_ros.connections.live_source import fed, LiveSource
 from state_sensor_ros.errors import FramingError, reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings

@@ -33,7 +33,7 @@ from typing import Final
 from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
-from state_sensor_ros.connections.tcp import TcpSource
+from state_sensor_ros.connections.live_source import TcpSource
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import bad_length, ConfigError, DecodeError, reason_of, TransportError
 from state_sensor_ros.frame import Frame

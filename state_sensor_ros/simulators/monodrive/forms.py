@@ -171,11 +171,8 @@ class FormReader:
             with suppress(*json_text.NOT_TYPED):
                 actor = msgspec.convert({**value, **wheels}, self._types[kind])
         if actor is None:
-            usual = {**_usual(value, where, is_flat=kind == 'flat'), **wheels}
-            try:
-                actor = msgspec.convert(usual, self._types[kind])
-            except msgspec.ValidationError as error:
-                raise error_of(str(error), usual, where) from None
+            actor = converted({**_usual(value, where, is_flat=kind == 'flat'), **wheels},
+                              self._types[kind], where)
         if kind == 'flat':
             _check_ids(getattr(actor, 'wheels', ()), f'{where}.wheels')
         return actor
@@ -188,10 +185,8 @@ class FormReader:
     def _wheels(self, value: Any, where: str) -> tuple[schema.Wheel, ...]:  # noqa: ANN401
         try:
             usual = _usual({'wheels': value}, where.rpartition('.')[0], is_flat=False)
-            try:
-                wheels = msgspec.convert(usual.get('wheels', ()), tuple[schema.Wheel, ...])
-            except msgspec.ValidationError as error:
-                raise error_of(str(error), usual['wheels'], where) from None
+            wheels: tuple[schema.Wheel, ...] = converted(
+                usual.get('wheels', ()), tuple[schema.Wheel, ...], where)
             _check_ids(wheels, where)
         except DecodeError as error:
             self._faults.add(IGNORED, error)
@@ -282,7 +277,15 @@ _VECTOR, _QUATERNION = '{x, y, z} or [x, y, z]', '{w, x, y, z} or [x, y, z, w]'
 _ABSENT = object()
 
 
-def error_of(text: str, value: Any, where: str) -> DecodeError:  # noqa: ANN401
+def converted(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401
+    """Return a value of a type; the error for another one has the key path."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _error_of(str(error), value, where) from None
+
+
+def _error_of(text: str, value: Any, where: str) -> DecodeError:  # noqa: ANN401
     """Return the error for a value that msgspec refuses with ``text``."""
     match = _PLACE.fullmatch(text)
     assert match is not None

@@ -46,8 +46,7 @@ from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive import control
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS
-from state_sensor_ros.simulators.monodrive.simulator import read_json
-from state_sensor_ros.simulators.monodrive.source import SensorPort
+from state_sensor_ros.simulators.monodrive.simulator import read_json, SensorPort
 from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
 from state_sensor_ros.source import LOST, MAX_GAP_S
 

@@ -6,23 +6,32 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""monoDrive as one of the simulators, and its own files of sensors."""
+"""monoDrive as one of the simulators: its live source, and its own files of sensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from state_sensor_ros.connections.live_source import TcpSource
 from state_sensor_ros.errors import ConfigError, restated
+from state_sensor_ros.frame import Frame
+from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import json_text, Simulator
 from state_sensor_ros.simulators.monodrive import forms
-from state_sensor_ros.simulators.monodrive.control import MonodriveCommands, SENSOR_TYPE
-from state_sensor_ros.simulators.monodrive.source import ConfiguredSource, SensorPort
+from state_sensor_ros.simulators.monodrive.control import (
+    ControlClient,
+    LATE_PORT_S,
+    MonodriveCommands,
+    SENSOR_TYPE,
+)
+from state_sensor_ros.simulators.monodrive.frames import Decoder
+from state_sensor_ros.simulators.monodrive.wire import Packet, PacketFramer
 from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.source import Report
 
@@ -34,16 +43,77 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 2
 # Longer than any configuration; of a recording that is given by mistake no more is read.
 _MAX_BYTES = 16 * 1024 * 1024
+# What to check if the port is open and sends nothing.
+_SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '
+            'control_port, config_file), and that the simulation is running')
 
 
 class _Sensor(msgspec.Struct):
     """The keys of a sensor that set parameters."""
 
-    listen_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | UnsetType = UNSET
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] | UnsetType = msgspec.field(
+        default=UNSET, name='listen_port')
     desired_tags: tuple[str, ...] | UnsetType = UNSET
     undesired_tags: tuple[str, ...] | UnsetType = UNSET
     include_obb: bool | UnsetType = UNSET
     debug_drawing: bool | UnsetType = UNSET
+
+
+class SensorPort(TcpSource):
+    """Frames of ``settings.port``; it connects when they are iterated over."""
+
+    def __init__(self, settings: Settings, *, reconnect: bool = True,
+                 before_connect: Callable[[], None] | None = None,
+                 after_connect: Callable[[], None] | None = None,
+                 patience_s: float = 0.0) -> None:
+        super().__init__(
+            settings.host, settings.port,
+            lambda where: PacketFramer(settings.max_frame_bytes, where), self._frames_of, settings,
+            reconnect=reconnect, before_connect=before_connect, after_connect=after_connect,
+            patience_s=patience_s)
+        self._decoder = Decoder(Units(settings.obb_extents, settings.road_s_unit), self.faults)
+        self.health.silence = _SILENCE
+
+    def _frames_of(self, packet: Packet) -> Iterator[Frame]:
+        self._decoder.details = self.details
+        return self._decoder.frames(packet.payload, packet[1:])
+
+
+class ConfiguredSource(SensorPort):
+    """
+    Frames of ``settings.port``, with the sensor configured over ``settings.control_port``.
+
+    :param report: called with a kind, for throttling, and a line about a failure of the control
+        port; a failure that prevents a connection to the sensor port is in ``health`` only.
+    """
+
+    def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
+        self.client = ControlClient(settings, report, self._note_silence)
+        self._report = report
+        super().__init__(settings, reconnect=reconnect, before_connect=self.client.configure,
+                         after_connect=self.client.connected, patience_s=LATE_PORT_S)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield frames; connect, wait and connect again until closed."""
+        for frame in super().frames():
+            self.client.packet_arrived()
+            yield frame
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Have the simulator use the tags and box options of ``settings``, soon."""
+        self.client.reconfigure(settings)
+
+    def _note_silence(self, text: str) -> None:
+        """Report that the control port has not replied for a while."""
+        if self.health.state == 'connected':
+            self._report('silence', text)
+        else:
+            self.health.last_error = text
+
+    def close(self) -> None:
+        """End :meth:`frames` soon: close the sensor port, then the control port."""
+        super().close()
+        self.client.close()
 
 
 class MonodriveSimulator(Simulator):
@@ -100,14 +170,10 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
     if len(entries) > 1:
         ports = ', '.join(json_text.shown(entry.get('listen_port')) for entry in entries)
         raise ConfigError(where, f'State sensors on ports {ports}', 'one, as a node reads one')
-    try:
-        sensor = msgspec.convert(entries[0], _Sensor)
-    except msgspec.ValidationError as error:
-        found = forms.error_of(str(error), entries[0], f'{where}: {SENSOR_TYPE}')
-        raise ConfigError(found.where, found.found, found.expected) from None
-    found_keys = {key: value for key, value in msgspec.structs.asdict(sensor).items()
-                  if value is not UNSET}
-    return {'port' if key == 'listen_port' else key: value for key, value in found_keys.items()}
+    with restated(ConfigError, where):
+        sensor = forms.converted(entries[0], _Sensor, SENSOR_TYPE)
+    return {key: value for key, value in msgspec.structs.asdict(sensor).items()
+            if value is not UNSET}
 
 
 def read_json(path: str | Path) -> Any:  # noqa: ANN401

@@ -23,7 +23,7 @@ from ports import free_ports
 import pytest
 from source_errors import error_of
 
-from state_sensor_ros.connections.tcp import fed
+from state_sensor_ros.connections.live_source import fed
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import checked_settings

@@ -23,7 +23,7 @@ from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive import control
 from state_sensor_ros.simulators.monodrive.control import ClientState, ControlClient
-from state_sensor_ros.simulators.monodrive.source import ConfiguredSource
+from state_sensor_ros.simulators.monodrive.simulator import ConfiguredSource
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
