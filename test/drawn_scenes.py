@@ -24,7 +24,7 @@ SMALL = PageSize(4.0, 3.0, 100.0)
 
 @dataclass
 class Agent:
-    """One actor of a frame; meters, rad, m/s. ``lane`` road, section, lane; ``change`` a side."""
+    """One actor of a frame; meters, rad, m/s. ``lane`` road, section, lane."""
 
     name: str
     x: float = 0.0
@@ -34,7 +34,6 @@ class Agent:
     tags: tuple = ()
     kind: int = KIND_VEHICLE
     lane: tuple = ()
-    change: str = ''
 
 
 def frame(game_time, *actors, boxes=None):
@@ -45,9 +44,8 @@ def frame(game_time, *actors, boxes=None):
         row[5:7] = np.sin(actor.yaw / 2), np.cos(actor.yaw / 2)
         row[7:9] = actor.speed * np.cos(actor.yaw), actor.speed * np.sin(actor.yaw)
     with_lane = [i for i, actor in enumerate(actors) if actor.lane]
-    changes = np.array([actors[i].change for i in with_lane], np.str_)
     lanes = Lanes(
-        np.array(with_lane, np.int64), np.column_stack((changes == 'left', changes == 'right')),
+        np.array(with_lane, np.int64), np.zeros((len(with_lane), 2), np.bool_),
         np.array([actors[i].lane for i in with_lane], np.int32).reshape(-1, 3),
         np.zeros(len(with_lane)))
     return Frame('v2', game_time, 0, 0, tuple(actor.name for actor in actors),
@@ -73,9 +71,9 @@ def scene_of_file(path):
 
 def invalid_scenes():
     """Return scenes with invalid numbers: unknown positions, too large positions and sizes."""
-    change = {'lane': (1, 0, 2), 'change': 'left'}
     far = {'x': 1e300, 'speed': 1e300, 'yaw': 1.0}
-    return [scene_of(frame(0.0, Agent('a', x=x, **change)), frame(1.0, Agent('a', **change)))
+    return [scene_of(frame(0.0, Agent('a', x=x, lane=(1, 0, 2))),
+                     frame(1.0, Agent('a', x=x, lane=(1, 0, 1))), frame(2.0, Agent('a')))
             for x in (np.nan, 1e300, -1e12)] + [
         scene_of(*(frame(float(i), Agent('a', **far), Agent('b', x=i)) for i in range(3))),
         scene_of(frame(0.0, Agent('a'), boxes=box(0, (0.0,) * 3, (0.0, 0.0, 0.0, 1.0),

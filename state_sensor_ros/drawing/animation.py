@@ -164,7 +164,7 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
     filled: Json = {'fill': 'toself', 'line': {'width': 0}}
     colors = class_colors(coloring)
     moving = {
-        # Arrows to the neighboring lane at the begin of lane changes.
+        # Arrows to the neighboring lane at lane changes.
         'changes': _trace(mode='lines+markers', line=edge, **shown, marker={
             'symbol': 'arrow', 'size': [], 'angle': [], 'color': 'white', 'opacity': 1,
             'line': edge}),
@@ -246,7 +246,7 @@ def _lines(scene: Scene, chosen: Bools, horizontal: Values, vertical: Values, co
 
 
 def _lane_changes(scene: Scene) -> list[Json]:
-    """Return an arrow to the neighboring lane at the begin of each lane change."""
+    """Return an arrow to the neighboring lane at each lane change."""
     # Returns begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees
     # clockwise from straight up; ``text`` that is shown on hovering.
     arrows = []

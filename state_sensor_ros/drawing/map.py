@@ -134,7 +134,7 @@ def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str) -> None:
 
 
 def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark]) -> None:
-    """Draw an arrow head to the left or right at the begin of each lane change."""
+    """Draw an arrow head to the left or right at each lane change."""
     for change in changes:
         axes.plot(*change.position_xy, color='white', markeredgecolor=DARK, markeredgewidth=0.9,
                   markersize=1.2 * LANE_CHANGE_PT, zorder=5, marker=MarkerStyle(

@@ -44,7 +44,7 @@ class Mark(Enum):
     ASSUMED = 'size assumed'
     EGO_TRACK = 'track of the ego'
     TRACK = 'track'
-    LANE_CHANGE = 'lane change begins'
+    LANE_CHANGE = 'lane change'
 
 
 _MARKS = tuple(Mark)

@@ -345,7 +345,6 @@ class _Actor:
     has_size: bool = False
     has_moved: bool = False
     lane: tuple[Lane, float] | None = None  # of the last frame, with the distance along the road
-    side: int = 0  # to which it was changing lanes
 
 
 class SceneBuilder:
@@ -368,8 +367,7 @@ class SceneBuilder:
         self._actors: dict[str, _Actor] = {}
         self._lanes: dict[Lane, int] = {}
         self._displays = {'': 0}
-        self._flagged: list[LaneChangeMark] = []
-        self._crossed: list[LaneChangeMark] = []
+        self._lane_changes: list[LaneChangeMark] = []
 
     # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
@@ -424,8 +422,7 @@ class SceneBuilder:
             actor_class=np.array([actor.actor_class for actor in actors], np.uint8),
             has_size=np.array([actor.has_size for actor in actors], np.bool_),
             footprint_xy=np.array([actor.footprint_xy for actor in actors]).reshape(-1, 4, 2),
-            # Changes of the lane's id count only if the simulator flags no lane change.
-            lane_changes=tuple(self._flagged or self._crossed), tracks=tracks,
+            lane_changes=tuple(self._lane_changes), tracks=tracks,
             moves=np.array([actor.has_moved for actor in actors], np.bool_) | (kind == VEHICLE),
             map_lines=self._map_lines)
 
@@ -468,23 +465,18 @@ class SceneBuilder:
     def _take_lanes(self, frame: Frame, actors: Sequence[_Actor], samples: npt.NDArray[np.void],
                     time_s: float, is_drawn: Bools) -> None:
         samples['lane'], lanes = NO_LANE, frame.lanes
-        for row, ids, (left, right), s in zip(
-                lanes.actor.tolist(), map(tuple, lanes.ids.tolist()), lanes.is_changing.tolist(),
-                lanes.s.tolist(), strict=True):
+        for row, ids, s in zip(lanes.actor.tolist(), map(tuple, lanes.ids.tolist()),
+                               lanes.s.tolist(), strict=True):
             samples['lane'][row] = self._lanes.setdefault(ids, len(self._lanes))
-            if not is_drawn[row]:
-                continue
-            actor, side = actors[row], LEFT if left else RIGHT if right else 0
+            actor = actors[row]
             last, last_s = actor.lane or (ids, s)
+            actor.lane = ids, s
             direction = frames.direction_of_change(last, ids, s - last_s)
-            x, y, _ = frame.position_xyz[row].tolist()
-            for marks, to, is_new in (
-                    (self._flagged, side, side and side != actor.side),
-                    (self._crossed, LEFT if direction == 'left' else RIGHT, direction)):
-                if is_new:
-                    marks.append(LaneChangeMark(time_s, actor.number, (x, y),
-                                                float(samples['yaw'][row]), to))
-            actor.side, actor.lane = side, (ids, s)
+            if direction is not None and is_drawn[row]:
+                x, y, _ = frame.position_xyz[row].tolist()
+                self._lane_changes.append(LaneChangeMark(
+                    time_s, actor.number, (x, y), float(samples['yaw'][row]),
+                    LEFT if direction == 'left' else RIGHT))
 
 
 def _speed_of(frame: Frame) -> Floats:

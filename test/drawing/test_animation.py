@@ -138,19 +138,19 @@ def test_animation_of_invalid_scenes_is_valid(scene, coloring):
 
 
 @needs_node
-@pytest.mark.parametrize(('flag', 'yaw', 'end', 'angle'), [
+@pytest.mark.parametrize(('side', 'yaw', 'end', 'angle'), [
     ('left', 0.0, (20.0, 3.5), 0.0), ('right', 0.0, (20.0, -3.5), 180.0),
     ('right', 90.0, (23.5, 0.0), 90.0)])
-def test_animation_points_to_the_new_lane(flag, yaw, end, angle):
+def test_animation_points_to_the_new_lane(side, yaw, end, angle):
     _, [state] = played(scene_of(*(frame(float(i), Agent(
-        'a', 10.0 * i, 0.0, np.deg2rad(yaw), lane=(1, 0, -1), change=flag if i == 2 else ''))
-        for i in range(4))), [0.0])
+        'a', 10.0 * i, 0.0, np.deg2rad(yaw),
+        lane=(1, 0, {'left': -1, 'right': -3}[side] if i > 1 else -2))) for i in range(4))), [0.0])
     arrows = state['changes']
     assert (arrows['x'][0], arrows['y'][0]) == (20.0, 0.0)
     assert (arrows['x'][1], arrows['y'][1]) == pytest.approx(end, abs=1e-6)
     # Clockwise from straight up.
     assert arrows['marker']['angle'][1] % 360.0 == pytest.approx(angle)
-    assert arrows['text'][:2] == [f'2 s: changes to the {flag}'] * 2
+    assert arrows['text'][:2] == [f'2 s: changes to the {side}'] * 2
 
 
 def played(scene, actions, **options):
@@ -301,7 +301,7 @@ def test_animation_names_stay_where_they_are():
 def test_animation_leaves_out_marks_of_lane_changes_that_would_cover_actors():
     """Two cars change lanes, and one stands where the first of them begins to."""
     scene = scene_of(*(frame(float(i), Agent('blocker', 11.0), *(
-        Agent(name, 10.0 * i, y, lane=(1, 0, -1), change='left' if i == 1 else '')
+        Agent(name, 10.0 * i, y, lane=(1, 0, -1 if i else -2))
         for name, y in (('a', 0.0), ('b', 60.0)))) for i in range(4)))
     _, [first, last] = played(scene, [0.0, 3.0])
     assert first['changes']['y'][0] == last['changes']['y'][0] == 60.0

@@ -119,11 +119,11 @@ def test_picture_shows_the_box_where_it_is_in_meters():
 
 
 def test_picture_marks_lane_changes_beside_the_track():
-    def recording(flag):
+    def recording(lane):
         return scene_of(*(frame(float(i), Agent(
-            'hero', 10.0 * i, speed=10.0, tags=('ego',), lane=(1, 0, -1),
-            change=flag if i == 2 else '')) for i in range(5)))
-    plain, left, right = (drawn(recording(flag)) for flag in ('', 'left', 'right'))
+            'hero', 10.0 * i, speed=10.0, tags=('ego',), lane=(1, 0, lane if i >= 2 else -2)))
+            for i in range(5)))
+    plain, left, right = (drawn(recording(lane)) for lane in (-2, -1, -3))
     assert left.shape == plain.shape
     map_rows = slice(170, 500)
     for marked in (left, right):
@@ -314,8 +314,8 @@ def test_picture_for_a_paper_has_no_header_and_titles_of_all_axes(width):
 def test_picture_marks_of_lane_changes_cover_no_vehicle():
     random = np.random.default_rng(1)
     scene = scene_of(*(frame(float(i), *(Agent(
-        f'{k}', 9.0 * k + i, 4.0 * (k % 3), lane=(1, 0, -1),
-        change='left' if random.random() < 0.3 else '') for k in range(100))) for i in range(9)))
+        f'{k}', 9.0 * k + i, 4.0 * (k % 3), lane=(1, 0, int(random.choice((-2, -1, -1, -1)))))
+        for k in range(100))) for i in range(9)))
     assert len(scene.lane_changes) > 100
     rows = scene.samples_at(8)
     for view in (Map(scene.area(), 0.01), Map(Area(400.0, 0.0, 80.0, 60.0), 0.1)):

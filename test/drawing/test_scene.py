@@ -84,22 +84,16 @@ def test_scene_size_of_a_box_can_be_assumed():
 
 
 def changes(*states):
-    """Return when and to which side one actor changes lanes; ``states`` are (lane, flag)."""
-    scene = scene_of(*(frame(float(i), Agent('a', x=float(i), lane=lane, change=flag))
-                       for i, (lane, flag) in enumerate(states)))
+    """Return when and to which side one actor changes lanes."""
+    scene = scene_of(*(frame(float(i), Agent('a', x=float(i), lane=lane))
+                       for i, lane in enumerate(states)))
     return [(change.time_s, change.side, change.position_xy) for change in scene.lane_changes]
-
-
-def test_scene_lane_change_begins_where_the_flag_rises():
-    here = (1, 0, -2)
-    assert changes((here, ''), (here, 'left'), (here, 'left'), (here, ''), (here, 'right')) == [
-        (1.0, LEFT, (1.0, 0.0)), (4.0, RIGHT, (4.0, 0.0))]
 
 
 @pytest.mark.parametrize(('before', 'after', 'side'), [
     (-2, -1, LEFT), (-1, -2, RIGHT), (1, 2, RIGHT), (2, 1, LEFT), (-1, 1, LEFT), (1, -1, LEFT)])
-def test_scene_lane_change_is_found_in_the_ids_without_flags(before, after, side):
-    assert changes(((1, 0, before), ''), ((1, 0, after), '')) == [(1.0, side, (1.0, 0.0))]
+def test_scene_lane_change_is_where_the_lane_is_another(before, after, side):
+    assert changes((1, 0, before), (1, 0, after)) == [(1.0, side, (1.0, 0.0))]
 
 
 @pytest.mark.parametrize(('name', 'limit'), [('MAX_INSTANTS', 50), ('MAX_SAMPLES', 150)])
