@@ -86,7 +86,7 @@ def run_replay(args: argparse.Namespace) -> None:
     for ended in replaying:
         ended.result()
     show_result(f'{args.host}:{args.control_port}', [
-        f'replayed, at frame {replay.cursor.index + 1} of {replay.n_frames}'], is_quiet=args.quiet)
+        f'replayed, at frame {replay.index + 1} of {replay.n_frames}'], is_quiet=args.quiet)
 
 
 def _warn(text: str) -> None:
@@ -107,7 +107,7 @@ def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> 
                     replay.pause_or_resume()
                 # Without one, the terminal was closed.
                 keys = keys if key else None
-            bar.n = replay.cursor.index + 1
+            bar.n = replay.index + 1
             bar.set_description_str(replay.state)
 
 

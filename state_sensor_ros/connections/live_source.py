@@ -265,8 +265,7 @@ class TcpSource(LiveSource):
                  before_connect: Callable[[], None] | None = None,
                  after_connect: Callable[[], None] | None = None,
                  patience_s: float = 0.0) -> None:
-        self._where = f'{host}:{port}'
-        super().__init__(settings, self._where, reconnect=reconnect)
+        super().__init__(settings, f'{host}:{port}', reconnect=reconnect)
         self._new_framer, self._decode = new_framer, decode
         self._before_connect, self._after_connect = before_connect, after_connect
         self._patience_s = patience_s
@@ -334,7 +333,7 @@ class TcpSource(LiveSource):
 
     def _receive(self) -> Iterator[Frame]:
         """Yield the frames of one connection until the peer closes it between two packets."""
-        connected, framer = self._connection.open_socket, self._new_framer(self._where)
+        connected, framer = self._connection.open_socket, self._new_framer(self._address)
         receive_into, acknowledge = connected.recv_into, _acknowledgment(connected)
         ahead = memoryview(bytearray(_AHEAD_BYTES))
         # Stop reading on close: unread data makes the kernel send RST, which frees a blocked
@@ -348,7 +347,7 @@ class TcpSource(LiveSource):
                 n_bytes = receive_into(ahead) if reads_ahead \
                     else receive_into(room, 0, socket.MSG_WAITALL)
             except OSError as error:
-                raise TransportError(self._where, reason_of(error)) from error
+                raise TransportError(self._address, reason_of(error)) from error
             if not n_bytes:
                 self._end(framer)
                 return

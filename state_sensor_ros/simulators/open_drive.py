@@ -89,7 +89,10 @@ def parse_lanes(text: str | bytes) -> Sequence[MapLine]:
 def _lines_of(road: Element) -> Iterator[MapLine]:
     name = road.get('id', '')
     try:
-        pieces, length = _read_pieces(road), _number(road, 'length')
+        pieces = sorted(map(_piece, road.iterfind('planView/geometry')), key=lambda piece: piece.s)
+        if not pieces:
+            raise ValueError('no geometry')
+        length = _number(road, 'length')
         if not 0.0 <= length <= _MAX_LENGTH:
             raise ValueError(f'a length of {length:g} m')
         elevation = _cubic(road.findall('elevationProfile/elevation'), 's')
@@ -205,13 +208,6 @@ def _number(element: Element, name: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f'<{element.tag}> with {name} {text}')
     return value
-
-
-def _read_pieces(road: Element) -> list[_RoadPiece]:
-    pieces = [_piece(geometry) for geometry in road.iterfind('planView/geometry')]
-    if not pieces:
-        raise ValueError('no geometry')
-    return sorted(pieces, key=lambda piece: piece.s)
 
 
 def _places_at(pieces: Sequence[_RoadPiece], s: Floats) -> tuple[Floats, Floats]:

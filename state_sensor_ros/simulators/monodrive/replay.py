@@ -26,9 +26,10 @@ In any state, ``stop()``, ``abort()``, the end of the trajectory or a failure en
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from itertools import chain, cycle
 import threading
 import time
 from typing import TypeAlias
@@ -138,26 +139,12 @@ def read_trajectory(recording: RecordingReader, frames: Iterator[Frame],
                       tuple(filter(None, tags)))
 
 
-class Cursor:
-    """Index of the frame that the simulator shows, and of the next one."""
-
-    # step: frames to advance at a time, at least 1.
-
-    def __init__(self, n_frames: int, *, step: int = 1, start: int = 0, loop: bool = False,
-                 is_backwards: bool = False) -> None:
-        self.index = -1  # before the first frame, as after configuring
-        self.is_backwards = is_backwards
-        self._n_frames, self._step, self._start, self._loop = n_frames, step, start, loop
-
-    def target(self) -> int | None:
-        """Return the index of the next frame; None at the end."""
-        if self.index < 0:
-            return self._start
-        target = self.index + (-self._step if self.is_backwards else self._step)
-        if 0 <= target < self._n_frames:
-            return target
-        other_end = self._n_frames - 1 if self.is_backwards else 0
-        return other_end if self._loop and other_end != self.index else None
+def targets(n_frames: int, *, step: int = 1, start: int | None = None,
+            loop: bool = False) -> Iterable[int]:
+    """Return the indices of the frames to show; ``step``: from one to the next, not 0."""
+    begin, end = (0, n_frames) if step > 0 else (n_frames - 1, -1)
+    once, again = range(begin if start is None else start, end, step), range(begin, end, step)
+    return chain(once, cycle(again)) if loop and len(again) > 1 else once
 
 
 class ReplayClient:
@@ -174,15 +161,14 @@ class ReplayClient:
                  on_silence: OnSilence) -> None:
         self.n_frames = len(trajectory.game_times)
         last = self.n_frames - 1
-        start = options.start
-        if start is None:
-            start = last if options.backwards else 0
-        if start > last:
-            raise errors.ConfigError('--start', str(start),
+        if (options.start or 0) > last:
+            raise errors.ConfigError('--start', str(options.start),
                                      f'at most {last}, the last frame of {trajectory.name}')
         self.trajectory = trajectory
-        self.cursor = Cursor(self.n_frames, step=options.step, start=start,
-                             loop=options.loop, is_backwards=options.backwards)
+        self.index = -1  # of the frame that the simulator shows; none after configuring
+        self._step = -options.step if options.backwards else options.step
+        self._targets = targets(self.n_frames, step=self._step, start=options.start,
+                                loop=options.loop)
         # Text of the progress bar.
         self.state = 'configuring'
         self._rate, self._simulator = options.rate, simulator
@@ -192,8 +178,8 @@ class ReplayClient:
         self._session = control.ControlSession(options.host, options.control_port, on_silence)
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
-        self._is_stopping = self._is_paused = self._is_connected = False
-        self._n_packets = 0
+        self._is_stopping = self._is_paused = False
+        self._n_arrived = 0  # connections and packets
         self._source: SensorPort | None = None
 
     def pause_or_resume(self) -> None:
@@ -240,73 +226,68 @@ class ReplayClient:
         """Connect to the sensor port and count its packets in a thread."""
         if self._is_stopping:
             return
-        self._source = SensorPort(self._sensor, after_connect=self._connected)
+        self._source = SensorPort(self._sensor, after_connect=self._note_arrival)
         threading.Thread(target=self._read, name='read', daemon=True).start()
-        if not self._await(lambda: self._is_connected, _CONNECT_TIMEOUT_S):
+        if not self._await(0, _CONNECT_TIMEOUT_S):
             raise errors.failed_stream(f'{self._sensor.host}:{self._sensor.port}',
                                        self._source.health.last_error,
                                        'no sensor port after the sensor was configured')
 
-    def _connected(self) -> None:
+    def _note_arrival(self) -> None:
         with self._changed:
-            self._is_connected = True
+            self._n_arrived += 1
             self._changed.notify_all()
 
     def _read(self) -> None:
         assert self._source is not None
         for _ in self._source.frames():
-            with self._changed:
-                self._n_packets += 1
-                self._changed.notify_all()
+            self._note_arrival()
 
     def _step_through(self) -> None:
         due_s = time.monotonic()
-        while not self._is_stopping and (target := self.cursor.target()) is not None:
-            self.state = 'playing'
-            if self.cursor.index >= 0 and self._rate > 0:
+        for target in self._targets:
+            if self.index >= 0 and self._rate > 0:
                 due_s += self._span_s(target) / self._rate
-            if self._wait_until(due_s):
-                # After a pause, the pace starts anew.
-                due_s = time.monotonic()
-                continue
-            # A late step does not shorten the time to the next one.
+            self._wait_until(due_s)
+            if self._is_stopping:
+                return
+            self.state = 'playing'
+            # A late step or a pause does not shorten the time to the next one.
             due_s = max(due_s, time.monotonic())
-            if not self._is_stopping:
-                self._show(target)
+            self._show(target)
 
     def _span_s(self, target: int) -> float:
         """Return the time to the frame ``target``, s, as at 20 Hz where the clock has a step."""
-        index, times = self.cursor.index, self.trajectory.game_times
-        if (target < index) is not self.cursor.is_backwards:
+        index, times = self.index, self.trajectory.game_times
+        if (target < index) is not (self._step < 0):
             return PERIOD_S  # from one end to the other
         span_s, n_frames = abs(times[target] - times[index]), abs(target - index)
         return span_s if 0 < span_s <= MAX_GAP_S * n_frames else PERIOD_S * n_frames
 
-    def _wait_until(self, due_s: float) -> bool:
-        """Wait until the time or the end; return whether there was a pause."""
+    def _wait_until(self, due_s: float) -> None:
+        """Wait until the time and the end of a pause, or until the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopping or self._is_paused,
                                    min(max(due_s - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
-            if not self._is_paused or self._is_stopping:
-                return False
-            self.state = 'paused'
-            self._changed.wait_for(lambda: self._is_stopping or not self._is_paused)
-            return not self._is_stopping
+            if self._is_paused:
+                self.state = 'paused'
+                self._changed.wait_for(lambda: self._is_stopping or not self._is_paused)
 
     def _show(self, target: int) -> None:
         """Step to the frame of index ``target`` and wait for its packet."""
-        n_before = self._n_packets
-        self._session.request(control.STEP, {'amount': target - self.cursor.index})
-        self.cursor.index = target
-        if not self._await(lambda: self._n_packets > n_before, _PACKET_TIMEOUT_S):
+        n_before = self._n_arrived
+        self._session.request(control.STEP, {'amount': target - self.index})
+        self.index = target
+        if not self._await(n_before, _PACKET_TIMEOUT_S):
             raise errors.TransportError(
                 f'{self._sensor.host}:{self._sensor.port}',
                 f'no packet in {_PACKET_TIMEOUT_S:g} s after {control.STEP}')
 
-    def _await(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait for a condition or for the end; return False after a time-out."""
+    def _await(self, n_before: int, timeout_s: float) -> bool:
+        """Wait for an arrival or for the end; return False after a time-out."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._is_stopping or condition(), timeout_s)
+            return self._changed.wait_for(
+                lambda: self._is_stopping or self._n_arrived > n_before, timeout_s)
 
 
 def open_replay(options: argparse.Namespace, reading: Reading,
