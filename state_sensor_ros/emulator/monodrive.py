@@ -39,14 +39,12 @@ class SensorPort:
         self.is_streaming = True
         self.sample_count = 0
         self._readers: list[socket.socket] = []
-        self._is_closed = False
         self._lock = threading.Lock()
 
     def accept_readers(self) -> int:
         """Accept all connections that wait, so that they receive the next frame."""
         with self._lock:
-            while not self._is_closed and (
-                    reader := threaded_server.accept_connection(self.listener)):
+            while reader := threaded_server.accept_connection(self.listener):
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._readers.append(reader)
             return len(self._readers)
@@ -86,7 +84,6 @@ class SensorPort:
     def close(self) -> None:
         """Stop listening and close the connections of all readers."""
         with self._lock:
-            self._is_closed = True
             self.listener.close()
         self.disconnect()
 

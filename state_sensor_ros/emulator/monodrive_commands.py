@@ -65,13 +65,12 @@ class SimulationState:
         self._driver = self._first_driver
         self._current: frames.EmulatedFrame | None = None
         self.ego = Ego.PRESENT
-        self.is_stopped = False
 
     @property
     def is_free_running(self) -> bool:
         """Whether frames are sent at the configured rate now."""
-        return (self._driver is ClockDriver.TIMER and not self.is_stopped
-                and self.ego is Ego.PRESENT and self._source is not None)
+        return (self._driver is ClockDriver.TIMER and self.ego is Ego.PRESENT
+                and self._source is not None)
 
     def begin(self, mode: int) -> None:
         """Start over in another simulation mode."""
@@ -185,16 +184,11 @@ class CommandTable:
             'REPLAY_StepSimulationCommand_ID': self._step,
             'REPLAY_StateStepSimulationCommand_ID':
                 lambda message: CommandResult(frame=self._placed(message)),
-            'UpdateStateCommand_ID': lambda message: _done(self._placed(message)),
+            'UpdateStateCommand_ID': self._update,
             'ClosedLoopStepCommand_ID': self._closed_loop_step,
             'EgoControl_ID': self._control_ego,
             'SpawnVehicleCommand_ID': self._spawn,
-            'GetVersion': lambda _: CommandResult('simulator_version: 1.12, api_version: 1.12'),
-            'StartAllSensorsCommand_ID': lambda _: self._stream(True),
-            'StreamData_ID': lambda _: self._stream(True),
-            'StopAllSensorsCommand_ID': lambda _: self._stream(False),
-            # They change nothing in the frames of a State sensor.
-            'Status_ID': _done, 'AttachSensorCommand_ID': _done, 'DetachSensorCommand_ID': _done}
+            'GetVersion': lambda _: CommandResult('simulator_version: 1.12, api_version: 1.12')}
 
     def execute(self, body: bytes) -> tuple[Envelope, CommandResult]:
         """Carry out a request; return its envelope and the result."""
@@ -284,6 +278,10 @@ class CommandTable:
             raise RejectedError('frame: found no ego; expected an actor tagged ego')
         return self._state.place(members)
 
+    def _update(self, message: object) -> CommandResult:
+        self._placed(message)
+        return CommandResult()
+
     def _closed_loop_step(self, message: object) -> CommandResult:
         typed(message, TimeStep)
         self._state.tick()
@@ -309,13 +307,6 @@ class CommandTable:
             self._state.ego = Ego.PRESENT
         return CommandResult('Successfully spawned vehicle.')
 
-    def _stream(self, is_on: bool) -> CommandResult:
-        self._state.is_stopped = not is_on
-        return CommandResult()
-
-
-def _done(_: object) -> CommandResult:
-    return CommandResult()
 
 
 def _is_ego(vehicle: object) -> bool:

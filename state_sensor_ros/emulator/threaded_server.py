@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 import errno
 import os
@@ -183,22 +184,15 @@ class ThreadedServer(ABC):
 def listen(bind: str, port: int) -> socket.socket:
     """Open a listening socket, non-blocking; ``port``: 0 picks a free one."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM,
-                                                      flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.setblocking(False)
-            listener.listen(BACKLOG)
-        except OSError:
-            listener.close()
-            raise
+        listener = socket.create_server(
+            (bind, port), family=socket.AF_INET6 if ':' in bind else socket.AF_INET,
+            backlog=BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
         number = getattr(error, 'errno', None)
         reason = ('the port is in use' if number == errno.EADDRINUSE
                   else os.strerror(number).lower() if number and number > 0 else str(error))
         raise TransportError(f'cannot listen on {bind}:{port}', reason) from error
+    listener.setblocking(False)
     return listener
 
 
@@ -226,16 +220,11 @@ def receive(connection: socket.socket, size: int, what: str, *, may_end: bool = 
 
 def close_connection(connection: socket.socket) -> None:
     """Close a connection; the peer still receives what was sent, blocked calls on it return."""
-    try:
-        shut_down_connection(connection)
-    finally:
-        connection.close()
+    shut_down_connection(connection)
+    connection.close()
 
 
 def shut_down_connection(connection: socket.socket) -> None:
     """End a connection for both sides; its thread still reads what has arrived, and closes it."""
-    try:
+    with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError as error:
-        if error.errno not in (errno.ENOTCONN, errno.EBADF):
-            raise

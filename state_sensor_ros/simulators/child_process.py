@@ -33,9 +33,10 @@ import sys
 import termios
 import threading
 import time
-from typing import ClassVar, IO
+from typing import ClassVar, Generic, IO, TypeVar
 
 from state_sensor_ros.connections.live_source import LiveSource
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
@@ -402,3 +403,24 @@ class StepControl(ChildSource):
     def _check_running(self) -> None:
         if self.is_over:
             raise TransportError(self._address, self.health.loss)
+
+
+Child = TypeVar('Child', bound=ChildSource)
+
+
+class ChildCommands(Generic[Child]):
+    """Send commands to the ego through a child, which applies them at once or in its next step."""
+
+    def __init__(self, source: Child) -> None:
+        self._source = source
+
+    def send(self, command: EgoCommand) -> None:
+        """Send a command; the newest one counts."""
+        self._source.send(command)
+
+    def indicate(self, indicators: int) -> None:
+        """Set the turn signals of the ego."""
+        self._source.send(Indicate(indicators))
+
+    def close(self) -> None:
+        """Do nothing: the command is in the pipe, which the child reads before its end."""

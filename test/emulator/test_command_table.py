@@ -403,19 +403,6 @@ def test_fixed_steps_advance_without_a_sample(served):
         assert not control.request('ClosedLoopStepCommand_ID', message)['success']
 
 
-def test_sensors_can_be_stopped_and_started():
-    source = IteratorSource(generate(2, 0, 50.0, 1, 'v2'))
-    with commanded(source, MonodriveOptions(control_port=0, rate=50.0)) as (_, control, reader):
-        reader.frame()
-        assert control.request('StopAllSensorsCommand_ID')['message'] == 'complete'
-        while not reader.has_nothing(0.3):
-            reader.frame()
-        assert control.request('StartAllSensorsCommand_ID')['message'] == 'complete'
-        reader.frame()
-
-
-# Numbers that JSON does not have, and those that are too large
-
 def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
     source = IteratorSource(generate(3, 0, 20.0, 1, 'v2'))
     with commanded(source, WITH_CONTROL) as (_, control, reader):

@@ -250,9 +250,8 @@ class WorldClient:
         self._followed: Vehicle | None = None
         self._gear = 1
         self._reader: WorldReader | None = None
-        # Lights of vehicles by id as CARLA's bits, and the turn signals of the scene by them.
+        # Lights of vehicles by id as CARLA's bits.
         self._lights: dict[int, int] = {}
-        self._shown, self._indicators = self._lights, b''
         # The ego and the angle of its tires, as last asked; set by each step.
         self._tires: tuple[Vehicle | None, float] = (None, math.nan)
         self._has_stepped = threading.Event()
@@ -432,13 +431,11 @@ class WorldClient:
             if self._client.get_world().id != self._episode:
                 return False
             raise
-        scene, lights = self._reader.scene, self._lights
-        if scene is not self._scene or lights is not self._shown:
-            self._shown, self._indicators = lights, _indicators(scene, lights)
+        scene = self._reader.scene
         if scene is not self._scene:
             self._scene = scene
             self._tell(scene)
-        self._tell(step._replace(indicators=self._indicators))
+        self._tell(step._replace(indicators=_indicators(scene, self._lights)))
         self._has_stepped.set()
         self._compare_pedals()
         return True
@@ -492,8 +489,7 @@ class WorldClient:
                     lights[ego.id] & ~(frames.LEFT_BLINKER | frames.RIGHT_BLINKER)
                     | frames.LEFT_BLINKER * bool(wanted & INDICATORS_LEFT)
                     | frames.RIGHT_BLINKER * bool(wanted & INDICATORS_RIGHT)))
-        if lights != self._lights:
-            self._lights = lights
+        self._lights = lights
 
     def _compare_pedals(self) -> None:
         """Note whether the pedals that the server shows are of a command of the last moments."""

@@ -35,8 +35,8 @@ from state_sensor_ros.simulators.carla9 import (
     has_ackermann,
 )
 from state_sensor_ros.simulators.child_process import (
+    ChildCommands,
     ChildSource,
-    Indicate,
     ProcessEnd,
     StepControl,
 )
@@ -290,15 +290,11 @@ class TickingSource(StepControl, Carla9Source):
     """A world that this source ticks, which it can therefore pause, step and begin again."""
 
 
-class Carla9Commands:
-    """
-    Send commands to the child, whose thread for requests applies them at once.
-
-    If it cannot take them, the ego is braked without it.
-    """
+class Carla9Commands(ChildCommands[Carla9Source]):
+    """If the child cannot take commands, the ego is braked without it."""
 
     def __init__(self, source: Carla9Source) -> None:
-        self._source = source
+        super().__init__(source)
         self.brake = source.brake
 
     def send(self, command: EgoCommand) -> None:
@@ -306,14 +302,7 @@ class Carla9Commands:
             raise TransportError(self._source.address, 'not connected, or no frame yet')
         self._source.drive(command)
 
-    def indicate(self, indicators: int) -> None:
-        """Set the turn signals of the ego."""
-        self._source.send(Indicate(indicators))
-
     def unanswered_s(self) -> float:
         """Return for how long the server has shown other pedals than those sent, s."""
         since_s = self._source.unanswered_since_s
         return time.monotonic() - since_s + _NOTED_S if math.isfinite(since_s) else 0.0
-
-    def close(self) -> None:
-        """Do nothing: the child sends the last command before its end."""

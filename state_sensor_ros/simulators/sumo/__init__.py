@@ -95,6 +95,6 @@ class SumoSimulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process that runs SUMO."""
-        from state_sensor_ros.simulators.sumo.sumo_process import SumoCommands, SumoSource
-        assert isinstance(source, SumoSource)
-        return SumoCommands(source)
+        from state_sensor_ros.simulators.child_process import ChildCommands, ChildSource
+        assert isinstance(source, ChildSource)
+        return ChildCommands(source)

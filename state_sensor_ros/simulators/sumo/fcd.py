@@ -43,7 +43,6 @@ from state_sensor_ros.simulators.sumo.steps import (
 
 SUFFIXES = '.xml', '.xml.gz'
 _ROOT = 'fcd-export'
-_SCENARIOS = 'sumoConfiguration', 'configuration'
 _BLOCK_BYTES = 262144
 _NETWORK = 'this file, one beside the recording, or -p sumo.net:=FILE'
 _DECLARED = 'a vType in a file that the header names, or in one beside it'
@@ -83,10 +82,6 @@ class FcdRecording(FrameFile):
             if re.search(pattern, head.text):
                 raise TrajectoryFormatError(self.name, found,
                                             'meters, as SUMO writes without this option')
-        if head.root in _SCENARIOS:
-            raise TrajectoryFormatError(
-                self.name, 'a scenario of SUMO', 'FCD output; `state_sensor record OUT --source '
-                f'sumo -p sumo.config:={path}` runs the scenario')
         if head.root != _ROOT:
             raise TrajectoryFormatError(
                 self.name, f'the XML element <{head.root}>' if head.root

@@ -162,24 +162,6 @@ class StartedSumo(StepControl, SumoSource):
     """A SUMO that this source starts, which it can therefore pause, step and begin again."""
 
 
-class SumoCommands:
-    """Send commands to the process that runs SUMO."""
-
-    def __init__(self, source: SumoSource) -> None:
-        self._source = source
-
-    def send(self, command: EgoCommand) -> None:
-        """Send a command; the next step uses the newest one."""
-        self._source.send(command)
-
-    def indicate(self, indicators: int) -> None:
-        """Set the turn signals of the ego."""
-        self._source.send(Indicate(indicators))
-
-    def close(self) -> None:
-        """Do nothing: the command is in the pipe, and a started SUMO ends with the source."""
-
-
 # Time for a SUMO whose call does not return, s.
 _END_S = 1
 

@@ -57,9 +57,8 @@ def test_undeclared_type_is_named_with_the_number_of_its_vehicles(capsys):
 
 
 @pytest.mark.parametrize(('text', 'error'), [
-    ('<configuration><input/></configuration>', (
-        'a scenario of SUMO; expected FCD output; `state_sensor record OUT --source sumo -p '
-        'sumo.config:=osm.sumocfg` runs the scenario')),
+    ('<configuration><input/></configuration>',
+     'the XML element <configuration>; expected FCD output of SUMO (`--fcd-output`)'),
     # Every output of SUMO has the configuration in a comment.
     ('<!--\n<sumoConfiguration><output/></sumoConfiguration>\n-->\n<emission-export>',
      'the XML element <emission-export>; expected FCD output of SUMO (`--fcd-output`)'),

@@ -26,8 +26,9 @@ from state_sensor_ros.control.ego_commands import EgoCommand  # noqa: I100
 from state_sensor_ros.emulator.bicycle import DRAG, FULL_THROTTLE  # noqa: I100
 from state_sensor_ros.errors import TransportError
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.child_process import ChildCommands
 from state_sensor_ros.simulators.sumo import SumoParameters
-from state_sensor_ros.simulators.sumo.sumo_process import SumoCommands, SumoSource
+from state_sensor_ros.simulators.sumo.sumo_process import SumoSource
 
 SUMO = shutil.which('sumo')
 pytestmark = pytest.mark.skipif(SUMO is None, reason='needs the program sumo (eclipse-sumo)')
@@ -98,7 +99,7 @@ def speeds_of(frames):
 
 def test_joined_sumo_takes_commands_beside_its_other_client(joined):
     speed = speeds_of(joined.take(60))[-1]
-    commands = SumoCommands(joined.source)
+    commands = ChildCommands(joined.source)
     commands.send(THROTTLE)
     # The first steps may have begun before the command arrived.
     frames = joined.take(60)[3:]
@@ -133,7 +134,7 @@ def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_c
     joined.take(3)
     joined.source.reconfigure(SLOW)
     assert len(joined.take(10)) >= 9
-    commands = SumoCommands(joined.source)
+    commands = ChildCommands(joined.source)
 
     def fill_the_pipe():
         for _ in range(100_000):
