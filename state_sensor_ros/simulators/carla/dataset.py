@@ -147,23 +147,19 @@ def is_dataset(folder: Path) -> bool:
                for _ in folder.glob(pattern))
 
 
-def open_dataset(path: str, options: ReadOptions) -> DatasetRecording:
-    """Open the folder of a dataset or of an episode."""
-    return DatasetRecording(Path(path))
-
-
 class DatasetRecording(FrameFile):
-    """The episodes of a dataset in order; at the start of each, game time restarts."""
+    """The episodes of a dataset, or one, in order; at the start of each, game time restarts."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, name: str, options: ReadOptions) -> None:
+        path = Path(name)
         episodes = found_episodes(path)
         self._places = [(episode, number, file) for episode in episodes
                         for number, file in episode.measurements]
         if not self._places:
             raise TrajectoryFormatError(
-                str(path), 'a folder without metadata.yaml and without measurements_NNNNN.json',
+                name, 'a folder without metadata.yaml and without measurements_NNNNN.json',
                 'a bag (`state_sensor repair` completes one that was cut), or a dataset of CARLA')
-        super().__init__(str(path), 'dataset of CARLA', 'carla', len(self._places))
+        super().__init__(name, 'dataset of CARLA', 'carla', len(self._places))
         self._path, self._next = path, 0
         counts = Counter((image.camera, image.kind) for episode in episodes
                          for images in episode.images.values() for image in images)

@@ -31,7 +31,7 @@ State (``health.state``)::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 import socket
@@ -94,13 +94,22 @@ class CarlaRelay(LiveSource):
 
         :raises TransportError: if a port cannot be opened.
         """
+        ended = threading.Event()
         with ExitStack() as stack:
             listeners = [stack.enter_context(_listening(
                 self._own.relay_bind, self._own.relay_port + i)) for i in range(N_PORTS)]
             self.health.fail(self._no_client)
             for number, listener in enumerate(listeners):
-                stack.enter_context(closing(_Port(
-                    self, number, listener, Connection(self.settings.host, self._server(number)))))
+                server = Connection(
+                    self.settings.host, self.settings.port - _MEASUREMENTS + number)
+                port = threading.Thread(target=self._serve, daemon=True, name='relay',
+                                        args=(number, listener, server, ended))
+                port.start()
+                # Called in the reverse order.
+                stack.callback(port.join, _END_S)
+                stack.callback(server.shut_down)
+                stack.callback(_shut_down, listener)
+            stack.callback(ended.set)
             while not self.is_closing and (payload := self._waiting.get()) is not None:
                 yield from self.decoded(partial(self._frames_of, payload))
 
@@ -116,28 +125,25 @@ class CarlaRelay(LiveSource):
         """End :meth:`receive` soon, from any thread."""
         self._waiting.put(None)
 
-    def _server(self, number: int) -> int:
-        return self.settings.port - _MEASUREMENTS + number
-
     @property
     def _no_client(self) -> str:
         own = self._own
         return (f'no client is connected to the relay, {own.relay_bind}:{own.relay_port} to '
                 f'{own.relay_port + N_PORTS - 1}')
 
-    # Called by the threads of the ports.
+    # In the threads of the ports.
 
-    def note_client(self) -> None:
+    def _note_client(self) -> None:
         if self.health.state is not SourceState.CONNECTED:
             self.health.last_error = ('a client is connected to the relay, and its episode has '
                                       'not begun')
 
-    def note_refused(self, error: str) -> None:
+    def _note_refused(self, error: str) -> None:
         """Note why a client is turned away."""
         self.health.last_error = error
         self._report('relay', error)
 
-    def note_connected(self, number: int) -> None:
+    def _note_connected(self, number: int) -> None:
         """Note a client and the server on a port."""
         health = self.health
         with self._lock:
@@ -150,7 +156,7 @@ class CarlaRelay(LiveSource):
                 self._framer = MeasurementFramer(
                     self.settings.max_frame_bytes, f'{self.settings.host}:{self.settings.port}')
 
-    def copy(self, data: memoryview) -> bool:
+    def _copy(self, data: memoryview) -> bool:
         """Read bytes of the measurements port; return whether the stream can be read on."""
         self.health.n_bytes += len(data)
         try:
@@ -173,7 +179,7 @@ class CarlaRelay(LiveSource):
                              'sends faster than this machine reads')
         self._waiting.put(payload)
 
-    def note_closed(self, number: int, by: str) -> None:
+    def _note_closed(self, number: int, by: str) -> None:
         """Note that ``by``, the client or the server, has ended a connection; once for each."""
         health, why = self.health, f'the {by} closed the connection'
         with self._lock:
@@ -195,60 +201,44 @@ class CarlaRelay(LiveSource):
         if has_left and not self._reconnect:
             self.interrupt()
 
-
-class _Port:
-    """Serves one client after another on one port until :meth:`close`."""
-
-    def __init__(self, relay: CarlaRelay, number: int, listener: socket.socket,
-                 server: Connection) -> None:
-        self._relay, self._number, self._listener, self._server = relay, number, listener, server
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._serve, daemon=True, name='relay')
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the connections; the listener refuses further clients."""
-        self._ended.set()
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._server.shut_down()
-        self._thread.join(_END_S)
-
-    def _serve(self) -> None:
-        while not self._ended.is_set():
+    def _serve(self, number: int, listener: socket.socket, server: Connection,
+               ended: threading.Event) -> None:
+        """Serve one client after another on one port."""
+        while not ended.is_set():
             try:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
             except OSError:
-                self._ended.wait(_RETRY_S)
+                ended.wait(_RETRY_S)
                 continue
-            self._relay.note_client()
+            self._note_client()
             with client:
                 try:
                     # The server may be loading its level.
-                    self._server.open(LATE_PORT_S, remedy='is the server running?')
-                    self._exchange(client)
+                    server.open(LATE_PORT_S, remedy='is the server running?')
+                    self._exchange(number, client, server.open_socket)
                 except UnreachableError as error:
-                    self._relay.note_refused(str(error))
+                    self._note_refused(str(error))
                 except OSError:
-                    pass  # ended by close(), or by the client
+                    pass  # ended by the node, or by the client
                 finally:
-                    self._server.close()
+                    server.close()
 
-    def _exchange(self, client: socket.socket) -> None:
+    def _exchange(self, number: int, client: socket.socket, server: socket.socket) -> None:
         """Forward both directions until one side ends."""
-        server = self._server.open_socket
         for side in (client, server):
             side.settimeout(None)
             side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             keep_alive(side, *_KEEP_ALIVE)
-        self._relay.note_connected(self._number)
-        up = threading.Thread(target=self._forward, args=(client, server, client), daemon=True)
+        self._note_connected(number)
+        up = threading.Thread(target=self._forward, args=(number, client, server, client),
+                              daemon=True)
         up.start()
-        self._forward(server, client, client,
-                      self._relay.copy if self._number == _MEASUREMENTS else None)
+        self._forward(number, server, client, client,
+                      self._copy if number == _MEASUREMENTS else None)
         up.join()
 
-    def _forward(self, source: socket.socket, target: socket.socket, client: socket.socket,
+    def _forward(self, number: int, source: socket.socket, target: socket.socket,
+                 client: socket.socket,
                  copy: Callable[[memoryview], bool] | None = None) -> None:
         chunk = memoryview(bytearray(_CHUNK_BYTES))
         with suppress(OSError):
@@ -258,10 +248,14 @@ class _Port:
                     copy = None
                 target.sendall(chunk[:n_bytes])
         # Before the other side notices; the server may have ended it because the client did.
-        self._relay.note_closed(self._number, 'client' if _has_ended(client) else 'server')
-        for side in (source, target):
-            with suppress(OSError):
-                side.shutdown(socket.SHUT_RDWR)
+        self._note_closed(number, 'client' if _has_ended(client) else 'server')
+        _shut_down(source)
+        _shut_down(target)
+
+
+def _shut_down(side: socket.socket) -> None:
+    with suppress(OSError):
+        side.shutdown(socket.SHUT_RDWR)
 
 
 def _has_ended(peer: socket.socket) -> bool:

@@ -448,10 +448,9 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
 class LogRecording(FrameFile):
     """A log as a recording, in constant memory."""
 
-    def __init__(self, path: str, own: Carla9Parameters) -> None:
+    def __init__(self, path: str, options: ReadOptions) -> None:
         self._file: BinaryIO = input_file.open_input(path)
-        # Read here: a parameter that was not read yet counts as unused.
-        self._ego, self._static = own.ego, own.static
+        self._own = options.settings.of(Carla9Parameters)
         with input_file.closed_on_failure(self._file):
             self._log = LogFile(self._file, path)
         self._next, self._states = 0, list[tuple[int, bytes]]()
@@ -468,7 +467,7 @@ class LogRecording(FrameFile):
         """Yield the frames."""
         begin, state, n_skipped = mark or (0, b'', 0)
         place, history = pickle.loads(state) if state else (None, LogHistory(actors.WorldActors(
-            self._ego, with_level=self._static)))
+            self._own.ego, with_level=self._own.static)))
         self._next, self._states, named = begin, [], set[int]()
         for item in LogDecoder(self._log.date, history).frames(
                 self._noted(begin, place, history)):
@@ -495,10 +494,6 @@ class LogRecording(FrameFile):
 
     def close(self) -> None:
         self._file.close()
-
-
-def open_log(path: str, options: ReadOptions) -> LogRecording:
-    return LogRecording(path, options.settings.of(Carla9Parameters))
 
 
 def is_log(path: Path) -> bool:
