@@ -22,7 +22,6 @@ import os
 from pathlib import Path
 import re
 import struct
-from typing import Any
 
 from state_sensor_ros.errors import EncodeError, importing
 from state_sensor_ros.small_files import PACKAGE, share_file
@@ -55,10 +54,10 @@ class Definitions(dict[str, tuple[Field, ...]]):
     """
     Fields of message types, each looked up once.
 
-    :param find: functions, tried in this order, that return the fields of a type or None.
+    :param find: function that returns the fields of a type or None.
     """
 
-    def __init__(self, *find: Callable[[str], tuple[Field, ...] | None]) -> None:
+    def __init__(self, find: Callable[[str], tuple[Field, ...] | None]) -> None:
         super().__init__()
         self._find = find
 
@@ -68,7 +67,7 @@ class Definitions(dict[str, tuple[Field, ...]]):
 
         :raises EncodeError: if no definition is found.
         """
-        fields = next(filter(None, (find(type_name) for find in self._find)), None)
+        fields = self._find(type_name)
         if fields is None:
             raise EncodeError(type_name, 'no definition', 'a sourced ROS 2 that has it')
         self[type_name] = fields
@@ -77,7 +76,7 @@ class Definitions(dict[str, tuple[Field, ...]]):
 
 def load_definitions() -> Definitions:
     """Return the definitions of the sourced ROS, of this package and of rosbags, in this order."""
-    return Definitions(_from_text, _stored)
+    return Definitions(_found)
 
 
 def text_of(type_name: str) -> str | None:
@@ -122,25 +121,17 @@ def _length(match: re.Match[str]) -> int | None:
     return int(match['length']) if match['length'] and not match['bound'] else SEQUENCE
 
 
-def _from_text(type_name: str) -> tuple[Field, ...] | None:
-    text = text_of(type_name)
+def _found(type_name: str) -> tuple[Field, ...] | None:
+    text = text_of(type_name) or _stored_text(type_name)
     return None if text is None else parse_message(text, type_name)
 
 
-def _stored(type_name: str) -> tuple[Field, ...] | None:
-    """Return the fields in the type store of rosbags, which a sourced ROS does without."""
+def _stored_text(type_name: str) -> str | None:
+    """Return the definition in the type store of rosbags, which a sourced ROS does without."""
     with importing(f'the definition of {type_name}'):
         from rosbags.typesys import get_typestore, Stores
-    known = get_typestore(Stores.ROS2_JAZZY).fielddefs.get(type_name)
-    if known is None:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    if type_name not in store.fielddefs:
         return None
-    # Pairs of kind and type; for a container, kind and (kind and type of its elements, length).
-    descriptions: list[tuple[str, Any]] = list(known[1])
-    fields = []
-    for name, (kind, detail) in descriptions:
-        length, container = None, kind.name
-        if container in ('ARRAY', 'SEQUENCE'):
-            (kind, detail), bound = detail
-            length = bound if container == 'ARRAY' else SEQUENCE
-        fields.append(Field(name, detail[0] if kind.name == 'BASE' else detail, length))
-    return tuple(fields)
+    # Those of the types of its fields follow.
+    return store.generate_msgdef(type_name, ros_version=2)[0].partition('=' * 80)[0]

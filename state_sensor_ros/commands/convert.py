@@ -38,12 +38,10 @@ from state_sensor_ros.files import Format, output_format, WriteOptions
 from state_sensor_ros.files.output import refuse_part
 from state_sensor_ros.files.player import with_upcoming
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
-from state_sensor_ros.files.table_recording import gaps_of, TableRecording
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import simulators
 from state_sensor_ros.texts import counted
 
 _CONVERT_EPILOG = """examples:
@@ -101,9 +99,6 @@ def run_convert(args: argparse.Namespace) -> None:
     output = output_format(args.output, storage=args.storage or '')
     settings = options.settings_of(args, publish_clock=args.clock)
     with closing(open_input(args, args.input[0], settings)) as reader:
-        if isinstance(reader, TableRecording) and (output.storage or output.generations):
-            gaps = gaps_of(reader, has_own=reader.generation in simulators())
-            print_warnings(reader.name, [f'a table has no columns for: {"; ".join(gaps)}'])
         if output.storage and settings.stamp_source == 'ros':
             raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
         _write(args, output, reader, settings)

@@ -287,20 +287,13 @@ def output_format(path: str, *, command: str = CONVERT, to: str = '', storage: s
     # path: of the output, ``-`` for a trajectory on standard output.
     # to: name of the format where the name of the output does not decide, ``''`` for none.
     named = _by_name(path, command, is_bag=bool(storage))
-    if to:
-        wanted = next(each for each in formats() if each.name == to)
-        if storage and wanted.storage and wanted.storage != storage:
-            raise UsageError(f'--storage {storage}: --to {to} writes a bag of {wanted.storage}')
-        if wanted.storage and named is None and path != STANDARD_INPUT:
-            wanted = replace(BAG, storage=wanted.storage)
-        if named is not None and named is not wanted:
-            raise UsageError(f'--to {to}: {path} is the name of {named.noun}')
-        named = wanted
-    if named is None:
-        named = BAG
-    elif storage and named.suffixes and named.storage and named.storage != storage:
-        raise UsageError(f'--storage {storage}: {path} is the name of a file of {named.storage}')
-    return named
+    wanted = next(each for each in formats() if each.name == to) if to else named or BAG
+    if storage and wanted.suffixes and wanted.storage not in ('', storage):
+        name = f'--to {to}' if to else path
+        raise UsageError(f'--storage {storage}: {name} is {wanted.noun} of {wanted.storage}')
+    if named not in (None, wanted):
+        raise UsageError(f'--to {to}: {path} is the name of {named.noun}')
+    return replace(BAG, storage=wanted.storage) if wanted.storage and named is None else wanted
 
 
 def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:

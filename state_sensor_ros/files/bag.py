@@ -32,14 +32,7 @@ from rosbags.typesys.store import Typestore
 
 from state_sensor_ros.cdr.definitions import parse_message, text_of
 from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.files.input import (
-    check_regular,
-    closed_on_failure,
-    decoding,
-    decompressed,
-    zstd,
-    ZSTD_MAGIC,
-)
+from state_sensor_ros.files import input as inputs
 from state_sensor_ros.small_files import PACKAGE
 
 METADATA = 'metadata.yaml'
@@ -151,7 +144,7 @@ class McapStorage:
     def __init__(self, path: Path, profile: str | None = PROFILE) -> None:
         from mcap.reader import SeekingReader
         self._file = path.open('rb')
-        with closed_on_failure(self):
+        with inputs.closed_on_failure(self):
             summary_offset(self._file, path.stat().st_size)
             self._reader = SeekingReader(self._file, validate_crcs=True,
                                          record_size_limit=path.stat().st_size)
@@ -280,7 +273,7 @@ def plain_file(file: Path) -> Iterator[tuple[Path, str]]:
     """Yield a storage file that may be compressed as a whole, decompressed up to a fault."""
     with ExitStack() as stack:
         with file.open('rb') as opened:
-            source, compressed = decompressed(opened)
+            source, compressed = inputs.decompressed(opened)
             if compressed is not None:
                 folder = stack.enter_context(TemporaryDirectory(prefix='state_sensor_'))
                 file = Path(folder, file.name)
@@ -290,8 +283,9 @@ def plain_file(file: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _reading(where: str) -> AbstractContextManager[None]:
-    return decoding(where, 'a damaged bag ({})', 'a whole bag; '
-                    '`state_sensor repair` recovers the messages of an MCAP file')
+    return inputs.decoding(
+        where, 'a damaged bag ({})',
+        'a whole bag; `state_sensor repair` recovers the messages of an MCAP file')
 
 
 class Bag:
@@ -310,8 +304,7 @@ class Bag:
         self._hashes: dict[TopicKey, str] = {}
         self._storages: list[Storage] = []
         self._stack = ExitStack()
-        check_regular(path)
-        with closed_on_failure(self):
+        with inputs.closed_on_failure(self):
             with _reading(self.name):
                 files = self._files(path) if path.is_dir() else [path]
             for file in files:
@@ -331,12 +324,10 @@ class Bag:
         files = [folder / PurePath(name).name for name in metadata['relative_file_paths']]
         if missing := [file.name for file in files if not file.exists()]:
             raise ValueError(f'no {missing[0]}, which {METADATA} names')
-        if len(set(files)) < len(files):
-            raise ValueError('a file that is listed twice')
         return files
 
     def _add(self, file: Path) -> None:
-        check_regular(file)
+        inputs.check_regular(file)
         file, fault = self._stack.enter_context(plain_file(file))
         if fault:
             raise ValueError(fault)
@@ -377,8 +368,8 @@ class Bag:
                 for number, log_ns, data in storage.messages(numbers, begin_ns) if numbers else ():
                     # A storage file alone does not say that its messages are compressed; no
                     # serialized message begins so.
-                    if data.startswith(ZSTD_MAGIC):
-                        data = zstd.decompress(data)
+                    if data.startswith(inputs.ZSTD_MAGIC):
+                        data = inputs.zstd.decompress(data)
                     n_messages += 1
                     yield storage.topics[number].name, (i, log_ns), data
                 expected = sum(storage.counts[number] for number in numbers)
@@ -394,10 +385,8 @@ class Bag:
         """
         topic = self.topics[key]
         ours, found = type_hash(topic.type_name), {topic.type_hash, self._hashes.get(key, '')}
-        # Recorded on Windows.
-        text = topic.definition.replace('\r\n', '\n')
-        if topic.encoding == ROS2MSG and text != definition(topic.type_name):
-            found.add(hash_of_definition(topic.type_name, text))
+        if topic.encoding == ROS2MSG and topic.definition != definition(topic.type_name):
+            found.add(hash_of_definition(topic.type_name, topic.definition))
         if wrong := found - {'', ours}:
             raise TrajectoryFormatError(f'{self.name}: {topic.type_name}', min(wrong),
                                         f'{ours}, the definition of this version')

@@ -36,7 +36,6 @@ from zlib import crc32
 
 from state_sensor_ros.errors import importing, TrajectoryFormatError
 from state_sensor_ros.files import bag
-from state_sensor_ros.files.bag_writer import profiles_of
 from state_sensor_ros.files.input import zstd, ZSTD_MAGIC
 from state_sensor_ros.texts import counted
 
@@ -51,8 +50,6 @@ _CANDIDATE = re.compile(rb'\x06(?=.{5}\x00\x00\x00)', re.DOTALL)
 _CHUNK_HEAD = struct.Struct('<BQQQQII')
 _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
 _KNOWN_OPCODES = range(0x01, 0x10)
-# A bag that is being written is a folder in another one.
-_MAX_DEPTH = 3
 
 
 class _Salvage:
@@ -116,15 +113,10 @@ class _Salvage:
                      if isinstance(record, Statistics)), None)
 
     def _add(self, channel: Channel) -> None:
-        """Add a topic with the hash of its type, and without a profile that cannot be parsed."""
+        """Add a topic with the hash of its type."""
         if channel.id in self.topics:
             return
         topic = bag.topic_of(channel, self._schemas.get(channel.schema_id))
-        try:
-            profiles_of(topic.qos)
-        except ValueError:
-            self.losses.append(f'the quality of service of {topic.name}')
-            topic = replace(topic, qos='[]')
         self.topics[channel.id] = replace(topic, type_hash=topic.type_hash or (
             bag.hash_of_definition(topic.type_name, topic.definition)))
 
@@ -277,10 +269,10 @@ def find_files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path] if _is_storage(path) else []
-    found = [files for folder in (path, *(Path(where, name) for where, names, _ in os.walk(path)
-                                          for name in names))
-             if len(folder.relative_to(path).parts) < _MAX_DEPTH
-             and (files := [file for file in bag.storage_files(folder) if _is_storage(file)])]
+    # A bag that is being written is a folder in another one.
+    folders = filter(Path.is_dir, (path, *path.glob('*'), *path.glob('*/*')))
+    found = [files for folder in folders if (files := [
+        file for file in bag.storage_files(folder) if _is_storage(file)])]
     if len(found) != 1:
         what = f'storage files of bags in {len(found)} folders' if found \
             else 'no storage file of a bag (.mcap)'

@@ -24,7 +24,7 @@ import os
 from pathlib import Path
 import sqlite3
 import struct
-from typing import Any
+from typing import Any, cast
 
 from state_sensor_ros.errors import importing, SinkError
 from state_sensor_ros.files import bag
@@ -352,20 +352,14 @@ def _profiles_text(qos: Qos) -> str:
 
 @lru_cache(maxsize=16)
 def profiles_of(text: str) -> list[dict[str, Any]]:
-    """
-    Return the profiles in a storage file of any version of rosbag2 as metadata.yaml has them.
-
-    :raises ValueError: if the text is something else.
-    """
+    """Return the profiles in the storage file of any rosbag2 as metadata.yaml has them."""
+    with suppress(ValueError):
+        return cast('list[dict[str, Any]]', json.loads(text))
+    from rosbags.rosbag2.metadata import dump_qos_v9, parse_qos
     try:
-        value: list[dict[str, Any]] = json.loads(text)
-    except ValueError:
-        from rosbags.rosbag2.metadata import dump_qos_v9, parse_qos
-        try:
-            value = [dict(each) for each in dump_qos_v9(parse_qos(text))]
-        except Exception as error:
-            raise ValueError('no profiles of quality of service') from error
-    return value
+        return [dict(each) for each in dump_qos_v9(parse_qos(text))]
+    except Exception:  # noqa: BLE001 a damaged bag has any text here
+        return []
 
 
 def _own_files(folder: Path) -> set[str]:

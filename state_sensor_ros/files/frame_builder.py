@@ -21,27 +21,10 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import frame as frames
+from state_sensor_ros import rotations
 from state_sensor_ros.classes import Kind
 from state_sensor_ros.errors import StateError
-from state_sensor_ros.frame import (
-    Boxes,
-    Floats,
-    Frame,
-    Lanes,
-    MapLine,
-    NO_BOXES,
-    NO_LANES,
-    NO_ROADS,
-    NO_WHEELS,
-    TrafficLights,
-    Wheels,
-)
-from state_sensor_ros.rotations import (
-    global_from_unit,
-    IDENTITY_XYZW,
-    normalized,
-    quaternion_from_rpy,
-)
 
 
 def build_frame(generation: str, game_time: float, names: Sequence[str],
@@ -54,13 +37,13 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
                 is_vehicle: npt.ArrayLike = True,
                 size_xyz: npt.ArrayLike | None = None,
                 box_center_xyz: npt.ArrayLike | None = None,
-                lanes: Lanes = NO_LANES, wheels: Wheels = NO_WHEELS,
+                lanes: frames.Lanes = frames.NO_LANES, wheels: frames.Wheels = frames.NO_WHEELS,
                 inputs: npt.ArrayLike | None = None,
-                traffic_lights: TrafficLights | None = None,
-                map_lines: tuple[MapLine, ...] = (),
+                traffic_lights: frames.TrafficLights | None = None,
+                map_lines: tuple[frames.MapLine, ...] = (),
                 ids: npt.ArrayLike | None = None,
                 derived: npt.ArrayLike | None = None,
-                time: int = 0, sample_count: int = 0) -> Frame:
+                time: int = 0, sample_count: int = 0) -> frames.Frame:
     """
     Make a frame of N actors from arrays.
 
@@ -95,15 +78,15 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     """
     n_actors = len(names)
     if orientation_xyzw is None:
-        orientation_xyzw = np.broadcast_to(IDENTITY_XYZW, (n_actors, 4)) \
-            if roll_pitch_yaw is None else quaternion_from_rpy(
+        orientation_xyzw = np.broadcast_to(rotations.IDENTITY_XYZW, (n_actors, 4)) \
+            if roll_pitch_yaw is None else rotations.quaternion_from_rpy(
                 _rows('roll_pitch_yaw', roll_pitch_yaw, n_actors, 3))
     kinematics = np.concatenate([
         _rows('position_xyz', position_xyz, n_actors, 3),
         _rows('orientation_xyzw', orientation_xyzw, n_actors, 4),
         _rows('velocity_xyz', velocity_xyz, n_actors, 3),
         _rows('angular_velocity_xyz', angular_velocity_xyz, n_actors, 3)], axis=1)
-    boxes = NO_BOXES
+    boxes = frames.NO_BOXES
     if size_xyz is not None:
         sizes = _rows('size_xyz', size_xyz, n_actors, 3)
         middles = sizes * (0.0, 0.0, 0.5) if box_center_xyz is None \
@@ -112,12 +95,12 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
         actor = np.flatnonzero(np.isfinite(sizes).all(axis=1) & np.isfinite(
             kinematics[:, 0:7]).all(axis=1) & kinematics[:, 3:7].any(axis=1))
         rows = np.ones((len(actor), 13))
-        rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum(
-            'nij,nj->ni', global_from_unit(normalized(kinematics[actor, 3:7])), middles[actor])
+        axes = rotations.global_from_unit(rotations.normalized(kinematics[actor, 3:7]))
+        rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum('nij,nj->ni', axes, middles[actor])
         rows[:, 3:7] = kinematics[actor, 3:7]
         rows[:, 7:10] = sizes[actor]
-        boxes = Boxes(actor, ('',) * len(actor), rows)
-    return Frame(
+        boxes = frames.Boxes(actor, ('',) * len(actor), rows)
+    return frames.Frame(
         generation, game_time, time, sample_count, tuple(names),
         np.where(np.broadcast_to(is_vehicle, n_actors), Kind.VEHICLE, Kind.OBJECT).astype(
             np.uint8),
@@ -130,7 +113,7 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
 
 def lane_states(actor: npt.ArrayLike, ids: npt.ArrayLike, s: npt.ArrayLike,
                 is_changing: npt.ArrayLike = False,
-                road_names: Mapping[int, str] = NO_ROADS) -> Lanes:
+                road_names: Mapping[int, str] = frames.NO_ROADS) -> frames.Lanes:
     """
     Make the lanes of the L actors that are in one.
 
@@ -144,13 +127,14 @@ def lane_states(actor: npt.ArrayLike, ids: npt.ArrayLike, s: npt.ArrayLike,
     :raises StateError: on unequal lengths or a wrong shape.
     """
     rows = np.array(actor, np.int64)
-    return Lanes(rows, np.broadcast_to(is_changing, (len(rows), 2)).astype(np.bool_),
-                 _rows('ids', ids, len(rows), 3).astype(np.int32),
-                 _rows('s', np.reshape(s, (-1, 1)), len(rows), 1)[:, 0],
-                 MappingProxyType(dict(road_names)))
+    return frames.Lanes(
+        rows, np.broadcast_to(is_changing, (len(rows), 2)).astype(np.bool_),
+        _rows('ids', ids, len(rows), 3).astype(np.int32),
+        _rows('s', np.reshape(s, (-1, 1)), len(rows), 1)[:, 0],
+        MappingProxyType(dict(road_names)))
 
 
-def _rows(name: str, values: npt.ArrayLike | None, n_rows: int, width: int) -> Floats:
+def _rows(name: str, values: npt.ArrayLike | None, n_rows: int, width: int) -> frames.Floats:
     """Return numbers as (n_rows, width) float64, all NaN where there are none."""
     if values is None:
         return np.full((n_rows, width), np.nan)

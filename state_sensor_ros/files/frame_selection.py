@@ -84,15 +84,12 @@ class SelectedNames:
     def __init__(self, selection: RecordingSelection) -> None:
         self._selection = selection
         self._is_used = not selection.has_all_actors or bool(selection.ego_from)
-        # Of the last frame: they seldom change.
-        self._last: tuple[object, object] = ((), ())
         self.names: set[str] = set()
         self._tags: set[str] = set()
 
     def add(self, frame: Frame) -> None:
         """Note what a frame with all actors has."""
-        if self._is_used and (frame.names, frame.tags) != self._last:
-            self._last = frame.names, frame.tags
+        if self._is_used:
             self.names.update(frame.names)
             self._tags.update(chain.from_iterable(frame.tags))
 

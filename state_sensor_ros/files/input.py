@@ -132,14 +132,14 @@ class DecompressedFile(io.RawIOBase):
         self.fault, self.is_cut, self._position = '', False, 0
         self._content = self._open(self._source)
 
-    def check_undamaged(self, name: str) -> None:
+    def check_undamaged(self, name: str, *, allows_cut: bool = True) -> None:
         """
-        Check that nothing is wrong except a missing end.
+        Check that nothing is wrong, except a missing end where that is allowed.
 
         :param name: the place, for errors.
         :raises TrajectoryFormatError: if the data is damaged.
         """
-        if self.fault and not self.is_cut:
+        if self.fault and not (self.is_cut and allows_cut):
             raise TrajectoryFormatError(name, self.fault, 'undamaged compressed data')
 
     @property
@@ -183,9 +183,7 @@ class DecompressedFile(io.RawIOBase):
         :param offset: offset, bytes; from the end, only the end itself.
         :param whence: origin of the offset, as for :meth:`io.IOBase.seek`.
         """
-        target = offset + (self._position if whence == os.SEEK_CUR else 0)
-        if whence == os.SEEK_END:
-            target = _NO_LIMIT
+        target = offset + {os.SEEK_CUR: self._position, os.SEEK_END: _NO_LIMIT}.get(whence, 0)
         if target < self._position:
             self._source.seek(0)
             self._begin()
@@ -220,5 +218,5 @@ def opened_beside(path: str | Path) -> Iterator[BinaryIO]:
     with open_input(path) as file:
         content, compressed = decompressed(file)
         yield content
-        if compressed is not None and compressed.fault:
-            raise TrajectoryFormatError(str(path), compressed.fault, 'undamaged compressed data')
+        if compressed is not None:
+            compressed.check_undamaged(str(path), allows_cut=False)

@@ -52,8 +52,7 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
         recordings = [*_in_input(text, without)]
         for recording in recordings:
             key = (recording.place if has_results else '', os.path.realpath(recording.path))
-            if key not in found or os.path.islink(found[key].path):
-                found[key] = recording
+            found.setdefault(key, recording)
         if not recordings:
             raise ConfigError(text, 'no recording',
                               f'at least one recording; tables by name: *{_TABLE}')
@@ -79,9 +78,8 @@ def refuse_same(outputs: Iterable[tuple[str, str]]) -> None:
 
 def _ending(path: str) -> str:
     """Return the suffix of a recording as part of a name, of a folder that of its format."""
-    if os.path.isdir(path):
-        kind = folder_format(Path(path))
-        return 'folder' if kind is None else kind.name
+    if os.path.isdir(path) and (kind := folder_format(Path(path))):
+        return kind.name
     return path.removeprefix(_stem(path)).removeprefix('.').replace('.', '_') or 'file'
 
 

@@ -31,15 +31,10 @@ from state_sensor_ros import __version__
 from state_sensor_ros.classes import CLASSES
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import Field, public_rows_of
-from state_sensor_ros.files import PARQUET, WriteOptions
+from state_sensor_ros.files import PARQUET, table_rows, WriteOptions
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
-from state_sensor_ros.files.table_rows import (
-    ActorColumns,
-    FLOAT_NAMES,
-    FrameRows,
-    RowMaker,
-)
+from state_sensor_ros.files.table_rows import FrameRows
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes
 from state_sensor_ros.objects.criticality import Criticality, Situation
 from state_sensor_ros.parameters import nearest
@@ -162,7 +157,7 @@ class TableBuilder:
                                  if column.unit})}
         self.schema = self._schema('')
         self.n_frames = 0
-        self._maker = RowMaker(settings)
+        self._maker = table_rows.RowMaker(settings)
         self._frames: list[FrameRows] = []
         self._n_collected = 0
         # Numbers of names, in the order of their first rows.
@@ -255,8 +250,8 @@ class _Arrays:
     def _column(self, name: str) -> Any:  # noqa: ANN401
         if name in self._made:
             return self._made[name]()
-        if name in FLOAT_NAMES:
-            return _array(self._floats[:, FLOAT_NAMES.index(name)])
+        if name in table_rows.FLOAT_NAMES:
+            return _array(self._floats[:, table_rows.FLOAT_NAMES.index(name)])
         if name in LANE_NAMES:
             return self._lane(name)
         if name in OTHERS:
@@ -264,7 +259,7 @@ class _Arrays:
         return _array(np.array([getattr(found, name) for found, _ in self._safety],
                                     np.float64))
 
-    def _of_each(self, made: Callable[[ActorColumns], Any]) -> Any:  # noqa: ANN401
+    def _of_each(self, made: Callable[[table_rows.ActorColumns], Any]) -> Any:  # noqa: ANN401
         """Return the arrays that ``made`` returns for each frame, once for equal actors."""
         parts = [(actors, len(list(group))) for actors, group in groupby(
             rows.actors for rows in self._frames)]
@@ -278,7 +273,7 @@ class _Arrays:
             [names.setdefault(name, len(names)) for name in actors.actor_list.names], np.int32)))
         return self._arrow.DictionaryArray.from_arrays(numbers, _texts(names))
 
-    def _tag_lists(self, actors: ActorColumns) -> Any:  # noqa: ANN401
+    def _tag_lists(self, actors: table_rows.ActorColumns) -> Any:  # noqa: ANN401
         tags = actors.actor_list.tags
         ends = np.cumsum([0, *map(len, tags)], dtype=np.int32)
         return self._arrow.ListArray.from_arrays(

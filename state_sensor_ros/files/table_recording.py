@@ -27,23 +27,13 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.classes import classes_of
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.fields import cut
 from state_sensor_ros.files import ReadOptions, table
 from state_sensor_ros.files.input import closed_on_failure, decoding, open_input
 from state_sensor_ros.files.recording import FrameFile
-from state_sensor_ros.frame import (
-    Boxes,
-    Floats,
-    Frame,
-    KIND_OBJECT,
-    KIND_VEHICLE,
-    Lanes,
-    NO_BOXES,
-    NO_ROADS,
-    NO_WHEELS,
-)
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
@@ -76,7 +66,7 @@ class TableRecording(FrameFile):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), 'table', '')
         self._last = 0, -1
-        self._road_names = NO_ROADS
+        self._road_names = frames.NO_ROADS
         # pyarrow refuses a name that is not UTF-8.
         self._handle = open_input(path)
         with closed_on_failure(self), reading_parquet(self.name):
@@ -106,15 +96,16 @@ class TableRecording(FrameFile):
         """Return the row group in which the last frame begins, and its number."""
         return self._last
 
-    def read(self, mark: tuple[int, int] | None) -> Iterator[Frame]:
+    def read(self, mark: tuple[int, int] | None) -> Iterator[frames.Frame]:
         """Yield the frames."""
         if mark is None:
-            self._road_names = NO_ROADS
+            self._road_names = frames.NO_ROADS
         for frame, place in self._placed(*mark or (0, None)):
             self._last, self.faults.place = place, f'frame {place[1]}'
             yield frame
 
-    def _placed(self, begin: int, after: int | None) -> Iterator[tuple[Frame, tuple[int, int]]]:
+    def _placed(self, begin: int,
+                after: int | None) -> Iterator[tuple[frames.Frame, tuple[int, int]]]:
         """Yield the frames after one, from a row group on, with that of each and its number."""
         import pyarrow as pa
         rest: pa.RecordBatch | None = None
@@ -179,7 +170,7 @@ class TableRecording(FrameFile):
             raise ValueError('null in a column frame, name, kind or tags')
         return plain
 
-    def _frames(self, batch: pa.RecordBatch, bounds: Sequence[int]) -> Iterator[Frame]:
+    def _frames(self, batch: pa.RecordBatch, bounds: Sequence[int]) -> Iterator[frames.Frame]:
         """Yield the frames of the rows between bounds."""
         batch = batch.slice(0, bounds[-1])
         times = batch.column('game_time').to_numpy(zero_copy_only=False)
@@ -194,7 +185,7 @@ class TableRecording(FrameFile):
         for begin, end in pairwise(bounds):
             yield cut(whole, places[begin], places[end], game_time=float(times[begin]))
 
-    def _whole(self, batch: pa.RecordBatch) -> Frame:
+    def _whole(self, batch: pa.RecordBatch) -> frames.Frame:
         """Return a frame of the actors of all frames in a batch."""
         rows = {name: _values(batch.column(name)) for name in self._columns}
         names, kinematics = tuple(rows['name']), _stacked(rows, _KINEMATICS)
@@ -211,18 +202,18 @@ class TableRecording(FrameFile):
             speeds = None
         derived = np.array([_DERIVED_OF.get(text, 0) for text in rows.get('derived', ())],
                            np.uint8)
-        frame = Frame(
+        frame = frames.Frame(
             generation=self.generation, time=0, sample_count=0, names=names, game_time=0.0,
             kinds=np.where([kind == 'vehicle' for kind in rows['kind']],
-                           KIND_VEHICLE, KIND_OBJECT).astype(np.uint8),
+                           frames.KIND_VEHICLE, frames.KIND_OBJECT).astype(np.uint8),
             tags=tuple([tuple(tags or ()) for tags in rows['tags']]), kinematics=kinematics,
             lanes=self._lanes(rows, batch.column('road_id').is_valid().to_numpy(
-                zero_copy_only=False)), boxes=NO_BOXES, wheels=NO_WHEELS,
+                zero_copy_only=False)), boxes=frames.NO_BOXES, wheels=frames.NO_WHEELS,
             inputs=np.full((len(names), 4), np.nan), ids=rows.get('actor_id'),
             forward_speed=speeds, derived=derived if derived.any() else None, **others)
         return self._with_boxes(frame, _stacked(rows, _BOXES))
 
-    def _with_boxes(self, frame: Frame, shapes: Floats) -> Frame:
+    def _with_boxes(self, frame: frames.Frame, shapes: frames.Floats) -> frames.Frame:
         """Add boxes to actors whose center and size are not those without a box."""
         # shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
         usual = centers_of(frame, self._default_sizes,
@@ -231,9 +222,9 @@ class TableRecording(FrameFile):
         actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
         rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],
                                 shapes[actor, 3:], np.ones((len(actor), 3))))
-        return replace(frame, boxes=Boxes(actor, ('',) * len(actor), rows))
+        return replace(frame, boxes=frames.Boxes(actor, ('',) * len(actor), rows))
 
-    def _lanes(self, rows: dict[str, Any], has_lane: npt.NDArray[np.bool_]) -> Lanes:
+    def _lanes(self, rows: dict[str, Any], has_lane: npt.NDArray[np.bool_]) -> frames.Lanes:
         """Return lane states with the names of the roads so far."""
         actor = np.flatnonzero(has_lane)
         new = {int(road): name for road, name in zip(
@@ -241,8 +232,9 @@ class TableRecording(FrameFile):
             strict=True) if name is not None} if 'road' in rows else {}
         if not new.keys() <= self._road_names.keys():
             self._road_names = MappingProxyType({**new, **self._road_names})
-        return Lanes(actor.astype(np.int64), _stacked(rows, _CHANGES)[actor],
-                     _stacked(rows, _LANE_IDS)[actor], rows['s'][actor], self._road_names)
+        return frames.Lanes(
+            actor.astype(np.int64), _stacked(rows, _CHANGES)[actor],
+            _stacked(rows, _LANE_IDS)[actor], rows['s'][actor], self._road_names)
 
     def close(self) -> None:
         """Close the file; a second call has no effect."""
@@ -270,10 +262,3 @@ def _stacked(rows: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
 
 def open_table(path: str, options: ReadOptions) -> TableRecording:
     return TableRecording(Path(path))
-
-
-def gaps_of(recording: TableRecording, *, has_own: bool) -> list[str]:
-    """Return the parts of frames that a table lacks."""
-    return ['time, sample_count, colors and replay classes', 'inputs', 'wheels',
-            'names and axes of boxes, and all but the largest of an actor',
-            *([f'what only {recording.generation} has'] if has_own else ())]
