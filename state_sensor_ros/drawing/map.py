@@ -54,9 +54,6 @@ FAMILIES = ['DejaVu Sans', *sorted({
 # from a corner.
 _DISTANCES_PT, _LED_FROM_PT = (2.0, 6.0, 12.0, 20.0, 30.0), 5.0
 _DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
-# Order in which names are placed, by kind.
-_RANKS = np.argsort((scenes.VEHICLE, scenes.PEDESTRIAN, scenes.OBJECT, scenes.LIGHT, scenes.SIGN,
-                     scenes.OTHER_SIGN))
 # Distance of the points of lines, pixels; one under a text counts as much as this, points.
 _STEP_PX, _PT_PER_POINT = 4.0, 1.5
 
@@ -239,7 +236,7 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
     to_pixels, kept = axes.transData, {} if kept is None else kept
     point, view = axes.figure.dpi / 72.0, np.array(axes.get_window_extent().extents)
     actor = scene.actor[samples]
-    samples = samples[np.lexsort((actor, _RANKS[scene.kind[actor]], ~scene.is_ego[actor]))]
+    samples = samples[np.lexsort((actor, scene.kind[actor], ~scene.is_ego[actor]))]
     actors = _actor_boxes(axes, scene, samples, inches_per_m)
     marks = to_pixels.transform(np.reshape([change.position_xy for change in changes], (-1, 2)))
     radius = LANE_CHANGE_PT * point

@@ -19,6 +19,7 @@ of all three (BLAKE2b): they depend neither on the other actors nor on which of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import blake2b
 import math
 import struct
@@ -126,8 +127,8 @@ class Perceiver:
     """Perceive the objects of a frame, once for all topics."""
 
     def __init__(self, settings: Settings, objects: ObjectMaker, report: Report) -> None:
-        self._objects, self._report = objects, report
-        self._is_reported = False
+        # Each text is reported once.
+        self._objects, self._report = objects, cache(report)
         self.reconfigure(settings)
 
     def reconfigure(self, settings: Settings) -> None:
@@ -183,8 +184,7 @@ class Perceiver:
             # Of the x axis, whatever the length of the quaternion.
             return frame.position_xyz[i_ego], math.atan2(
                 2.0 * (x * y + z * w), x * x - y * y - z * z + w * w)
-        if looks and not self._is_reported:
-            self._is_reported = True
+        if looks:
             self._report('perception', 'perception: found no ego with a pose, so range, '
                          'field_of_view and occlusion have no effect; expected an actor with '
                          'ego_tag (reported once)')

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import compress
 import math
 
@@ -204,8 +205,8 @@ class BaseLink:
 
     def __init__(self, settings: Settings, report: Callable[[str, str], None]) -> None:
         self._given = None if is_measured(settings) else np.array(settings.base_link_xyz)
-        self._report = report
-        self._is_reported = False
+        # Each text once.
+        self._report = cache(report)
 
     def offset(self, frame: Frame, i_ego: int) -> Floats:
         """Return the position of base_link on the ego: (3,) float64, m, axes of the ego."""
@@ -213,10 +214,8 @@ class BaseLink:
             return self._given
         middle = None if frame.wheels is None else _rear_middle(frame.wheels, i_ego)
         if middle is None:
-            if not self._is_reported:
-                self._is_reported = True
-                self._report('base_link', 'no rear wheel has a position, so base_link is the '
-                             "ego's origin; set base_link_xyz (reported once)")
+            self._report('base_link', 'no rear wheel has a position, so base_link is the '
+                         "ego's origin; set base_link_xyz (reported once)")
             return np.zeros(3)
         return middle
 

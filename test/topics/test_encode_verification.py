@@ -29,7 +29,7 @@ NAMES = {'float64': 'double', 'float32': 'float', 'bool': 'boolean', 'byte': 'oc
 
 def class_of(type_name, known=None):
     """Return a class with the fields of definitions, named as rosidl names them."""
-    known = known or definitions()
+    known = definitions() if known is None else known
 
     def text(field):
         name = NAMES.get(field.type_name, field.type_name).replace('/msg/', '/')
