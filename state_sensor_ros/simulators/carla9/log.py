@@ -78,6 +78,9 @@ _MARKED = 64
 Records = npt.NDArray[np.void]
 # Number of the complete frames before a frame, and the offset of its start.
 Place = tuple[int, int]
+# What the frames of a log so far say about later ones: the actors, and the places of lights and
+# signs by id, position xyz cm, roll pitch yaw degrees.
+LogHistory = tuple[actors.WorldActors, dict[int, tuple[float, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,21 +283,12 @@ class _Moment:
     kinematics: Floats  # (N, 13), NaN if a velocity is unknown
 
 
-@dataclass(frozen=True, slots=True)
-class LogHistory:
-    """What the frames of a log so far say about later ones."""
-
-    table: actors.WorldActors
-    # Places of lights and signs: position xyz cm, roll pitch yaw degrees.
-    fixed: dict[int, tuple[float, ...]] = field(default_factory=dict)
-
-
 class LogDecoder:
     """Decodes the frames of one log, in their order; ``date`` as of :class:`LogFile`."""
 
     def __init__(self, date: int, history: LogHistory) -> None:
         self._date = date
-        self._table, self._fixed = history.table, history.fixed
+        self._table, self._fixed = history
         self._faults: list[Fault] = []
 
     def frames(self, items: Iterator[LoggedFrame | DecodeError],
@@ -466,8 +460,8 @@ class LogRecording(FrameFile):
     def read(self, mark: tuple[int, bytes, int] | None) -> Iterator[Frame]:
         """Yield the frames."""
         begin, state, n_skipped = mark or (0, b'', 0)
-        place, history = pickle.loads(state) if state else (None, LogHistory(actors.WorldActors(
-            self._own.ego, with_level=self._own.static)))
+        place, history = pickle.loads(state) if state else (None, (
+            actors.WorldActors(self._own.ego, with_level=self._own.static), {}))
         self._next, self._states, named = begin, [], set[int]()
         for item in LogDecoder(self._log.date, history).frames(
                 self._noted(begin, place, history)):

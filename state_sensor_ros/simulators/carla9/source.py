@@ -130,11 +130,6 @@ class Carla9Source(ChildSource):
         # The last command to this ego, None before the first.
         self._driven: EgoCommand | None = None
 
-    @property
-    def address(self) -> str:
-        """Host and port of the server."""
-        return self._address
-
     def command(self) -> list[str]:
         """Return the words that start the child, in the Python with the client library."""
         return client_command(self._own.python, self._module)
@@ -229,6 +224,8 @@ class Carla9Source(ChildSource):
 
     def drive(self, command: EgoCommand) -> None:
         """Send a command to the child; if it does not take it, brake the ego without it."""
+        if not self.has_frame:
+            raise TransportError(self._address, 'not connected, or no frame yet')
         is_stuck = self.unread_s() > _STUCK_S
         self._driven = command
         try:
@@ -298,8 +295,6 @@ class Carla9Commands(ChildCommands[Carla9Source]):
         self.brake = source.brake
 
     def send(self, command: EgoCommand) -> None:
-        if not self._source.has_frame:
-            raise TransportError(self._source.address, 'not connected, or no frame yet')
         self._source.drive(command)
 
     def unanswered_s(self) -> float:
