@@ -50,7 +50,7 @@ class Field:
     length: int | None = None
 
 
-class Definitions(dict[str, tuple[Field, ...]]):
+class Definitions:
     """
     Fields of message types, each looked up once.
 
@@ -58,20 +58,21 @@ class Definitions(dict[str, tuple[Field, ...]]):
     """
 
     def __init__(self, find: Callable[[str], tuple[Field, ...] | None]) -> None:
-        super().__init__()
         self._find = find
+        self._fields: dict[str, tuple[Field, ...]] = {}
 
-    def __missing__(self, type_name: str) -> tuple[Field, ...]:
+    def __getitem__(self, type_name: str) -> tuple[Field, ...]:
         """
         Return the fields of ``type_name`` in their order.
 
         :raises EncodeError: if no definition is found.
         """
-        fields = self._find(type_name)
-        if fields is None:
-            raise EncodeError(type_name, 'no definition', 'a sourced ROS 2 that has it')
-        self[type_name] = fields
-        return fields
+        if type_name not in self._fields:
+            fields = self._find(type_name)
+            if fields is None:
+                raise EncodeError(type_name, 'no definition', 'a sourced ROS 2 that has it')
+            self._fields[type_name] = fields
+        return self._fields[type_name]
 
 
 def load_definitions() -> Definitions:

@@ -313,8 +313,7 @@ class _Compiler:
     def add_fields(self, type_name: str, prototype: Mapping[str, Prototype]) -> None:
         """Add all fields of a message; those without a prototype are zero or empty."""
         fields = self._definitions[type_name]
-        unknown = prototype.keys() - {field.name for field in fields}
-        if unknown:
+        if unknown := prototype.keys() - {field.name for field in fields}:
             raise EncodeError(type_name, f'no field {sorted(unknown)[0]}',
                               'the definition that this package was written for')
         for field in fields:
