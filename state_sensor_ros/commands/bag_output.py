@@ -10,12 +10,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.reading import fault_lines
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.files import WriteOptions
 from state_sensor_ros.files.bag_writer import BagSink
 from state_sensor_ros.files.recording import FrameWriter, Losses
@@ -27,8 +25,6 @@ from state_sensor_ros.simulators.opening import with_map
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.state_frame import carried
 from state_sensor_ros.topics.transforms import encode_static_frames
-
-_TOKEN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 
 
 class BagOutput(BagSink, FrameWriter):
@@ -50,8 +46,7 @@ class BagOutput(BagSink, FrameWriter):
         self.losses = Losses('a bag', carried())
         super().__init__(
             path, storage=options.storage, compression=values.get('compression') or 'zstd',
-            overwrite=options.force, node_name=_node_name(
-                values.get('namespace', '/'), values.get('name', 'state_sensor')))
+            overwrite=options.force, node_name=values.get('name', '/state_sensor'))
         try:
             simulator = find_simulator(settings.source if reader is None else reader.simulator)
             specific = with_map(simulator.topics(settings, recording=reader), settings)
@@ -88,13 +83,3 @@ class BagOutput(BagSink, FrameWriter):
         """Write the messages that are held back, and complete the files."""
         self._pipeline.finish()
         super().complete()
-
-
-def _node_name(namespace: str, name: str) -> str:
-    """Return the fully qualified name of the node that the topics of the bag are named after."""
-    tokens = [*namespace.strip('/').split('/'), name] if namespace.strip('/') else [name]
-    for token in tokens:
-        if not _TOKEN.fullmatch(token):
-            raise ConfigError('--name, --namespace', repr(token),
-                              'letters, digits and _, none of them beginning with a digit')
-    return '/' + '/'.join(tokens)

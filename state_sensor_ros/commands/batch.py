@@ -49,7 +49,7 @@ from state_sensor_ros.errors import (
 from state_sensor_ros.files import Format, format_of, format_of_name, formats
 from state_sensor_ros.files.bag import is_bag
 from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.files.search import find_recordings, refuse_same
+from state_sensor_ros.files.search import find_recordings
 from state_sensor_ros.texts import counted, listed, one_line
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def convert_many(args: argparse.Namespace) -> None:
                 failures[job.source] = result.error.removeprefix(f'{job.source}: ')
             # The same warning about many files is printed once.
             for line in result.warnings:
-                text = line.replace(job.source, 'IN').replace(job.output, 'OUT')
+                text = line.replace(job.source, 'IN').replace(job.args.output, 'OUT')
                 if text not in shown:
                     print_line(line)
                 shown.add(text)
@@ -311,23 +311,15 @@ def _check_folder(args: argparse.Namespace, output: Format) -> None:
 
 
 def _outputs_of(places: dict[str, str], folder: str, file_format: Format) -> dict[str, str]:
-    """
-    Return the path of the output of each recording.
-
-    The bag of ``a.json`` beside ``a/b.json`` cannot be the folder ``a``: it is ``a_mcap``.
-
-    :param places: place of each output in the folder, by the path of its recording.
-    """
-    # Bags are folders.
+    """Return the path of the output of each recording; ``places``: that in the folder by path."""
+    # Bags are folders: that of ``a.json`` beside ``a/b.json`` cannot be ``a``.
     suffix = '' if file_format.storage else file_format.suffixes[0]
     outputs = {path: os.path.join(folder, place + suffix) for path, place in places.items()}
     folders = {str(parent) for output in outputs.values() for parent in Path(output).parents}
-    for path, place in places.items():
-        if str(Path(outputs[path])) in folders:
-            outputs[path] = os.path.join(folder, f'{place}_{file_format.name}{suffix}')
-        if os.path.realpath(path) == os.path.realpath(outputs[path]):
-            raise ConfigError('OUT', f'{outputs[path]}, which is also an input', 'another folder')
-    refuse_same((output, path) for path, output in outputs.items())
+    for path, output in outputs.items():
+        if str(Path(output)) in folders or os.path.realpath(path) == os.path.realpath(output):
+            raise ConfigError('OUT', f'{output}, which is also an input or the folder of others',
+                              'another folder, or other names')
     return outputs
 
 

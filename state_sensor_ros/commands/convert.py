@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 import math
 import threading
 
@@ -128,9 +128,8 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                              is_quiet=args.quiet)
         if stream is None:
             frames = with_upcoming(frames, settings)
-        salvaging = nullcontext() if stream is None else _Salvaging(writer)
         try:
-            with salvaging, _flushed(writer, is_live=stream is not None) as lock:
+            with _salvaging(writer, stream), _flushed(writer, is_live=stream is not None) as lock:
                 for frame in frames:
                     if not writer.checks:
                         remarks.add(frame)
@@ -156,7 +155,7 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                 raise no_frames(selected.name, is_part=not selection.has_all_frames,
                                 end_s=selected.reader.elapsed_s)
             selected.reader.check_actors()
-        with salvaging:
+        with _salvaging(writer, stream):
             writer.finish()
     print_warnings(args.output, [*writer.notes, *writer.losses.lines,
                                  *(() if stream is None else stream.lines)])
@@ -165,21 +164,17 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     show_result(args.output, [*summary.facts, *size_of(args.output)], is_quiet=args.quiet)
 
 
-class _Salvaging:
-    """Keep what can be read of an output that fails, such as on a full disk."""
-
-    def __init__(self, writer: FrameWriter) -> None:
-        self._writer = writer
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, OSError) or isinstance(error, BrokenPipeError) or not (
+@contextmanager
+def _salvaging(writer: FrameWriter, stream: LiveRecording | None) -> Iterator[None]:
+    """Keep what can be read of a recorded stream that fails, such as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if stream is None or isinstance(error, BrokenPipeError) or not (
                 isinstance(error, SinkError) or error.filename):
-            return
-        kept = self._writer.salvage()
-        raise SinkError(self._writer.name, (
+            raise
+        kept = writer.salvage()
+        raise SinkError(writer.name, (
             error.found if isinstance(error, SinkError) else reason_of(error)) + (
                 f'; what fitted is in {kept}' if kept else '')) from error
 

@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from html import escape
 import json
 import math
@@ -181,8 +181,6 @@ def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[
     settings = options.settings_of(args)
     with _opened(stack) as bag:
         keys = messages.chosen_topics(stack, bag.with_messages(), args.topic)
-        for key in keys:
-            bag.check_definition(key)
         truth = _read_truth(args, settings)
         evaluator = Evaluator(
             truth=truth, selection=_selection(args, truth), at=args.at,
@@ -196,12 +194,9 @@ def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[
             if is_ego and truth.ego is None and len(keys) > 1 and not args.topic:
                 continue
             evaluate = evaluator.evaluate_ego if is_ego else evaluator.evaluate_objects
-            try:
+            with _decoding(bag, key):
                 found.append(evaluate(stack, key, (
                     (log_ns, data) for _, log_ns, data in bag.messages({key}))))
-            except DecodeError as error:
-                raise TrajectoryFormatError(f'{stack}: {key[0]}', error.found,
-                                            error.expected) from error
     return truth, found
 
 
@@ -416,20 +411,17 @@ def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> Groun
         raise ConfigError('--desired-tags, --undesired-tags', f'TRUTH {args.truth}, a bag of '
                           'objects, which have no tags', 'TRUTH with frames, or --actors')
     builder, seen = GroundTruthBuilder(args.truth), set[str]()
-
-    def add(data: bytes) -> None:
-        message = messages.objects_in(data, messages.TRACKED)
-        if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
-            raise TrajectoryFormatError(f'{args.truth}: {key[0]}',
-                                        f'objects in the frame {message.frame_id}',
-                                        f'the frame {settings.global_frame}; -p '
-                                        'global_frame:=NAME selects another')
-        objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
-        seen.update(objects.ids)
-        builder.add(message.stamp_ns, objects, np.array(
-            [not args.actors or name in args.actors for name in objects.ids], np.bool_))
-
-    _decoded(bag, key, add)
+    with _decoding(bag, key):
+        for _, _, data in bag.messages({key}):
+            message = messages.objects_in(data, messages.TRACKED)
+            if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
+                raise DecodeError(key[0], f'objects in the frame {message.frame_id}',
+                                  f'the frame {settings.global_frame}; -p '
+                                  'global_frame:=NAME selects another')
+            objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
+            seen.update(objects.ids)
+            builder.add(message.stamp_ns, objects, np.array(
+                [not args.actors or name in args.actors for name in objects.ids], np.bool_))
     for name in sorted({*args.actors} - seen):
         print_line(f'warning: --actors {name}: the ground truth has no such object'
                    + near_names([name], seen))
@@ -440,16 +432,15 @@ def _ego_of(bag: Bag) -> EgoTrack | None:
     """Return the ego at base_link from its odometry, None without a pose."""
     key = messages.EGO_TOPIC, messages.ODOMETRY
     states: dict[int, tuple[float, ...]] = {}
-
-    def add(data: bytes) -> None:
-        message = messages.decode_flat(data, messages.ODOMETRY)
-        pose = messages.unit_pose(message.pose.pose.values)
-        if pose is not None:
-            states[messages.nanoseconds(message.header.stamp)] = (
-                *pose, message.twist.twist.values[0], *pose[:3])
-
-    if key in bag.topics:
-        _decoded(bag, key, add)
+    if key not in bag.topics:
+        return None
+    with _decoding(bag, key):
+        for _, _, data in bag.messages({key}):
+            message = messages.decode_flat(data, messages.ODOMETRY)
+            pose = messages.unit_pose(message.pose.pose.values)
+            if pose is not None:
+                states[messages.nanoseconds(message.header.stamp)] = (
+                    *pose, message.twist.twist.values[0], *pose[:3])
     if not states:
         return None
     stamps = sorted(states)
@@ -457,15 +448,15 @@ def _ego_of(bag: Bag) -> EgoTrack | None:
                     frozenset(), np.zeros(3))
 
 
-def _decoded(bag: Bag, key: tuple[str, str], add: Callable[[bytes], None]) -> None:
-    """Pass each message of a topic to ``add``."""
+@contextmanager
+def _decoding(bag: Bag, key: tuple[str, str]) -> Iterator[None]:
+    """Check the definition of a topic, and name the topic in errors of its messages."""
     bag.check_definition(key)
-    for _, _, data in bag.messages({key}):
-        try:
-            add(data)
-        except DecodeError as error:
-            raise TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
-                                        error.expected) from error
+    try:
+        yield
+    except DecodeError as error:
+        raise TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
+                                    error.expected) from error
 
 
 def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:

@@ -369,9 +369,8 @@ class Inspection:
                 'linear_residual_m': _known(of.linear_residual),
                 'angular_slope': _known(of.rotation),
                 'angular_residual_rad': _known(of.angular_residual), 'slip': _known(of.slip),
-                'pairs': checks.n_pairs, 'jumps': '; '.join(checks.jumps.lines),
-                'compared': checks.n_compared, 'not_compared': dict(checks.not_compared),
-                'complaints': self._complaints},
+                'pairs': checks.n_pairs, 'compared': checks.n_compared,
+                'not_compared': dict(checks.not_compared), 'complaints': self._complaints},
             'replayable': False if refusal else True if self._is_for_replay() else None,
             'refusal': None if refusal is None else {
                 'where': refusal.where, 'found': refusal.found, 'expected': refusal.expected}}
@@ -487,7 +486,6 @@ def _consistency(checks: Checks, truth: Mapping[str, Any]) -> list[str]:
                 ('displacement', 'velocity x time', of.displacement, of.linear_residual, 'm'),
                 ('rotation', 'angular velocity x time', of.rotation, of.angular_residual,
                  'rad')))]
-    lines += checks.jumps.lines
     if truth['not_compared']:
         lines.append(f'{counted(checks.n_compared, "pair")} of poses compared; not compared: '
                      + ', '.join(f'{n} {why}' for why, n in truth['not_compared'].items()))

@@ -16,6 +16,7 @@ from contextlib import closing, suppress
 from itertools import islice
 import math
 import os
+import re
 from typing import Any
 
 from state_sensor_ros import simulators
@@ -65,6 +66,13 @@ def number_in(low: float, high: float) -> Callable[[str], Any]:
 def numbers(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
     """Return the type of an option that takes ``1,2``."""
     return lambda text: sorted({kind(part) for part in text.split(',')})
+
+
+def _node_name(text: str) -> str:
+    """Return the type of an option that takes the name of a node, in a namespace or not."""
+    if not re.fullmatch(r'(/?[A-Za-z_]\w*)(/[A-Za-z_]\w*)*', text, re.ASCII):
+        raise argparse.ArgumentTypeError(f'found {text}; expected a name such as /car/front')
+    return text if text.startswith('/') else f'/{text}'
 
 
 def listed(text: str) -> list[str]:
@@ -192,10 +200,8 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--compression', choices=('zstd', 'none'), metavar='NAME',
                        help='MCAP: zstd (default) or none')
     group.add_argument('--clock', action='store_true', help='bag: also write /clock')
-    group.add_argument('--name', default='state_sensor', metavar='NODE',
-                       help='bag: name of the node (default: state_sensor)')
-    group.add_argument('--namespace', default='/', metavar='NS',
-                       help='bag: namespace of the node (default: /)')
+    group.add_argument('--name', type=_node_name, default='/state_sensor', metavar='NODE',
+                       help='bag: name of the node (default: /state_sensor)')
 
 
 def add_stream_options(parser: argparse.ArgumentParser) -> None:

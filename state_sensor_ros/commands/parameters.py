@@ -28,7 +28,7 @@ from state_sensor_ros.errors import ConfigError, reason_of, UsageError
 from state_sensor_ros.parameters import as_yaml, nearest, Parameter, Value
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators import schema_for, schema_of
-from state_sensor_ros.texts import one_line, size
+from state_sensor_ros.texts import one_line
 
 _WIDTH = 100
 _EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after
@@ -43,8 +43,6 @@ _OPTIONS = ('source', 'host', 'port', 'desired_tags', 'undesired_tags', 'ego_tag
 # Parameters of the node in a file that are no settings.
 _OF_ROS = ('qos_overrides.', 'use_sim_time')
 _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
-# That of a node with every parameter has 10 kB; a recording would be parsed for a minute.
-_MAX_BYTES = 1_000_000
 
 
 def add_parameters(parser: argparse.ArgumentParser) -> None:
@@ -143,8 +141,7 @@ def take_parameters(args: argparse.Namespace) -> None:
 
 def _values_in(path: str, args: argparse.Namespace) -> dict[str, object]:
     content = read_parameter_file(path, '--params-file')
-    node = '/'.join(('', *filter(None, getattr(args, 'namespace', '/').split('/')),
-                     getattr(args, 'name', '') or 'state_sensor'))
+    node = getattr(args, 'name', '') or '/state_sensor'
     found = parameters_of(content, node)
     if found is None:
         names = ', '.join(name for name, _ in _parts(content, ''))
@@ -167,9 +164,6 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     path = Path(path)
     if not path.is_file():
         raise ConfigError(option, f'there is no file {path}')
-    if (n_bytes := path.stat().st_size) > _MAX_BYTES:
-        raise ConfigError(f'{option} {path}', f'a file of {size(n_bytes)}',
-                          f'parameters, at most {size(_MAX_BYTES)}: {_LAYOUT}')
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
     reader = YAML(typ='safe', pure=True)

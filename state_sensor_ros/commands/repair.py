@@ -21,7 +21,7 @@ import stat
 from state_sensor_ros import files
 from state_sensor_ros.commands.options import add_force, add_quiet
 from state_sensor_ros.commands.terminal import bar_type, show_result
-from state_sensor_ros.errors import ConfigError, reason_of, TrajectoryFormatError
+from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bag_repair import BagRepair, find_files
 from state_sensor_ros.files.bag_writer import BagSink
@@ -54,21 +54,14 @@ def add_repair(parser: argparse.ArgumentParser) -> None:
 def run_repair(args: argparse.Namespace) -> None:
     """Copy the complete frames or messages, and print what is lost."""
     part = Path(args.part)
-    try:
-        mode = part.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise TrajectoryFormatError(args.part, 'a special file', 'a file or a folder')
-        here, there = part.resolve(), Path(args.output).resolve()
-        if args.output != STANDARD_OUTPUT and (
-                here == there or here in there.parents or there in here.parents):
-            raise ConfigError('OUT', args.output, 'a path that neither contains PART nor lies in '
-                              'it')
-        line = _repaired(part, args)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) or error.filename is None:
-            raise
-        raise TrajectoryFormatError(args.part, reason_of(error)) from error
-    show_result(args.output, [line], is_quiet=args.quiet)
+    mode = part.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise TrajectoryFormatError(args.part, 'a special file', 'a file or a folder')
+    here, there = part.resolve(), Path(args.output).resolve()
+    if args.output != STANDARD_OUTPUT and (
+            here == there or here in there.parents or there in here.parents):
+        raise ConfigError('OUT', args.output, 'a path that neither contains PART nor lies in it')
+    show_result(args.output, [_repaired(part, args)], is_quiet=args.quiet)
 
 
 def _repaired(part: Path, args: argparse.Namespace) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from io import BytesIO
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -24,9 +25,8 @@ from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.drawing.scene import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle
 from state_sensor_ros.errors import importing, StateSensorError
-from state_sensor_ros.frame import Floats, Frame, speed_along
+from state_sensor_ros.frame import Frame, speed_along
 from state_sensor_ros.rotations import rpy_from_quaternion
-from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.safety import Safety
     from state_sensor_ros.library.track import Track
 
-# Rows of a table.
+# Titles, and rows of texts, of which so many are shown.
+_Table: TypeAlias = Sequence[tuple[str, ...]]
 _N_ROWS = 8
 # Larger recordings are not read only to be shown, by the unit of their size.
 _READ_AT_MOST = {'B': 30_000_000, 'frame': 2000}
@@ -87,54 +88,55 @@ def scene_of(frames: Iterable[Frame]) -> Scene:
 def recording_html(recording: Recording, *, is_open: bool) -> str:
     """Return a recording as HTML; ``is_open`` whether it can be read."""
     if not is_open or recording.total is None or recording.total > _READ_AT_MOST[recording.unit]:
-        return _heading(recording)
-    try:
-        # The first use of these makes the index, and the text of the recording has more facts.
-        actors, changes = recording.actors, recording.lane_changes()
-    except StateSensorError as error:
-        return f'{_heading(recording)}<p>{escape(str(error))}</p>'
-    facts = f'{recording.format_name}; {counted(len(changes), "lane change")}'
-    return f'{_heading(recording)}<p>{escape(facts)}</p>' + actors_html(actors) + _picture(
-        lambda: recording.plot(size=(_PICTURE.width, None), title=''))
+        return _page(recording)
+    # Their first use makes the index, and the text of the recording has more facts.
+    actors = recording.actors
+    return _page(recording, _table_of(actors),
+                 draw=lambda: recording.plot(size=(_PICTURE.width, None), title=''))
 
 
 def actors_html(actors: RecordedActors) -> str:
-    """Return the actors of a recording as HTML, vehicles first."""
-    return _heading(actors) + _table(('name', 'class', 'first (s)', 'last (s)'), [
+    """Return the actors of a recording as HTML."""
+    return _page(actors, _table_of(actors))
+
+
+def _table_of(actors: RecordedActors) -> _Table:
+    """Return a row for each actor, vehicles first."""
+    return [('name', 'class', 'first (s)', 'last (s)'), *(
         (actor.name, actor.class_name, f'{actor.first:.2f}', f'{actor.last:.2f}')
-        for actor in sorted(actors.values(), key=lambda actor: actor.kind != Kind.VEHICLE)])
+        for actor in sorted(actors.values(), key=lambda actor: actor.kind != Kind.VEHICLE))]
 
 
 def frame_html(frame: Frame) -> str:
-    """Return a frame as HTML."""
+    """Return a frame as HTML, the ego and vehicles first."""
     lanes = dict(zip(frame.lanes.actor.tolist(), frame.lanes.ids.tolist(), strict=True))
     yaw = np.degrees(rpy_from_quaternion(frame.orientation_xyzw)[:, 2])
-    shown = sorted(range(len(frame)), key=lambda row: (
-        row != frame.ego, frame.kinds[row] != Kind.VEHICLE))[:_N_ROWS]
-    table = _table(('name', 'tags', 'x (m)', 'y (m)', 'z (m)', 'yaw (deg)', 'speed (m/s)',
-                    'road/section/lane'), [
-        (frame.names[i], ', '.join(frame.tags[i]), *(f'{x:.2f}' for x in frame.position_xyz[i]),
-         f'{yaw[i]:.0f}', f'{speed_along(frame, i):.1f}', '/'.join(map(str, lanes.get(i, ()))))
-        for i in shown], len(frame))
+    order = sorted(range(len(frame)), key=lambda row: (
+        row != frame.ego, frame.kinds[row] != Kind.VEHICLE))
 
     def draw() -> Figure:
         from state_sensor_ros.drawing.picture import scene_figure
         return scene_figure(scene_of([frame]), PictureStyle('', size=_PICTURE))
 
-    return _heading(frame) + table + ('' if np.isnan(frame.game_time) else _picture(draw))
+    return _page(frame, [
+        ('name', 'tags', 'x (m)', 'y (m)', 'z (m)', 'yaw (deg)', 'speed (m/s)',
+         'road/section/lane'), *(
+            (frame.names[i], ', '.join(frame.tags[i]),
+             *(f'{x:.2f}' for x in frame.position_xyz[i]), f'{yaw[i]:.0f}',
+             f'{speed_along(frame, i):.1f}', '/'.join(map(str, lanes.get(i, ()))))
+            for i in order)], draw=None if np.isnan(frame.game_time) else draw)
 
 
 def track_html(track: Track) -> str:
     """Return a track as HTML."""
     if not len(track):
-        return _heading(track)
+        return _page(track)
     ways = np.linalg.norm(np.diff(track.position_xyz, axis=0), axis=1)
-    changes = np.abs(np.diff(track.lane_id))
-    accelerations: Floats = np.linalg.norm(track.acceleration_xyz, axis=1)
-    return _heading(track) + _table(('', ''), [
-        ('distance', f'{np.nansum(ways):.1f} m'), ('speed', _range(track.speed, 'm/s')),
-        ('magnitude of acceleration', _range(accelerations, 'm/s2')),
-        ('changes of lane_id', str(np.count_nonzero(changes > 0)))]) + _picture(track.plot)
+    speeds = track.speed[np.isfinite(track.speed)]
+    return _page(track, [('distance', 'speed', 'changes of lane_id'), (
+        f'{np.nansum(ways):.1f} m',
+        f'{speeds.min():.1f} to {speeds.max():.1f} m/s' if len(speeds) else 'unknown',
+        str(np.count_nonzero(np.abs(np.diff(track.lane_id)) > 0)))], draw=track.plot)
 
 
 def safety_html(safety: Safety, worst: Sequence[tuple[str, ...]],
@@ -145,38 +147,25 @@ def safety_html(safety: Safety, worst: Sequence[tuple[str, ...]],
         return measures_figure(safety.game_time, {
             'TTC (s)': safety.time_to_collision, 'distance (m)': safety.closest_distance})
 
-    return _heading(safety) + _table(('measure', 'worst', 'game time', 'other actor'), worst) + (
-        _table(('event', 'game time', 'other actor', 'worst'), events)
-        if events else '<p>no events</p>') + ''.join(
-            f'<p>{escape(line)}</p>' for line in safety.assumptions) + _picture(draw)
+    return _page(safety, [('measure', 'worst', 'game time', 'other actor'), *worst],
+                 [('event', 'game time', 'other actor', 'worst'), *events],
+                 lines=safety.assumptions, draw=draw)
 
 
-def _range(values: Floats, unit: str) -> str:
-    known = values[np.isfinite(values)]
-    return f'{known.min():.1f} to {known.max():.1f} {unit}' if len(known) else 'unknown'
-
-
-def _heading(shown: object) -> str:
-    return f'<p><code>{escape(repr(shown))}</code></p>'
-
-
-def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], n_all: int = 0) -> str:
-    """Return the first rows, and how many are not among them; ``n_all`` rows there are."""
-    head = ''.join(f'<th>{escape(title)}</th>' for title in titles)
-    body = ''.join(f'<tr>{"".join(f"<td>{escape(cell)}</td>" for cell in row)}</tr>'
-                   for row in rows[:_N_ROWS])
-    n_more = max(n_all, len(rows)) - _N_ROWS
-    more = f'<p>and {n_more} more</p>' if n_more > 0 else ''
-    return f'<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
-
-
-def _picture(draw: Callable[[], Figure]) -> str:
-    """Return a picture as HTML; nothing without matplotlib."""
-    try:
-        with importing('a picture'):
-            figure = draw()
-    except StateSensorError:
-        return ''
-    stream = BytesIO()
-    figure.savefig(stream, format='png', dpi=_PICTURE.dpi)
-    return f'<img src="data:image/png;base64,{b64encode(stream.getvalue()).decode()}">'
+def _page(shown: object, *tables: _Table, lines: Iterable[str] = (),
+          draw: Callable[[], Figure] | None = None) -> str:
+    """Return the text of a value, the first rows of tables below their titles, and a picture."""
+    html = f'<p><code>{escape(repr(shown))}</code></p>'
+    for titles, *rows in tables:
+        html += '<table>' + ''.join(
+            f'<tr>{"".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)}</tr>'
+            for tag, row in (('th', titles), *(('td', row) for row in rows[:_N_ROWS])))
+        html += '</table>' + f'<p>and {len(rows) - _N_ROWS} more</p>' * (len(rows) > _N_ROWS)
+    html += ''.join(f'<p>{escape(line)}</p>' for line in lines)
+    if draw is not None:
+        with suppress(StateSensorError), importing('a picture'):
+            stream = BytesIO()
+            draw().savefig(stream, format='png', dpi=_PICTURE.dpi)
+            image = b64encode(stream.getvalue()).decode()
+            html += f'<img src="data:image/png;base64,{image}">'
+    return html

@@ -340,19 +340,15 @@ def layout(start_xyz: tuple[float, ...], shown: Sequence[str], *,
         for title, names in PLOTS.items() if any(f'plots/{name}' in shown for name in names)]
     images = [rrb.Spatial2DView(origin=name, name=name.removeprefix('camera/'))
               for name in sorted(shown) if name.startswith('camera/')]
-    side: list[rrb.View | rrb.Container] = []
-    if images:
-        side.append(rrb.Grid(*images, name='Cameras'))
-    if views:
-        side.append(rrb.Vertical(*views, name='Ego'))
-    shares = [2.0] * len(side)
-    if NOTES in shown:
-        side.append(rrb.TextLogView(
-            origin=NOTES, name='Faults and lane changes',
-            columns=rrb.TextLogColumns(text_log_columns=['loglevel', 'body'])))
-    parts: list[rrb.View | rrb.Container] = [_scene_view(start_xyz)]
-    if side:
-        parts.append(rrb.Vertical(*side, row_shares=[*shares, 1.0][:len(side)]))
+    notes = [rrb.TextLogView(
+        origin=NOTES, name='Faults and lane changes',
+        columns=rrb.TextLogColumns(text_log_columns=['loglevel', 'body']))] * (NOTES in shown)
+    side: list[rrb.View | rrb.Container] = [
+        *([rrb.Grid(*images, name='Cameras')] if images else []),
+        *([rrb.Vertical(*views, name='Ego')] if views else []), *notes]
+    shares = [2.0] * (len(side) - len(notes)) + [1.0] * len(notes)
+    parts: list[rrb.View | rrb.Container] = [
+        _scene_view(start_xyz), *([rrb.Vertical(*side, row_shares=shares)] if side else [])]
     return rrb.Blueprint(
         rrb.Horizontal(*parts, column_shares=[2.2, 1.0][:len(parts)]),
         rrb.TimePanel(state='collapsed', timeline=GAME_TIME,

@@ -163,7 +163,7 @@ def test_convert_stamps_and_log_times_are_one(source, tmp_path):
 
 def test_convert_heeds_parameters(source, tmp_path):
     found = converted(
-        source, tmp_path, '--name', 'front', '--namespace', 'car', '-p', 'global_frame:=world',
+        source, tmp_path, '--name', '/car/front', '-p', 'global_frame:=world',
         '-p', 'ego_frame:=base_link', '-p', 'parent_frame:=earth', '-p',
         'global_frame_pose:=[1.0, -2.0, 3.0, 0.0, 0.0, 0.0]', '-p', 'debug_drawing:=true', '-p',
         'joint_states:=true', '--desired-tags', 'ego,cone',
@@ -339,13 +339,17 @@ def test_convert_warns_of_velocities_of_0_and_of_a_clock_that_goes_back(tmp_path
 @pytest.mark.parametrize(('words', 'expected'), [
     (['-p', 'stamp_source:=ros'], 'expected game_time or utc'),
     (['-p', 'parent_frame:=map'], 'parent_frame: found'),
-    (['-p', 'max_actor_topics:=-1'], 'max_actor_topics: found -1'),
-    (['--name', 'front sensor'], "found 'front sensor'; expected letters"),
-    (['--namespace', '/a//b'], "found ''; expected letters")])
+    (['-p', 'max_actor_topics:=-1'], 'max_actor_topics: found -1')])
 def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, expected, refusal):
     line = refusal('convert', source, tmp_path / 'bag', *words)
     assert expected in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_convert_refuses_a_name_that_no_node_has(source, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(['convert', str(source), str(tmp_path / 'bag'), '--name', '/a//b'])
+    assert '--name: found /a//b; expected a name such as /car/front' in capsys.readouterr().err
 
 
 def test_convert_refuses_another_definition_of_the_message(bag, tmp_path, refusal):
