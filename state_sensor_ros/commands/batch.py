@@ -41,7 +41,6 @@ from state_sensor_ros.commands.terminal import (
 )
 from state_sensor_ros.errors import (
     ConfigError,
-    reason_of,
     TrajectoryFormatError,
     TransportError,
     UsageError,
@@ -67,7 +66,6 @@ class Job:
     command: str  # name of the sub-command
     args: argparse.Namespace  # its parsed options
     source: str  # path of the recording
-    output: str = ''  # path to write, '' for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +86,11 @@ def job_of(command: str, args: argparse.Namespace, source: str, **changed: objec
         source = os.path.abspath(source)
         values |= {name: [*map(os.path.abspath, value)] if isinstance(value, list)
                    else os.path.abspath(value) for name, value in values.items() if name in _PATHS}
-    return Job(command, argparse.Namespace(**values), source,
-               str(values['output']) if 'output' in changed else '')
+    return Job(command, argparse.Namespace(**values), source)
 
 
 def run_job(job: Job) -> Result:
     """Run a job in this process."""
-    try:
-        Path(job.output).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return Result(1, '', one_line(f'{job.output}: {reason_of(error)}'))
     with captured() as (output, errors):
         code = run_command(job.command, lambda: job.args)
     lines = errors.getvalue().splitlines()
@@ -184,7 +177,9 @@ def _begin_worker() -> None:
 def _end_worker(_signum: int, _frame: object) -> None:
     """Interrupt the job, which removes its output, and end: a broken pool waits for that."""
     # The job, or the pool's loop, may take the exception for its own: the alarm ends the process.
+    # The loop prints it, which is no line of the command.
     signal.alarm(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     raise KeyboardInterrupt
 
 
@@ -263,6 +258,8 @@ def convert_many(args: argparse.Namespace) -> None:
     jobs = [job_of('convert', args, path, input=[path], output=output, to=None, force=True,
                    storage=file_format.storage or None) for path, output in outputs.items()
             if args.force or not _is_newer(Path(output), Path(path))]
+    for job in jobs:
+        Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
     # The largest first: a long job at the end would run alone.
     jobs.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
     failures, n_done, shown = dict[str, str](), 0, set[str]()

@@ -22,7 +22,7 @@ import math
 import threading
 
 from state_sensor_ros.commands import options
-from state_sensor_ros.commands.reading import LiveRecording, open_input, read_frames
+from state_sensor_ros.commands.reading import LiveRecording, open_frames, read_frames
 from state_sensor_ros.commands.terminal import print_warnings, show_result, size_of, Summary
 from state_sensor_ros.ends import signals_held
 from state_sensor_ros.errors import (
@@ -97,8 +97,8 @@ def run_convert(args: argparse.Namespace) -> None:
     if len(args.input) > 1 or args.jobs is not None or args.dask:
         raise UsageError('several inputs need --to FORMAT; OUT is then a folder')
     output = output_format(args.output, storage=args.storage or '')
-    settings = options.settings_of(args, publish_clock=args.clock)
-    with closing(open_input(args, args.input[0], settings)) as reader:
+    settings, opened = open_frames(args, args.input[0], has_clock=args.clock)
+    with closing(opened) as reader:
         if output.storage and settings.stamp_source == 'ros':
             raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
         _write(args, output, reader, settings)

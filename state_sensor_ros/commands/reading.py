@@ -37,18 +37,14 @@ _MAX_FAILURES = 3
 _RETRY_S, _SILENCE_S = 0.1, 1.0
 
 
-def open_input(args: argparse.Namespace, path: str, settings: Settings) -> RecordingReader:
-    """Open a recording; raise TrajectoryFormatError if it cannot be read."""
-    return open_any(path, ReadOptions(settings, args.topic))
-
-
-def open_frames(args: argparse.Namespace, path: str | None) -> tuple[Settings, RecordingReader]:
-    """Open a recording, or a live stream without one."""
+def open_frames(args: argparse.Namespace, path: str | None, *,
+                has_clock: bool = False) -> tuple[Settings, RecordingReader]:
+    """Open a recording, or a live stream without one; ``has_clock``: as of the latter."""
     if path is None:
         stream = LiveRecording(args)
         return stream.settings, stream
-    settings = settings_of(args)
-    return settings, open_input(args, path, settings)
+    settings = settings_of(args, publish_clock=has_clock)
+    return settings, open_any(path, ReadOptions(settings, args.topic))
 
 
 @contextmanager

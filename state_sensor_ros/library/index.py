@@ -22,7 +22,6 @@ from state_sensor_ros.classes import class_of, CLASSES, Kind
 from state_sensor_ros.errors import importing
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import direction_of_change, Frame
-from state_sensor_ros.library.notebook import actors_html
 from state_sensor_ros.parameters import near_names
 
 if TYPE_CHECKING:
@@ -133,9 +132,6 @@ class RecordedActors(dict[str, RecordedActor]):
         return pd.DataFrame([(actor.name, actor.kind.name.lower(), actor.class_name, actor.first,
                               actor.last) for actor in self.values()],
                             columns=['name', 'kind', 'class', 'first', 'last'])
-
-    def _repr_html_(self) -> str:
-        return actors_html(self)
 
 
 class FrameIndex:

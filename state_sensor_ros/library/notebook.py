@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from state_sensor_ros.drawing.scene import Scene
-    from state_sensor_ros.library.index import RecordedActors
     from state_sensor_ros.library.recording import Recording
     from state_sensor_ros.library.safety import Safety
     from state_sensor_ros.library.track import Track
@@ -90,21 +89,10 @@ def recording_html(recording: Recording, *, is_open: bool) -> str:
     if not is_open or recording.total is None or recording.total > _READ_AT_MOST[recording.unit]:
         return _page(recording)
     # Their first use makes the index, and the text of the recording has more facts.
-    actors = recording.actors
-    return _page(recording, _table_of(actors),
-                 draw=lambda: recording.plot(size=(_PICTURE.width, None), title=''))
-
-
-def actors_html(actors: RecordedActors) -> str:
-    """Return the actors of a recording as HTML."""
-    return _page(actors, _table_of(actors))
-
-
-def _table_of(actors: RecordedActors) -> _Table:
-    """Return a row for each actor, vehicles first."""
-    return [('name', 'class', 'first (s)', 'last (s)'), *(
+    actors = sorted(recording.actors.values(), key=lambda actor: actor.kind != Kind.VEHICLE)
+    return _page(recording, [('name', 'class', 'first (s)', 'last (s)'), *(
         (actor.name, actor.class_name, f'{actor.first:.2f}', f'{actor.last:.2f}')
-        for actor in sorted(actors.values(), key=lambda actor: actor.kind != Kind.VEHICLE))]
+        for actor in actors)], draw=lambda: recording.plot(size=(_PICTURE.width, None), title=''))
 
 
 def frame_html(frame: Frame) -> str:

@@ -422,8 +422,6 @@ def _texts(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def open_recording(path: str | os.PathLike[str], *, topic: str = '',
-                   obb_extents: str = DEFAULTS.obb_extents,
-                   road_s_unit: str = DEFAULTS.road_s_unit,
                    is_timed: bool = True, ego: str = '',
                    parameters: Mapping[str, object] = NO_PARAMETERS) -> Recording:
     """
@@ -442,21 +440,19 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
         ``.mcap`` or ``.db3`` file of a bag, or in the own format of a simulator, such as the
         folder of a dataset; ``-`` for a trajectory on standard input.
     :param topic: topic of the frames in a bag of several drivers.
-    :param obb_extents: ``half`` for simulators that send half lengths of boxes.
-    :param road_s_unit: unit of ``s`` in the trajectory, ``cm`` or ``m``.
     :param is_timed: whether a frame without a ``game_time`` gets one that continues at 20 Hz, as
         the driver would stamp it; otherwise it has NaN.
     :param ego: name or tag of the actor that is the ego instead of the one tagged ``ego``; if
         no frame has it, ``recording.unmatched`` says so, with the nearest names.
-    :param parameters: parameters of its simulator, by name.
+    :param parameters: parameters of the driver or its simulator, by name, such as
+        ``{'obb_extents': 'half', 'road_s_unit': 'm'}``.
     :returns: a context manager to iterate over, any number of times.
     :raises MissingFileError: if it does not exist; also a FileNotFoundError.
     :raises TrajectoryFormatError: if it cannot be read, or has no known format.
     :raises ConfigError: if a parameter is unknown or out of its range.
     """
-    given = {'obb_extents': obb_extents, 'road_s_unit': road_s_unit, **parameters}
     # Most recordings need the default simulator only.
-    settings = checked_settings(given, is_live=False) if parameters else parse_settings(given)
+    settings = checked_settings(parameters, is_live=False) if parameters else DEFAULTS
     name, options = os.fspath(path), ReadOptions(settings, topic)
     chosen = RecordingSelection(ego=EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
 
@@ -476,8 +472,6 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
 def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
                columns: Iterable[str] | None = None,
                n_frames: int | None = None, seconds: float | None = None, topic: str = '',
-               obb_extents: str = DEFAULTS.obb_extents,
-               road_s_unit: str = DEFAULTS.road_s_unit,
                parameters: Mapping[str, object] = NO_PARAMETERS) -> pa.Table:
     """
     Read a recording, a live stream or a frame as a table: a row for each actor of each frame.
@@ -501,7 +495,7 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     :param n_frames: number of frames after which it ends; None for all. Of a stream, this or
         ``seconds`` is needed, unless its connection ends.
     :param seconds: game time after the first frame at which to end, s; None for all.
-    :param topic: see :func:`open_recording`, also for the others.
+    :param topic: see :func:`open_recording`, also for ``parameters``.
     :returns: a table in memory, in the order of the frames: ``.to_pandas()``,
         ``polars.from_arrow(table)``.
     :raises MissingFileError: if there is no such recording.
@@ -529,8 +523,7 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
         # pyarrow refuses a name that is not UTF-8.
         with open_input(path) as file, reading_parquet(path):
             return parquet.read_table(file, columns=names, page_checksum_verification=True)
-    with open_recording(path, topic=topic, obb_extents=obb_extents,
-                        road_s_unit=road_s_unit, parameters=parameters) as recording:
+    with open_recording(path, topic=topic, parameters=parameters) as recording:
         return _table_of(_first(recording, n_frames, seconds), TableBuilder(
             names, source=recording.name, format_name=recording.format_name))
 

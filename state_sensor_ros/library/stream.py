@@ -238,9 +238,7 @@ class Stream:
 
 
 def open_stream(host: str | None = None, port: int | None = None, *, reconnect: bool = False,
-                source: str = DEFAULTS.source, control_port: int = 0,
-                obb_extents: str = DEFAULTS.obb_extents,
-                road_s_unit: str = DEFAULTS.road_s_unit,
+                source: str = DEFAULTS.source,
                 parameters: Mapping[str, object] = NO_PARAMETERS) -> Stream:
     """
     Open the live frames of a running simulator.
@@ -257,15 +255,11 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     :param reconnect: whether to reconnect endlessly when the connection cannot be made or ends.
         Otherwise the stream ends with the connection.
     :param source: name of the simulator.
-    :param control_port: port on which the simulator takes requests; 0 does not configure it.
-    :param obb_extents: ``half`` for simulators that send half lengths of boxes.
-    :param road_s_unit: unit of ``s``, ``cm`` or ``m``.
     :param parameters: other parameters of the driver or of the simulator, by name, such as
-        ``{'config_file': 'sensor.json'}``.
+        ``{'config_file': 'sensor.json', 'control_port': 8999}``.
     :returns: a context manager to iterate over, once.
     :raises ConfigError: if a parameter is unknown or out of its range.
     """
-    given = {'source': source, 'control_port': control_port, 'obb_extents': obb_extents,
-             'road_s_unit': road_s_unit, **parameters, 'host': host, 'port': port}
+    given = {'source': source, **parameters, 'host': host, 'port': port}
     return Stream(checked_settings(with_config_file({
         name: value for name, value in given.items() if value is not None})), reconnect=reconnect)

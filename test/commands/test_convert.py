@@ -346,12 +346,6 @@ def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, exp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_convert_refuses_a_name_that_no_node_has(source, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(['convert', str(source), str(tmp_path / 'bag'), '--name', '/a//b'])
-    assert '--name: found /a//b; expected a name such as /car/front' in capsys.readouterr().err
-
-
 def test_convert_refuses_another_definition_of_the_message(bag, tmp_path, refusal):
     other = definition(STATE_FRAME).replace('float64 game_time', 'float32 game_time')
     with Reader(bag) as reader, Writer(tmp_path / 'other', version=8,

@@ -277,8 +277,8 @@ def test_part_outlives_the_recording(drive):
 
 
 def test_parameters_have_an_effect_and_unknown_ones_are_refused(drive):
-    with sensor.open_recording(drive, obb_extents='half') as recording:
-        expected = recording[0].boxes.size_xyz
+    with sensor.open_recording(drive) as recording:
+        expected = 2.0 * recording[0].boxes.size_xyz
     with sensor.open_recording(drive, parameters={'obb_extents': 'half'}) as recording:
         np.testing.assert_array_equal(recording[0].boxes.size_xyz, expected)
     for opened in (lambda **values: sensor.open_recording(drive, **values), sensor.open_stream):

@@ -124,7 +124,7 @@ def test_library_raises_errors_of_the_package(drive, tmp_path):
     with pytest.raises(sensor.TrajectoryFormatError, match='no such file'):
         sensor.open_recording(tmp_path / 'none.json')
     with pytest.raises(sensor.ConfigError, match='obb_extents'):
-        sensor.open_recording(drive, obb_extents='hlaf')
+        sensor.open_recording(drive, parameters={'obb_extents': 'hlaf'})
     (tmp_path / 'not.json').write_text('[{"frame": x}]')
     with sensor.open_recording(tmp_path / 'not.json') as recording, \
             pytest.raises(sensor.StateSensorError, match='line 1'):
