@@ -69,33 +69,27 @@ def raising_at_signals() -> Iterator[None]:
 
     arm()
     sys.unraisablehook = send_again
+    interrupt_blocking_calls(_LOOK_S)
     try:
-        with _blocking_calls_interrupted():
-            yield
+        yield
     finally:
+        interrupt_blocking_calls(0.0)
         disarm()
         sys.unraisablehook = hook
 
 
-@contextmanager
-def _blocking_calls_interrupted() -> Iterator[None]:
+def interrupt_blocking_calls(period_s: float = _LOOK_S) -> None:
     """
     Let Python call the handlers of signals while the main thread is in a call that blocks.
 
     They are called between two instructions. A signal that comes after the last one before a call
     such as a read from a pipe, or that another thread takes, would wait for the end of the call.
+    SIGALRM does nothing from now on; 0 s ends the interruptions.
     """
     # Not on Windows.
-    if not hasattr(signal, 'setitimer'):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    if hasattr(signal, 'setitimer'):
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, period_s, period_s)
 
 
 class _Held:

@@ -39,6 +39,7 @@ from state_sensor_ros.commands.terminal import (
     show_result,
     size_of,
 )
+from state_sensor_ros.ends import interrupt_blocking_calls
 from state_sensor_ros.errors import (
     ConfigError,
     TrajectoryFormatError,
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 # Options whose values are paths.
 _PATHS = ('file', 'input', 'output', 'truth', 'stack')
+# Time for an interrupted job to remove its output, s.
+_CLEAN_S = 1.0
 _TWICE = 'the process ended without a result, twice; it may lack memory'
 
 
@@ -153,17 +156,18 @@ def _processes(n_processes: int) -> Iterator[futures.Executor]:
             n_processes, multiprocessing.get_context('spawn'), _begin_worker) as pool:
         try:
             yield pool
-        except BaseException:
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            # A pool that breaks while it starts a process waits for that process without an end.
             for process in multiprocessing.active_children():
                 process.terminate()
-            raise
 
 
 def _begin_worker() -> None:
     """Prepare a process of the pool: it ends with its parent, which alone gets Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_worker)
+    interrupt_blocking_calls()
     parent = multiprocessing.parent_process()
 
     def end() -> None:
@@ -176,9 +180,9 @@ def _begin_worker() -> None:
 
 def _end_worker(_signum: int, _frame: object) -> None:
     """Interrupt the job, which removes its output, and end: a broken pool waits for that."""
-    # The job, or the pool's loop, may take the exception for its own: the alarm ends the process.
+    # The job, or the pool's loop, may take the exception for its own.
+    threading.Timer(_CLEAN_S, os._exit, (1,)).start()
     # The loop prints it, which is no line of the command.
-    signal.alarm(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     raise KeyboardInterrupt
 
