@@ -42,6 +42,7 @@ from state_sensor_ros.commands.terminal import (
 from state_sensor_ros.ends import interrupt_blocking_calls
 from state_sensor_ros.errors import (
     ConfigError,
+    reason_of,
     TrajectoryFormatError,
     TransportError,
     UsageError,
@@ -94,6 +95,11 @@ def job_of(command: str, args: argparse.Namespace, source: str, **changed: objec
 
 def run_job(job: Job) -> Result:
     """Run a job in this process."""
+    if job.command == 'convert':
+        try:
+            Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return Result(1, '', one_line(f'{job.args.output}: {reason_of(error)}'))
     with captured() as (output, errors):
         code = run_command(job.command, lambda: job.args)
     lines = errors.getvalue().splitlines()
@@ -262,8 +268,6 @@ def convert_many(args: argparse.Namespace) -> None:
     jobs = [job_of('convert', args, path, input=[path], output=output, to=None, force=True,
                    storage=file_format.storage or None) for path, output in outputs.items()
             if args.force or not _is_newer(Path(output), Path(path))]
-    for job in jobs:
-        Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
     # The largest first: a long job at the end would run alone.
     jobs.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
     failures, n_done, shown = dict[str, str](), 0, set[str]()

@@ -172,7 +172,7 @@ class Inspection:
         self.refusal: errors.TrajectoryFormatError | None = None
         self.checks, self._stamper = Checks(math.inf), Stamper('game_time')
         self.duration_s, self._steps = 0.0, Counter[int]()
-        self._longest = 0.0, ''
+        self._longest, self._last_place = (0.0, ''), ''
 
     @property
     def egos(self) -> list[str]:
@@ -264,7 +264,7 @@ class Inspection:
             self._note('restarts', place,
                        f'game_time from {last_s:.6g} to {frame.game_time:.6g}')
             # An episode of a dataset is a run; the results cover all runs.
-            self._note_complaints(place)
+            self._note_complaints(self._last_place)
             self.checks.begin_run()
         elif not math.isnan(last_s):
             step_s = frame.game_time - last_s
@@ -273,6 +273,7 @@ class Inspection:
             if step_s > self._longest[0]:
                 self._longest = step_s, place
         self.checks.add(frame, place)
+        self._last_place = place
         if self._recording.index % _CHECK_PERIOD == 0:
             self._note_complaints(place)
 

@@ -108,20 +108,25 @@ class LiveSource(ABC):
         self.health.arrived_ns = time.perf_counter_ns()
         n_packets = self.health.n_packets + 1
         self.faults.place = f'packet {n_packets}'
-        frames: list[Frame] = []
         try:
-            # Warnings about unusual numbers, which are NaN afterward, are for no user.
-            with np.errstate(all='ignore'):
-                frames += decode()
+            # One by one: a fault belongs between the frames around it.
+            frames = iter(decode())
+            while True:
+                # Warnings about unusual numbers, which are NaN afterward, are for no user.
+                with np.errstate(all='ignore'):
+                    frame = next(frames, None)
+                if frame is None:
+                    break
+                yield frame
         except DecodeError as error:
             self.faults.add(LOST, error)
         except Exception as error:
             if not self.faults.has_defects:
                 raise
             self.faults.add(LOST, DecodeError(self.faults.place, repr(error)), defect=error)
-        yield from frames
-        # Also if it had several frames, or none.
-        self.health.n_packets = n_packets
+        finally:
+            # Also if it had several frames, or none.
+            self.health.n_packets = n_packets
 
     def disconnect(self) -> None:  # noqa: B027
         """Release what :meth:`receive` has opened; called after its end, also after a failure."""

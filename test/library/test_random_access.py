@@ -32,7 +32,7 @@ from state_sensor_ros.simulators.carla9.log import LogDecoder
 from state_sensor_ros.simulators.sumo.fcd import StepDecoder
 
 sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
-N_DRAWS = tries(8)
+N_DRAWS = tries(3)
 
 
 def assert_equal(found, expected, where='frame'):

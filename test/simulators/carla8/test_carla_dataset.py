@@ -181,6 +181,7 @@ def test_carla_inspect_counts_sensors(collected, capsys):
     # Every episode is compared.
     (complaint,) = found['truth']['complaints']
     assert 'displacement is 0.01 times velocity x time' in complaint['text']
+    assert complaint['place'].startswith('episode_00000/')
     assert found['truth']['pairs'] == 22
     # An episode alone has the cameras that the file of its dataset declares.
     assert main(['inspect', str(collected / 'episode_00001')]) == 0
