@@ -90,13 +90,10 @@ class TwistInput(CommandInput):
     topics = (InputTopic('~/command_velocity', 'geometry_msgs/msg/TwistStamped'),)
 
     def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
-        """Return the speed, and the steering angle that turns the ego at the yaw rate."""
-        speed = finite('linear.x', message.twist.linear.x)
-        rate = finite('angular.z', message.twist.angular.z)
-        # Backward, the same angle turns the other way; at standstill no angle turns the ego.
-        sideways = self._parameters.wheelbase * math.copysign(1.0, speed) * rate
-        return limited(Setpoint(speed=speed, steering_angle=math.atan2(sideways, abs(speed))),
-                       self._parameters)
+        """Return the speed and the yaw rate."""
+        return limited(Setpoint(
+            speed=finite('linear.x', message.twist.linear.x),
+            yaw_rate=finite('angular.z', message.twist.angular.z)), self._parameters)
 
 
 class AutowareInput(CommandInput):

@@ -144,13 +144,20 @@ class ControlParameters:
     full_brake: float = _parameter(
         8.0, 'Deceleration of the ego at full brake, m/s2.', 0.1, 100.0)
     wheelbase: float = _parameter(
-        2.9, 'Wheelbase of the ego, m, for the input twist.', 0.1, 100.0)
+        2.9, 'Wheelbase of the ego, m: the angle of a yaw rate, the largest angle at a speed.',
+        0.1, 100.0)
     full_steering_angle: float = _parameter(
         _FULL_LOCK_RAD, "Steering angle of the ego's tires at full lock in the simulator, rad.",
         0.01, 1.5)
     max_steering_angle: float = _parameter(
         _FULL_LOCK_RAD, "Largest steering angle of the ego's tires, rad; commands are limited to "
         'it.', 0.01, 1.5)
+    max_lateral_acceleration: float = _parameter(
+        8.0, 'Largest lateral acceleration at the measured speed, m/s2; angles are limited to it.',
+        0.1, 100.0)
+    max_steering_rate: float = _parameter(
+        0.7, "Largest rate of the steering angle of the ego's tires, rad/s of simulated time.",
+        0.01, 100.0)
     max_speed: float = _parameter(
         30.0, 'Largest speed, forward or backward, m/s; speeds and pedals are limited to it.',
         0.0, 150.0)

@@ -27,7 +27,12 @@ from state_sensor_ros.control.ego_commands import (
     EgoCommands,
 )
 from state_sensor_ros.control.gate import DriverState, EgoMotion, Gate
-from state_sensor_ros.control.speed_controller import Setpoint, SpeedController, SpeedLimiter
+from state_sensor_ros.control.speed_controller import (
+    Setpoint,
+    SpeedController,
+    SpeedLimiter,
+    steered,
+)
 from state_sensor_ros.control.witness import Witness
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.source import Report
@@ -146,7 +151,8 @@ class EgoDriver:
         # When it was last attempted to write a command, and to brake in another way.
         self._written_s = self._otherwise_s = _NEVER_S
         self._last = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
-        self.failure = ''
+        # Steering angle of the last command that was written.
+        self._angle, self.failure = 0.0, ''
         # Whether the last brake was sent or, without a command before, is not needed.
         self._is_released = False
         self._thread: threading.Thread | None = None
@@ -339,7 +345,7 @@ class EgoDriver:
             received_ns, self._received_ns = self._received_ns, 0
             state, before = self._decided(motion, now_s), self._state
             self._state = state
-            command = self._command(state, motion, now_s)
+            command = self._gate.steered(self._command(state, motion, now_s), motion, self._angle)
         if state is not before:
             self._note_change(state, before)
         # What another process keeps may be written for longer, such as in a pause.
@@ -374,6 +380,7 @@ class EgoDriver:
             self._game_time = math.nan
             return self._last.full_brake()
         if isinstance(wanted, Setpoint):
+            wanted = steered(wanted, motion.speed, self._angle, self._parameters.wheelbase)
             elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
             if elapsed_s < 0.0:
                 # A new run: this ego may move, although the one before was driven from its stand.
@@ -449,7 +456,7 @@ class EgoDriver:
             self._note_unsent(f'internal error: {error}', command)
             self._late(self._on_defect, error)
         else:
-            self.failure = ''
+            self.failure, self._angle = '', command.steering_angle
             self.counters.n_sent += 1
             if received_ns:
                 self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)

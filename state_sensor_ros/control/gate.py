@@ -89,6 +89,8 @@ class Gate:
         self._pedals = self._expected = self._gain = 0.0
         # Predicted speed, m/s, at this steady time, since the frame of this time.
         self._speed, self._at_s, self._game_time = 0.0, 0.0, math.nan
+        # By how much the steering may still change, rad; time of the last frame, and its step, s.
+        self._reach, self._steered_time, self._step_s = 0.0, math.nan, 0.0
 
     def state(self, motion: EgoMotion, stack_s: float, unanswered_s: float) -> DriverState:
         """
@@ -130,6 +132,28 @@ class Gate:
         command = self._limited(command, motion, now_s, abs(wanted_speed))
         return replace(command, until_s=min(until_s, self._stands_s(
             command, motion, now_s - motion.age_s)))
+
+    def steered(self, command: EgoCommand, motion: EgoMotion, angle: float) -> EgoCommand:
+        """
+        Return a command within the bounds of steering; that of the measured speed is the stronger.
+
+        :param angle: steering angle that was written last, rad.
+        """
+        parameters = self._parameters
+        if math.isfinite(motion.game_time) and motion.game_time != self._steered_time:
+            before_s, self._step_s = self._step_s, motion.game_time - self._steered_time
+            self._steered_time = motion.game_time
+            # After a gap between frames it moves as in one step, not as in the gap.
+            self._reach = parameters.max_steering_rate * min(self._step_s, before_s) \
+                if self._step_s > 0.0 and before_s > 0.0 else 0.0
+        if math.isfinite(motion.speed):
+            change = min(max(command.steering_angle - angle, -self._reach), self._reach)
+            self._reach -= abs(change)
+            most = math.atan2(parameters.max_lateral_acceleration * parameters.wheelbase,
+                              motion.speed ** 2)
+            angle = min(max(angle + change, -most), most)
+        angle, steer = parameters.steering(angle)
+        return replace(command, steering_angle=angle, steer=steer)
 
     def _stands_s(self, command: EgoCommand, motion: EgoMotion, frame_s: float) -> float:
         """

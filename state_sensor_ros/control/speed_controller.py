@@ -64,6 +64,8 @@ class Setpoint:
     max_acceleration: float = math.inf
     # Of the tires, rad, + = left.
     steering_angle: float = 0.0
+    # In place of the angle, rad/s, + = left; NaN if the angle counts.
+    yaw_rate: float = math.nan
     # Whether the hand brake is on while the speed is 0.
     hand_brake: bool = False
 
@@ -77,6 +79,22 @@ def limited(wanted: Setpoint, parameters: ControlParameters) -> Setpoint:
     return replace(
         wanted, speed=clamped(wanted.speed, parameters.max_speed),
         steering_angle=parameters.steering(wanted.steering_angle)[0])
+
+
+def steered(wanted: Setpoint, speed: float, angle: float, wheelbase: float) -> Setpoint:
+    """
+    Return a setpoint with the steering angle of its yaw rate, by the measured speed.
+
+    :param speed: of the ego along its x axis, m/s; while it stands, the wanted speed counts.
+    :param angle: present angle, which stays if neither moves: no angle turns the ego then.
+    :param wheelbase: m.
+    """
+    if math.isnan(wanted.yaw_rate):
+        return wanted
+    along = speed if abs(speed) >= STANDSTILL_SPEED else wanted.speed
+    # Backward, the same angle turns the other way.
+    return replace(wanted, steering_angle=math.atan(wheelbase * wanted.yaw_rate / along) if abs(
+        along) >= STANDSTILL_SPEED / 2 else angle)
 
 
 def pedals(throttle: float, brake: float, steer: float, steering_angle: float,

@@ -14,15 +14,19 @@ Commands and the kinds of faults of ``doc/safety_case.md`` are drawn, on a simul
 """
 
 import math
+from types import SimpleNamespace
 
 from budgets import tries
-from driven_ego import DrivenEgo, STALE_S
+from driven_ego import DrivenEgo, FRAME_S, STALE_S
 from hypothesis import given, settings, strategies
 
+from state_sensor_ros.control.command_inputs import INPUTS
 from state_sensor_ros.control.ego_driver import DriverState
 from state_sensor_ros.control.speed_controller import limited, pedals, Setpoint
 
 MAX_SPEED, TIMEOUT_S, UNANSWERED_S = 15.0, 0.5, 1.0
+# Defaults, m/s2 and rad/s, and by how much the speed changes between frames, m/s.
+MAX_LATERAL, MAX_RATE, SPEED_STEP = 8.0, 0.7, 1.0
 # A brake is written within some frames of its reason, a write that has failed again after 0.1 s.
 PROMPT_S = 0.2
 # Kinds of faults: what they do, and after how long the ego has to brake, s.
@@ -33,6 +37,7 @@ FAULTS = {
 # The ego brakes without another state: it may be back in the next frame, or nothing decides.
 UNSEEN = ('no ego', 'no speed', 'stopped')
 UNREACHED = {'unwritten', 'unanswered', 'pause'}
+CANNOT_WRITE = ('unwritten', 'stopped')
 OF_FRAMES = ('lost', 'no ego', 'no speed', 'two egos')
 
 
@@ -41,7 +46,7 @@ class Drive:
 
     def __init__(self, slope, delay_s):
         self.ego = DrivenEgo(slope, delay_s, max_speed=MAX_SPEED, max_steering_angle=0.5)
-        self.wanted, self.fault, self.begun_s = None, '', 0.0
+        self.wanted, self.fault, self.begun_s, self.angle = None, '', 0.0, 0.0
         # Since when what is written has an effect.
         self.reached_s = self.ego.now_s
 
@@ -64,6 +69,11 @@ class Drive:
         self.wanted = pedals(throttle, brake, math.nan, angle, self.ego.parameters,
                              reverse=reverse and abs(self.ego.vehicle.speed) < 0.1)
 
+    def want_twist(self, speed, rate):
+        self.wanted = INPUTS['twist'](self.ego.parameters).wanted(None, SimpleNamespace(
+            twist=SimpleNamespace(linear=SimpleNamespace(x=speed),
+                                  angular=SimpleNamespace(z=rate))))
+
     def fail(self, fault):
         """Begin a fault, or end the present one with ''."""
         ego, now_s = self.ego, self.ego.now_s
@@ -82,12 +92,13 @@ class Drive:
     def check(self):
         """Check what must hold at each tick."""
         ego, last = self.ego, self.ego.last
+        if ego.sent:
+            self.check_steering()
         if last is None:
             self.reached_s = ego.now_s
             assert abs(ego.vehicle.speed) < 0.1 or ego.vehicle.slope, 'moves without a command'
             return
         held = last.now(ego.now_s)
-        assert abs(held.steering_angle) <= ego.parameters.max_steering_angle + 1e-9
         # On a slope an ego that cannot be reached gains speed.
         if self.fault not in UNREACHED and ego.now_s > self.reached_s + 4.0:
             assert abs(ego.vehicle.speed) < MAX_SPEED + 1.0
@@ -97,6 +108,18 @@ class Drive:
             assert held.brake == 1.0, (self.fault, ego.driver.state, held)
             assert self.fault in UNSEEN or ego.driver.state not in (
                 DriverState.DRIVING, DriverState.IDLE)
+
+    def check_steering(self):
+        """Check the angle that was written last, and its change, by the last measured speed."""
+        ego, before = self.ego, self.angle
+        self.angle, speed = ego.sent[-1].steering_angle, abs(ego.watch.last.speed)
+        slowest, fastest = (math.atan2(MAX_LATERAL * ego.parameters.wheelbase, each ** 2)
+                            for each in (max(speed - SPEED_STEP, 0.0), speed + SPEED_STEP))
+        assert abs(self.angle) <= ego.parameters.max_steering_angle + 1e-9
+        assert self.fault in CANNOT_WRITE or math.isnan(speed) or abs(self.angle) < slowest + 1e-9
+        # The rest of one frame and the next one may meet; the speed counts more than the rate.
+        assert abs(self.angle - before) < 2 * MAX_RATE * FRAME_S + 1e-9 or (
+            abs(self.angle) < abs(before) and abs(before) > fastest)
 
     def end(self):
         """End: the last write is the brake, and nothing comes afterward."""
@@ -111,12 +134,15 @@ class Drive:
 
 
 just, one = strategies.just, strategies.sampled_from
-ANGLES = strategies.floats(-1.0, 1.0)
+ANGLES, NUMBERS = strategies.floats(-1.0, 1.0), strategies.floats(
+    allow_nan=False, allow_infinity=False)
 ACTS = strategies.one_of(
     strategies.tuples(just(Drive.want_speed), one((0.0, 0.5, 5.0, 14.0, 40.0, -3.0)), ANGLES,
                       one((math.inf, 1.0, 8.0))),
     strategies.tuples(just(Drive.want_pedals), one((0.0, 0.3, 1.0)), one((0.0, 0.4)), ANGLES,
                       strategies.booleans()),
+    strategies.tuples(just(Drive.want_twist), *[
+        strategies.one_of(one((0.0, -0.0, -3.0, 14.0)), NUMBERS) for _ in range(2)]),
     strategies.tuples(just(Drive.fail), one(('', *FAULTS))))
 
 

@@ -22,12 +22,12 @@ from state_sensor_ros.control import ego_driver
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
-from state_sensor_ros.control.speed_controller import Setpoint
+from state_sensor_ros.control.speed_controller import Setpoint, steered
 from state_sensor_ros.errors import TransportError
 
 
 def pedal(throttle):
-    return EgoCommand(throttle=throttle, brake=0.0, steer=0.5, steering_angle=0.6)
+    return EgoCommand(throttle=throttle, brake=0.0, steer=0.0, steering_angle=0.0)
 
 
 class Peer:
@@ -101,6 +101,17 @@ def is_full_brake(command):
     return (command.throttle, command.brake) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize(('speed', 'rate', 'measured', 'angle'), [
+    (0.0, 0.01, 15.0, math.atan(2.9 * 0.01 / 15.0)), (-0.0, 0.01, 15.0, math.atan(0.029 / 15.0)),
+    (0.0, 1e-310, 15.0, 0.0), (-3.0, 0.1, 5.0, math.atan(0.29 / 5.0)),
+    (-3.0, 0.1, -5.0, -math.atan(0.29 / 5.0)),
+    # Standing, by the wanted speed; without any the angle stays.
+    (5.0, 0.1, 0.0, math.atan(0.29 / 5.0)), (0.0, 1.0, 0.0, 0.3)])
+def test_yaw_rate_acts_through_the_measured_speed(speed, rate, measured, angle):
+    found = steered(Setpoint(speed=speed, yaw_rate=rate), measured, 0.3, 2.9)
+    assert found.steering_angle == pytest.approx(angle)
+
+
 def test_newest_command_wins_and_none_queues(rig):
     rig = rig(timeout=60.0)
     rig.peer.may_pass.clear()
@@ -135,8 +146,6 @@ def test_command_that_failed_for_too_long_becomes_a_brake(rig):
     rig.peer.failures = []
     until(lambda: rig.peer.sent)
     assert is_full_brake(rig.peer.sent[0])
-    # With the wheel where it was.
-    assert rig.peer.sent[0].steer == 0.5
     assert rig.driver.state is DriverState.TIMED_OUT
 
 
