@@ -30,7 +30,7 @@ import warnings
 
 from state_sensor_ros import __version__
 from state_sensor_ros.commands.terminal import discard_output, print_line, print_output
-from state_sensor_ros.ends import raising_at_signals
+from state_sensor_ros.ends import raising_at_signals, signals_held
 from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
 from state_sensor_ros.parameters import nearest
 from state_sensor_ros.texts import shortened
@@ -164,7 +164,9 @@ def _add_options(name: str, parser: argparse.ArgumentParser) -> None:
 def _parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
     if 'COMP_LINE' in os.environ:
         _explain(words)
-    return command_parser(name).parse_intermixed_args(words[1:])
+    # argparse cannot be interrupted: it restores its actions from what it has saved in them.
+    with signals_held():
+        return command_parser(name).parse_intermixed_args(words[1:])
 
 
 def _explain(words: Sequence[str]) -> int:
