@@ -188,7 +188,7 @@ def _end_worker(_signum: int, _frame: object) -> None:
     """Interrupt the job, which removes its output, and end: a broken pool waits for that."""
     # The job, or the pool's loop, may take the exception for its own.
     threading.Timer(_CLEAN_S, os._exit, (1,)).start()
-    # The loop prints it, which is no line of the command.
+    # The pool's loop prints its traceback, which is not the command's own line.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     raise KeyboardInterrupt
 

@@ -28,7 +28,7 @@ from state_sensor_ros.errors import ConfigError, reason_of, UsageError
 from state_sensor_ros.parameters import as_yaml, nearest, Parameter, Value
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators import schema_for, schema_of
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.texts import one_line, size
 
 _WIDTH = 100
 _EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after
@@ -43,6 +43,8 @@ _OPTIONS = ('source', 'host', 'port', 'desired_tags', 'undesired_tags', 'ego_tag
 # Parameters of the node in a file that are no settings.
 _OF_ROS = ('qos_overrides.', 'use_sim_time')
 _LAYOUT = 'NODE_NAME:, below it ros__parameters:, below it NAME: VALUE'
+# That of a node with every parameter has 10 kB; a recording would be parsed for a minute.
+_MAX_BYTES = 1_000_000
 
 
 def add_parameters(parser: argparse.ArgumentParser) -> None:
@@ -164,6 +166,9 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     path = Path(path)
     if not path.is_file():
         raise ConfigError(option, f'there is no file {path}')
+    if (n_bytes := path.stat().st_size) > _MAX_BYTES:
+        raise ConfigError(f'{option} {path}', f'a file of {size(n_bytes)}',
+                          f'parameters, at most {size(_MAX_BYTES)}: {_LAYOUT}')
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
     reader = YAML(typ='safe', pure=True)

@@ -85,8 +85,8 @@ def steered(wanted: Setpoint, speed: float, angle: float, wheelbase: float) -> S
     """
     Return a setpoint with the steering angle of its yaw rate, by the measured speed.
 
-    :param speed: of the ego along its x axis, m/s; while it stands, the wanted speed counts.
-    :param angle: present angle, which stays if neither moves: no angle turns the ego then.
+    :param speed: measured along the ego's x axis, m/s; at standstill the wanted speed is used.
+    :param angle: present angle, rad, kept if both are 0: no angle turns a standing ego.
     :param wheelbase: m.
     """
     if math.isnan(wanted.yaw_rate):

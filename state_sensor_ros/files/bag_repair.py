@@ -144,6 +144,8 @@ class _Salvage:
 
     def _in_record(self, opcode: int, begin: int, end: int) -> Iterator[Message]:
         """Yield the messages in a record; note a damaged chunk."""
+        if opcode not in (_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK):
+            return
         data, size = self._data[begin:end], end - begin
         if opcode == _CHUNK:
             try:
@@ -152,8 +154,6 @@ class _Salvage:
                 if end <= self._size:
                     self._lose(f'the record at byte {begin}', error)
                 return
-        elif opcode not in (_SCHEMA, _CHANNEL, _MESSAGE):
-            return
         at = 0
         while at + _HEAD.size <= len(data):
             inner, length = _HEAD.unpack_from(data, at)

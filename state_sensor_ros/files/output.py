@@ -43,7 +43,7 @@ def failing(name: str) -> Iterator[None]:
     """
     Turn errors of the operating system into SinkError.
 
-    BrokenPipeError passes: the reader of a pipe has closed it, which is no error of the output.
+    BrokenPipeError passes: the reader has closed the pipe, and nothing is wrong with the output.
 
     :param name: name of the output.
     """

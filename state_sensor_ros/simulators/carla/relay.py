@@ -58,7 +58,7 @@ N_PORTS: Final = 3
 _WORLD, _MEASUREMENTS = 0, 1
 # Measurements that wait for the node; the oldest of more are dropped.
 _MAX_WAITING: Final = 64
-# Time between two attempts to accept while there is no free file descriptor.
+# Pause between attempts to accept while no file descriptor is free.
 _RETRY_S: Final = 0.05
 _CHUNK_BYTES: Final = 2 ** 18
 # Longest wait for the threads of connections that were shut down.

@@ -168,7 +168,7 @@ class WorldActors:
 
     def add(self, number: int, type_id: str, attributes: Mapping[str, str],
             box: tuple[float, ...] = NO_BOX) -> WorldActor | None:
-        """Add an actor, in place of one with its id; return None if no frame has it."""
+        """Add an actor, replacing one with the same id; return None if it is in no frame."""
         self.remove(number)
         tags = tags_of(type_id, attributes, with_level=self._with_level)
         if not tags:

@@ -102,7 +102,8 @@ class Decoder:
                 self._order = self._order[::-1]
             try:
                 # Members that the types skip are not checked.
-                payload.isascii() or payload.decode()
+                if not payload.isascii():
+                    payload.decode()
             except UnicodeDecodeError:
                 return None
             return Parsed(generation, value)
