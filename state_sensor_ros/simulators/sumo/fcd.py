@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 import math
 from operator import itemgetter
+import os.path
 from pathlib import Path
 import pickle
 import re
@@ -392,11 +393,15 @@ class Neighbors:
 
     def _named(self, *options: str) -> list[Path]:
         """Return the existing files that options in the header name."""
-        beside, found = self._path.parent, list[Path]()
+        own, beside, found = self._path.absolute(), self._path.parent, list[Path]()
+        # Paths are relative to the folder in which SUMO ran, by the name of its output there.
+        outputs = [Path(os.path.normpath(name)).parts
+                   for name in self._values('fcd-output', 'person-fcd-output')]
+        folders = [own.parents[len(parts) - 1] for parts in outputs
+                   if own.parts[-len(parts):] == parts != own.parts]
         for name in self._values(*options):
-            # Paths are relative to the folder in which SUMO ran, one of those around its output.
             # Those of another machine may lie beside the recording.
-            places = (beside / name, *(folder / name for folder in self._path.absolute().parents),
+            places = (*(folder / name for folder in (*folders, beside)),
                       beside / re.split(r'[/\\]', name)[-1])
             found += [file for file in places if file.is_file()][:1]
         return found
