@@ -41,7 +41,8 @@ MAY_IMPORT = {
                 'simulators', 'drawing'},
     'viewing': {'objects', 'connections', 'simulators', 'drawing'},
     'evaluation': {'objects', 'topics', 'pipeline', 'files'},
-    'ros': {'control', 'cdr', 'objects', 'topics', 'pipeline', 'files', 'simulators'},
+    'ros': {'connections', 'control', 'cdr', 'objects', 'topics', 'pipeline', 'files',
+            'simulators'},
     'commands': {'cdr', 'topics', 'pipeline', 'files',
                  'simulators', 'simulators/monodrive', 'library', 'drawing', 'viewing', 'ros',
                  'evaluation', 'emulator'}}

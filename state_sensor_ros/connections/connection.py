@@ -318,7 +318,8 @@ def look_up(host: str, port: int, is_closed: Callable[[], bool]) -> Addresses:
     def resolve() -> None:
         try:
             found.set_result(addresses_of(host, port))
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001
+            # Without a result the caller would wait for good.
             found.set_exception(error)
 
     threading.Thread(target=resolve, daemon=True, name='look up').start()
@@ -334,12 +335,31 @@ def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STR
     # flags: as for ``getaddrinfo``.
     try:
         return socket.getaddrinfo(host, port, type=kind, flags=flags)
-    except UnicodeError as error:
-        # A label of the name is empty or longer than 63 characters.
+    except ValueError as error:
+        # A label of the name is empty or longer than 63 characters, or it has a null character.
         raise OSError(f'not a valid host name: {host} ({error})') from error
     except socket.gaierror as error:
         raise OSError(
             f'the host name {host} cannot be looked up: {reason_of(error)}') from error
+
+
+def resolved(address: str) -> str:
+    """
+    Return an address with the number of its host, the same one for each of this machine.
+
+    :param address: ``host:port``; another text is returned as it is.
+    :raises OSError: if the host is not found, which may take long.
+    """
+    host, _, port = address.rpartition(':')
+    if not host or not port.isdecimal():
+        return address
+    found = sorted(addresses_of(host, int(port), socket.SOCK_DGRAM))
+    for family, kind, _, _, place in found:
+        with suppress(OSError), socket.socket(family, kind) as probe:
+            # Only an address of this machine can be bound.
+            probe.bind((place[0], 0))
+            return f'localhost:{port}'
+    return f'{found[0][4][0]}:{port}'
 
 
 def keep_alive(connection: socket.socket, idle_s: int, interval_s: int, n_probes: int) -> None:

@@ -18,7 +18,12 @@ import tempfile
 
 
 class DriveMark:
-    """A file of this user on this machine, which is locked while its node lives."""
+    """
+    A file of this user on this machine, which is locked while its node lives.
+
+    :param address: that of the simulator, the same for each name of its host.
+    :raises OSError: if the file cannot be made.
+    """
 
     def __init__(self, address: str) -> None:
         folder = Path(tempfile.gettempdir()) / f'state_sensor_ros-{os.getuid()}'

@@ -36,10 +36,11 @@ from rclpy.subscription import Subscription
 from rclpy.time import Time
 
 from state_sensor_ros import frame as frames
+from state_sensor_ros.connections.connection import resolved
 from state_sensor_ros.control import ego_commands
 from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
 from state_sensor_ros.control.drive_mark import DriveMark
-from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver
+from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver, LateCalls
 from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.control.witness import EgoFrame, EgoWatch
 from state_sensor_ros.errors import reason_of, StateError, StateSensorError
@@ -54,6 +55,8 @@ from state_sensor_ros.topics.encoding import LastCommand
 
 _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
+# Longest wait for a look-up of the host at the end, s.
+_MARKING_S = 0.1
 # Longest wait for subscribers that have not acknowledged the last command, s.
 _DELIVERY_S = 0.2
 # Time from the first command after which a state is assumed if its topic has no publisher, s; the
@@ -228,13 +231,10 @@ class Commanding:
         # No frame from before the activation counts.
         self._begun_ns = time.perf_counter_ns()
         self._watch, self._last = EgoWatch(), CommandCounters()
+        self._address, self._brakes_left = address, parameters.brake_at_start
+        # Made by a thread of its own: the name of the host is looked up.
         self._mark: DriveMark | None = None
-        try:
-            self._mark = DriveMark(address)
-        except OSError as error:
-            log.warn('control mark', f'a node that is killed leaves no mark: {reason_of(error)}')
-        self._brakes_left = parameters.brake_at_start and self._mark is not None \
-            and self._mark.was_left
+        self._marking = LateCalls(log.defect)
         self.last_command: LastCommand | None = None
         self._status_class: Any = message_class(_STATUS_TYPE)
         self._publisher = node.create_publisher(
@@ -283,15 +283,29 @@ class Commanding:
             snapshot.actor_list.n_egos))
         if math.isfinite(speed) and not self._is_begun:
             self._is_begun = True
-            self._begin(speed)
+            self._marking.put(partial(self._begin, speed))
         self._driver.frame_arrived()
+
+    def _set_mark(self) -> None:
+        if mark := self._found_mark():
+            with suppress(OSError):
+                mark.set()
+
+    def _found_mark(self) -> DriveMark | None:
+        try:
+            self._mark = self._mark or DriveMark(resolved(self._address))
+        except OSError as error:
+            self._log.warn('control mark',
+                           f'a node that is killed leaves no mark: {reason_of(error)}')
+        return self._mark
 
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
+        mark = self._found_mark()
         if self._driver.state is DriverState.IDLE and abs(speed) > _MOVES:
             text = (f'the ego moves at {speed:.1f} m/s before the first command: an autopilot, '
                     'another client or the last command of a killed driver drives it until then')
-            if self._brakes_left:
+            if self._brakes_left and mark is not None and mark.was_left:
                 self._log.warn('ego', text)
                 self._driver.brake_left()
             else:
@@ -304,6 +318,7 @@ class Commanding:
     def close(self) -> None:
         """Brake if commands were sent; then end, once subscribers have the last command."""
         self._driver.close()
+        self._marking.close(_MARKING_S)
         if self._mark is not None:
             self._mark.close(is_kept=bool(self._driver.failure))
         self._topics.close()
@@ -398,10 +413,9 @@ class Commanding:
 
     def _publish(self, command: ego_commands.EgoCommand) -> None:
         self.last_command = LastCommand(command.reverse, command.hand_brake)
-        if self._mark is not None and not self._is_marked:
+        if not self._is_marked:
             self._is_marked = True
-            with suppress(OSError):
-                self._mark.set()
+            self._marking.put(self._set_mark)
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             message = self._status_class(

@@ -31,7 +31,7 @@ from state_sensor_ros.simulators.monodrive.control import ControlSession
 from state_sensor_ros.simulators.monodrive.wire import PacketFramer
 
 END_S = 2.0
-NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']
+NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff', 'a\0b']
 
 
 @pytest.mark.parametrize('host', NO_NAMES)
@@ -42,6 +42,11 @@ NO_NAMES = ['no..name', 'x' * 70 + '.invalid', '\udcff']
 def test_lookup_of_an_invalid_name_fails_the_connect(host, make):
     source = make(host)
     assert ': not a valid host name: ' in error_of(source, source.frames())
+
+
+def test_lookup_finds_one_address_of_this_machine_by_each_name():
+    names = ['127.0.0.1:1', 'localhost:1', '127.0.0.2:1', '192.0.2.1:1', 'a/scene.sumocfg']
+    assert [connection.resolved(name) for name in names] == 3 * ['localhost:1'] + names[3:]
 
 
 @pytest.mark.parametrize('connect', [

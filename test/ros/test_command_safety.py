@@ -131,9 +131,9 @@ def test_ego_that_a_killed_node_has_left_is_braked_by_the_next(domain, listener)
         driven.node.process.kill()
         driven.node.process.wait()
         assert driven.pedals[-1].throttle
-        with NodeProcess(domain, control_input='vehicle_control', port=server.port,
-                         control_port=server.control_port, desired_tags=['vehicle'],
-                         **FAST) as node:
+        with NodeProcess(domain, control_input='vehicle_control', host='localhost',
+                         port=server.port, control_port=server.control_port,
+                         desired_tags=['vehicle'], **FAST) as node:
             listener.until(lambda: driven.pedals[-1].brake == 1.0, what='the brake')
             listener.until(lambda: 'a killed node has left it moving' in node.log, what='the line')
 
