@@ -335,8 +335,8 @@ def addresses_of(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STR
     # flags: as for ``getaddrinfo``.
     try:
         return socket.getaddrinfo(host, port, type=kind, flags=flags)
-    except ValueError as error:
-        # A label of the name is empty or longer than 63 characters, or it has a null character.
+    except UnicodeError as error:
+        # A label of the name is empty or longer than 63 characters.
         raise OSError(f'not a valid host name: {host} ({error})') from error
     except socket.gaierror as error:
         raise OSError(
