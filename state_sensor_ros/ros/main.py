@@ -22,9 +22,16 @@ import tempfile
 import threading
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.exceptions import InvalidHandle
+from rclpy.executors import (
+    ExternalShutdownException,
+    ShutdownException,
+    SingleThreadedExecutor,
+    TimeoutException,
+)
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Task
 from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros import __version__
@@ -132,8 +139,7 @@ def _run(words: Sequence[str]) -> int:
     if '--params-file' in words and given_parameters(node).keys() <= single:
         node.get_logger().warning('--params-file has no parameter of this node, '
                                   f'{node.get_fully_qualified_name()}')
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    executor = NodeExecutor(node)
     # The main thread only waits, so that a signal is raised in it at once.
     ended = threading.Event()
     spinning = threading.Thread(target=_spin, args=(executor, node, ended), daemon=True,
@@ -158,6 +164,33 @@ def _run(words: Sequence[str]) -> int:
             spinning.join(_JOIN_S)
         node.shut_down()
         node.destroy_node()
+
+
+class NodeExecutor(SingleThreadedExecutor):  # type: ignore[misc]
+    """Runs the callbacks of a node, those of its services in threads: a command is not delayed."""
+
+    def __init__(self, node: StateSensorNode) -> None:
+        super().__init__(context=node.context)
+        self._node = node
+        self.add_node(node)
+
+    def spin_once(self, timeout_sec: float | None = None) -> None:
+        """Run the next callback, or start the thread of a service."""
+        with suppress(ShutdownException, TimeoutException):
+            handler, entity, _ = self.wait_for_ready_callbacks(timeout_sec)
+            # A guard condition of the executor itself has no group.
+            if getattr(entity, 'callback_group', None) is self._node.service_group:
+                threading.Thread(target=self._serve, args=(handler,), daemon=True).start()
+                return
+            handler()
+            handler.result()
+
+    def _serve(self, handler: Task) -> None:
+        handler()
+        error = handler.exception()
+        # The node may be destroyed before a service has answered.
+        if error is not None and not isinstance(error, InvalidHandle):
+            self._node.fail(error)
 
 
 def _spin(executor: SingleThreadedExecutor, node: StateSensorNode,

@@ -20,6 +20,7 @@ import time
 from typing import Any, TypeAlias
 
 from lifecycle_msgs.srv import ChangeState
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -103,9 +104,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # Whether /clock is left to another node, and the end of the search for it.
         self._clock_left, self._clock_until_s = False, 0.0
         sink.guard_service(self, ChangeState, self._refusing)
+        # Of the services that an executor may run beside everything else.
+        self.service_group = MutuallyExclusiveCallbackGroup()
         if find_spec('simulation_interfaces') is not None:
             from state_sensor_ros.ros.services import Services
-            Services(self, self.snapshot, self.steerable, self.with_boxes,
+            Services(self, self.service_group, self.snapshot, self.steerable, self.with_boxes,
                      self.settings.global_frame)
         self._log = report.NodeLog(self.get_logger())
         self._diagnostics = report.DiagnosticsTopic(self)
@@ -202,7 +205,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             source.health.count_on(self._stopped.source.health)
         source.health.on_error = self.wake
         self._stream = StreamThreads(
-            source, pipeline, on_failure=self._fail, catch_up=self._catch_up,
+            source, pipeline, on_failure=self.fail, catch_up=self._catch_up,
             # A recording can wait: none of its frames is dropped.
             queue=FrameQueue(settings.queue_size, 'block' if settings.source == FILE
                              else settings.overflow, pipeline.counters),
@@ -283,7 +286,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return pipeline is not None and topics is not None \
             and bool(pipeline.contain(topics.catch_up))
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """Keep the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
         self.wake()

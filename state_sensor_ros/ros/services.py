@@ -34,6 +34,7 @@ from typing import Any
 
 from geometry_msgs.msg import Vector3
 import numpy as np
+from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from simulation_interfaces import msg, srv
 from simulation_interfaces.msg import Bounds, EntityCategory, Result
@@ -66,19 +67,20 @@ class Services:
     """
     The services of ``node``: ``~/get_entities`` and so on.
 
+    :param group: that of the services, whose callbacks may run beside the other ones.
     :param snapshot: returns the last frame, None before the first.
     :param steerable: returns the source, None if it cannot be held or is not active.
     :param with_boxes: returns the last frame, with boxes, None before the first.
     """
 
-    def __init__(self, node: Node, snapshot: Callable[[], Snapshot | None],
+    def __init__(self, node: Node, group: CallbackGroup, snapshot: Callable[[], Snapshot | None],
                  steerable: Callable[[], SteerableSource | None],
                  with_boxes: Callable[[], Snapshot | None], global_frame: str) -> None:
         self._snapshot, self._steerable = snapshot, steerable
         self._with_boxes, self._global_frame = with_boxes, global_frame
         for name in _SERVICES:
             node.create_service(getattr(srv, name.title().replace('_', '')), f'~/{name}',
-                                partial(_reply, getattr(self, name)))
+                                partial(_reply, getattr(self, name)), callback_group=group)
 
     def get_simulator_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
         response.features.features = [

@@ -10,16 +10,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
+from budgets import AWAIT_S
+from lifecycle_msgs.srv import ChangeState
 import pytest
 import rclpy
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.duration import Duration
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool, String
 
 from state_sensor_ros.ros import sink as sinks  # noqa: I100
+from state_sensor_ros.ros.main import NodeExecutor
 from state_sensor_ros.ros.report import GraphWatch
 
 
@@ -74,6 +79,28 @@ def test_publishers_whose_messages_are_not_received_are_named(node, listener):
         '/command: /listener is best-effort; expected a reliable publisher',
         '/other: /listener publishes std_msgs/msg/Bool; expected std_msgs/msg/String']
     assert len(made) == len(subscriptions)
+
+
+def test_service_that_waits_delays_no_other_callback(node):
+    node.service_group = MutuallyExclusiveCallbackGroup()
+    began, timed = threading.Event(), threading.Event()
+
+    def answer(request, response):
+        began.set()
+        response.success = timed.wait(AWAIT_S)
+        return response
+
+    node.create_service(ChangeState, '/wait', answer, callback_group=node.service_group)
+    client, executor = node.create_client(ChangeState, '/wait'), NodeExecutor(node)
+    assert client.wait_for_service(AWAIT_S)
+    future = client.call_async(ChangeState.Request())
+    while not began.is_set():
+        executor.spin_once(AWAIT_S)
+    node.create_timer(0.01, timed.set)
+    while not future.done():
+        executor.spin_once(AWAIT_S)
+    assert future.result().success
+    executor.shutdown()
 
 
 class AtOnce:
