@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 import sys
 
 from launch import LaunchContext, LaunchDescription
@@ -17,89 +18,74 @@ from launch.actions import (
     DeclareLaunchArgument,
     ExecuteProcess,
     IncludeLaunchDescription,
+    OpaqueFunction,
     RegisterEventHandler,
     Shutdown,
 )
-from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessExit
 from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution, PythonExpression
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import SetParameter
 from launch_ros.substitutions import ExecutableInPackage, FindPackageShare
+
+from state_sensor_ros.settings import CORE
 
 PACKAGE = 'state_sensor_ros'
 
 
 def generate_launch_description() -> LaunchDescription:
     """Return the processes; all of them end with the simulator, and with the driver."""
-    port, simulator = LaunchConfiguration('port'), LaunchConfiguration('simulator')
-    share = FindPackageShare(PACKAGE)
     return LaunchDescription([
         DeclareLaunchArgument('rviz', default_value='true', choices=['true', 'false'],
-                              description='start RViz'),
+                              description='Start RViz, with boxes and names.'),
         DeclareLaunchArgument('port', default_value='8700',
-                              description='port of the mock simulator, on this machine only'),
+                              description='Port of the mock simulator, on this machine only.'),
         DeclareLaunchArgument('simulator', default_value='monodrive',
                               choices=['monodrive', 'sumo'],
-                              description='mock of monoDrive, or SUMO itself'),
+                              description='Mock of monoDrive, or SUMO itself.'),
         DeclareLaunchArgument('drive', default_value='false', choices=['true', 'false'],
-                              description='drive the ego along a recorded line'),
-        DeclareLaunchArgument(
-            'params_file', default_value=PathJoinSubstitution([share, 'config', _chosen(
-                simulator, 'monodrive', 'demo.yaml', ['demo_', simulator, '.yaml'])]),
-            description='YAML file of parameters in place of that of the demo'),
-        # The driver itself starts SUMO.
-        ExecuteProcess(
-            condition=IfCondition(_is_chosen('monodrive')),
-            cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'), 'simulate',
-                 '--port', port, '--control-port', _sum(port, 1)],
-            name='simulator', output='both',
-            on_exit=Shutdown(reason='the simulator has ended')),
-        SetParameter('map_file', PathJoinSubstitution([share, 'resource', 'lines',
-                                                       'monodrive.xodr']),
-                     condition=IfCondition(_is_chosen('monodrive'))),
-        *_driven(port),
+                              description='Drive the ego along a recorded line.'),
+        DeclareLaunchArgument('params_file', default_value='',
+                              description='YAML file of parameters. Left out: that of the demo.'),
+        OpaqueFunction(function=_simulator),
+        # The other arguments are passed on as they are.
         IncludeLaunchDescription(
-            PathJoinSubstitution([share, 'launch', 'state_sensor.launch.py']),
-            launch_arguments={
-                'port': _chosen(simulator, 'sumo', '', port), 'rviz': LaunchConfiguration('rviz'),
-                'params_file': LaunchConfiguration('params_file')}.items()),
+            PathJoinSubstitution([FindPackageShare(PACKAGE), 'launch', 'state_sensor.launch.py']),
+            launch_arguments=[(name, LaunchConfiguration(name))
+                              for name in ('port', 'rviz', 'params_file')]),
         RegisterEventHandler(OnProcessExit(on_exit=_end_with_driver)),
     ])
 
 
-def _driven(port: LaunchConfiguration) -> list[SetParameter | ExecuteProcess]:
-    """Return the parameters and the program that drive the ego, if that is chosen."""
-    share = FindPackageShare(PACKAGE)
-    is_chosen = LaunchConfiguration('drive')
-    return [
-        SetParameter('control_input', 'twist', condition=IfCondition(is_chosen)),
-        SetParameter('control_port', _sum(port, 1),
-                     condition=IfCondition(_is_chosen('monodrive', is_chosen))),
-        ExecuteProcess(
-            condition=IfCondition(is_chosen), name='line_follower', output='both',
-            cmd=[sys.executable, PathJoinSubstitution([share, 'examples', 'follow_line.py']),
-                 PathJoinSubstitution([share, 'resource', 'lines', PythonExpression(
-                     ["'", LaunchConfiguration('simulator'), ".json.gz'"])])])]
-
-
-def _is_chosen(name: str, further: LaunchConfiguration | None = None) -> PythonExpression:
-    """Return whether a simulator is chosen, and a further argument is true."""
-    more = [] if further is None else [" and '", further, "' == 'true'"]
-    return PythonExpression(
-        ["'", LaunchConfiguration('simulator'), f"' == '{name}'", *more])
-
-
-def _sum(port: LaunchConfiguration, number: int) -> PythonExpression:
-    return PythonExpression([port, f' + {number}'])
-
-
-def _chosen(simulator: LaunchConfiguration, name: str, then: str,
-            otherwise: str | LaunchConfiguration | list[str | LaunchConfiguration],
-            ) -> PythonExpression:
-    """Return a value that depends on whether the simulator has a name."""
-    others = otherwise if isinstance(otherwise, list) else [otherwise]
-    return PythonExpression([f"'{then}' if '", simulator, f"' == '{name}' else '", *others, "'"])
+def _simulator(context: LaunchContext) -> list[SetParameter | ExecuteProcess]:
+    """Return the simulator, what drives the ego, and parameters of the driver, as chosen."""
+    given = context.launch_configurations
+    share = Path(FindPackageShare(PACKAGE).perform(context))
+    name, is_driven = given['simulator'], given['drive'] == 'true'
+    file = 'demo.yaml' if name == 'monodrive' else f'demo_{name}.yaml'
+    given['params_file'] = given['params_file'] or str(share / 'config' / file)
+    actions: list[SetParameter | ExecuteProcess] = []
+    if name == 'monodrive':
+        control_port = int(CORE.find('port').parsed(given['port'])) + 1
+        actions += [
+            ExecuteProcess(
+                cmd=[ExecutableInPackage(package=PACKAGE, executable='state_sensor'), 'simulate',
+                     '--port', given['port'], '--control-port', str(control_port)],
+                name='simulator', output='both',
+                on_exit=Shutdown(reason='the simulator has ended')),
+            SetParameter('map_file', str(share / 'resource' / 'lines' / 'monodrive.xodr'))]
+        if is_driven:
+            actions.append(SetParameter('control_port', control_port))
+    else:
+        # The driver itself starts it.
+        given['port'] = ''
+    if is_driven:
+        actions += [
+            SetParameter('control_input', 'twist'),
+            ExecuteProcess(cmd=[sys.executable, str(share / 'examples' / 'follow_line.py'),
+                                str(share / 'resource' / 'lines' / f'{name}.json.gz')],
+                           name='line_follower', output='both')]
+    return actions
 
 
 def _end_with_driver(event: ProcessExited, context: LaunchContext) -> Shutdown | None:

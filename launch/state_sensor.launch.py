@@ -16,13 +16,21 @@ A launch argument without a value leaves the default of the node's parameter.
 from __future__ import annotations
 
 from collections.abc import Mapping
+import gc
+import os
 from pathlib import Path
-import re
 from typing import Any
 
+from ament_index_python import get_packages_with_prefixes
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
-from launch.logging import launch_config
+from launch.actions import (
+    DeclareLaunchArgument,
+    ExecuteProcess,
+    OpaqueCoroutine,
+    OpaqueFunction,
+    Shutdown,
+)
+from launch.logging import get_logger, launch_config
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -32,7 +40,8 @@ import yaml
 
 from state_sensor_ros.commands.parameters import parameters_of
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.settings import DEFAULTS, parse_settings
+from state_sensor_ros.parameters import as_yaml, near_names
+from state_sensor_ros.settings import CORE, DEFAULTS
 from state_sensor_ros.texts import one_line
 
 PACKAGE = 'state_sensor_ros'
@@ -40,43 +49,90 @@ YES_NO = ['true', 'false']
 # The frame that the view of state_sensor.rviz follows.
 FOLLOWED = 'base_link'
 
-# What `autoware:=true` sets; `outputs` is added to those of a file.
-AUTOWARE = {'ego_frame': FOLLOWED, 'tf': 'ego', 'publish_clock': True}
+# What `autoware:=true` sets; `outputs` is added to those that are given.
+AUTOWARE = {'ego_frame': FOLLOWED, 'tf': 'ego'}
 STACK_TOPICS = '/perception/.*|/localization/.*|/vehicle/.*'
 
 # Arguments that become parameters of the node if they have a value.
-PARAMETERS = {'host': str, 'port': int, 'config_file': str, 'use_sim_time': bool}
+PARAMETERS = ('source', 'host', 'port', 'control_port', 'config_file', 'trajectory_file',
+              'desired_tags', 'undesired_tags', 'include_obb', 'debug_drawing', 'global_frame',
+              'frame_prefix', 'ego_frame', 'publish_clock', 'outputs')
+# Arguments that launch itself reads, declared or not.
+OF_LAUNCH = {'launch-prefix', 'launch-prefix-filter', 'emulate_tty', 'sigterm_timeout',
+             'sigkill_timeout'}
+# By argument: the packages that the node runs without.
+PACKAGES = {'rviz': ('rviz2',), 'record': ('ros2bag', 'rosbag2_storage_mcap')}
+
+
+def _of_parameter(name: str) -> DeclareLaunchArgument:
+    found = CORE.find(name)
+    text, default = found.rule.help, found.default
+    if found.rule.choices:
+        text += f' One of {", ".join(found.rule.choices)}' + ('.' if found.item is None else
+                                                              ', or several: a,b.')
+    elif found.item is not None:
+        text += ' Several: a,b.'
+    without = 'that of the source' if name == 'port' else as_yaml(default) if default else ''
+    text += f' Left out: as in params_file{without and ", or " + without}.'
+    return DeclareLaunchArgument(name, default_value='', description=text,
+                                 choices=['', *YES_NO] if found.type is bool else None)
+
 
 ARGUMENTS = (
-    DeclareLaunchArgument('host', default_value='', description='host of the simulator'),
-    DeclareLaunchArgument('port', default_value='', description='sensor port on that host'),
-    DeclareLaunchArgument('config_file', default_value='',
-                          description="the simulator's sensor configuration file"),
+    *map(_of_parameter, PARAMETERS),
     DeclareLaunchArgument(
         'params_file', default_value='',
-        description='YAML file of parameters; other arguments take precedence over it'),
-    DeclareLaunchArgument('namespace', default_value='', description='namespace of the node'),
-    DeclareLaunchArgument('name', default_value='state_sensor', description='name of the node'),
-    DeclareLaunchArgument('use_sim_time', default_value='', choices=['', *YES_NO],
-                          description='true: all nodes take the time from /clock, which another '
-                                      'program publishes; default: RViz, from the driver'),
+        description='YAML file of parameters, these and others; arguments take precedence.'),
+    DeclareLaunchArgument('namespace', default_value='', description='Namespace of the node.'),
+    DeclareLaunchArgument('name', default_value='state_sensor', description='Name of the node.'),
+    DeclareLaunchArgument(
+        'use_sim_time', default_value='', choices=['', *YES_NO],
+        description='Take the time from /clock. Left out: RViz does if the driver publishes it.'),
     DeclareLaunchArgument('rviz', default_value='false', choices=YES_NO,
-                          description='start RViz, with boxes and names'),
+                          description='Start RViz, with boxes and names.'),
     DeclareLaunchArgument(
         'autoware', default_value='false', choices=YES_NO,
-        description='publish what Autoware reads: objects, the ego at base_link, /clock'),
+        description='Publish what Autoware reads: objects, and the ego at base_link.'),
     DeclareLaunchArgument(
         'record', default_value='',
-        description='folder of an MCAP bag to record all topics in; true: named by the time'),
+        description='Folder of an MCAP bag to record all topics in; true: named by the time.'),
     DeclareLaunchArgument('log_level', default_value='info',
                           choices=['debug', 'info', 'warn', 'error', 'fatal'],
-                          description='lowest level of the lines that the driver logs'),
+                          description='Lowest level of the lines that the driver logs.'),
 )
 
 
 def generate_launch_description() -> LaunchDescription:
     """Return the arguments, and the processes that depend on their values."""
-    return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=_processes)])
+    return LaunchDescription([
+        *ARGUMENTS, OpaqueFunction(function=_check_packages), OpaqueFunction(function=_processes),
+        OpaqueCoroutine(coroutine=_name_undeclared)])
+
+
+async def _name_undeclared(context: LaunchContext) -> None:
+    """Warn of arguments that no launch file declares: launch drops them in silence."""
+    # All files are loaded before this runs. launch has no list of what they declare.
+    declared = {each.name for each in gc.get_objects()
+                if issubclass(type(each), DeclareLaunchArgument)} | OF_LAUNCH
+    unknown = [name for name, mark, _ in (word.partition(':=') for word in context.argv)
+               if mark and name not in declared]
+    if unknown:
+        get_logger(PACKAGE).warning(
+            f'no launch file declares {", ".join(unknown)}: without effect; parameters that are '
+            f'no arguments go into params_file{near_names(unknown, declared)}')
+
+
+def _check_packages(context: LaunchContext) -> None:
+    """Refuse an argument for which packages are missing, before anything starts."""
+    installed = get_packages_with_prefixes()
+    for name, packages in PACKAGES.items():
+        value = context.launch_configurations[name]
+        missing = [package for package in packages if package not in installed]
+        if missing and value not in ('', 'false'):
+            distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
+            names = [f'ros-{distribution}-{each.replace("_", "-")}' for each in missing]
+            raise ConfigError(name, f'{value} without the package {" and ".join(missing)}',
+                              f'apt install {" ".join(names)}, or {name}:=false')
 
 
 def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
@@ -87,12 +143,12 @@ def _processes(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     node = f'{make_namespace_absolute(namespace or "/").rstrip("/")}/{given["name"]}'
     in_file = _parameters_in(given['params_file'], node)
     parameters = _parameters(given, in_file)
-    # The driver last: if RViz is not installed, the launch fails before it starts the driver.
+    all_parameters = {**in_file, **parameters}
     processes: list[LaunchDescriptionEntity] = []
     if given['rviz'] == 'true':
-        processes.append(_rviz(context, given, node, {**in_file, **parameters}))
+        processes.append(_rviz(context, given, node, all_parameters))
     if given['record'] not in ('', 'false'):
-        processes.append(_recorder(given))
+        processes.append(_recorder(given, all_parameters))
     # They show and record what the driver publishes: all end with it.
     ends_all = Shutdown(reason='the driver has ended') if processes else None
     return [*processes, _driver(given, node, parameters, ends_all)]
@@ -125,29 +181,26 @@ def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[st
     :raises ConfigError: when an argument cannot be the value of its parameter.
     """
     found: dict[str, Any] = {}
-    for name, type_ in PARAMETERS.items():
-        if given[name]:
-            text = given[name]
-            is_number = type_ is int and re.fullmatch('[+-]?[0-9]+', text)
-            found[name] = int(text) if is_number else text == 'true' if type_ is bool else text
-    parse_settings({name: value for name, value in found.items() if name != 'use_sim_time'})
+    for name in PARAMETERS:
+        if text := given[name]:
+            is_list = CORE.find(name).item is not None
+            value = CORE.find(name).parsed(f'[{text.strip("[]")}]' if is_list else text)
+            found[name] = list(value) if isinstance(value, tuple) else value
+    if given['use_sim_time']:
+        found['use_sim_time'] = given['use_sim_time'] == 'true'
     if given['autoware'] == 'true':
-        others = in_file.get('outputs') or []
+        others = {**in_file, **found}.get('outputs') or []
         if not isinstance(others, list):
             raise ConfigError('params_file', f'outputs: {others!r}', 'a list of names')
-        found |= {**AUTOWARE, 'outputs': ['autoware', *(
+        found = {**AUTOWARE, **found, 'outputs': ['autoware', *(
             output for output in others if output not in ('', 'autoware'))]}
     if given['rviz'] == 'true':
-        found['debug_drawing'] = True
+        found.setdefault('debug_drawing', True)
         # The view follows the ego, whose frame must exist and have a known name.
         if not ({**in_file, **found}).get('ego_frame'):
-            found['ego_frame'] = f'{in_file.get("frame_prefix", "")}{FOLLOWED}'
+            found['ego_frame'] = f'{({**in_file, **found}).get("frame_prefix", "")}{FOLLOWED}'
         if ({**in_file, **found}).get('tf') == 'none':
             found['tf'] = 'ego'
-        # Only a clock that jumps back tells tf2 in RViz that the simulator has begun again. With
-        # use_sim_time, another program publishes the clock.
-        if not given['use_sim_time']:
-            found.setdefault('publish_clock', in_file.get('publish_clock', True))
     return found
 
 
@@ -181,23 +234,26 @@ def _rviz(context: LaunchContext, given: Mapping[str, str], node: str,
             f'Target Frame: {FOLLOWED}', f'Target Frame: {parameters["ego_frame"]}')
         config = Path(launch_config.log_dir, f'{node.strip("/").replace("/", ".")}.rviz')
         config.write_text(text, encoding='utf-8')
+    # Only a clock that jumps back tells tf2 in RViz that the simulator has begun again.
+    has_clock = parameters.get('publish_clock', DEFAULTS.publish_clock) \
+        and parameters.get('stamp_source', DEFAULTS.stamp_source) == 'game_time'
+    is_simulated = given['use_sim_time'] == 'true' or (not given['use_sim_time'] and has_clock)
     # Relative targets are resolved in the namespace of this node.
     return Node(
         package='rviz2', executable='rviz2', namespace=given['namespace'],
         arguments=['-d', str(config),
                    '-f', parameters.get('global_frame', DEFAULTS.global_frame)],
-        parameters=[{'use_sim_time': given['use_sim_time'] == 'true'
-                     or bool(parameters.get('publish_clock'))}],
+        parameters=[{'use_sim_time': is_simulated}],
         remappings=[(f'/state_sensor/{topic}', f'{given["name"]}/{topic}')
                     for topic in ('markers', 'map', 'ego/odometry')], output='both')
 
 
-def _recorder(given: Mapping[str, str]) -> ExecuteProcess:
+def _recorder(given: Mapping[str, str], parameters: Mapping[str, Any]) -> ExecuteProcess:
     if given['record'] != 'true' and Path(given['record']).exists():
         raise ConfigError('record', f'{given["record"]}, which exists', 'a new folder')
     # The namespace may begin with a slash or not, and may be nested in another one.
     node = f'(/.*)?/?{given["namespace"].rstrip("/")}/{given["name"]}/.*'
-    if given['autoware'] == 'true':
+    if 'autoware' in (parameters.get('outputs') or ()):
         node = f'{STACK_TOPICS}|{node}'
     command = ['ros2', 'bag', 'record', '--storage', 'mcap',
                '--storage-preset-profile', 'zstd_fast',

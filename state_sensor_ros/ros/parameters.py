@@ -26,7 +26,7 @@ from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import nearest, Value
 from state_sensor_ros.plug_ins import PlugInWarning
 from state_sensor_ros.ros.sink import given_parameters
-from state_sensor_ros.settings import CORE, DEFAULTS, ParameterTable, PERCEPTION, Settings
+from state_sensor_ros.settings import CORE, DEFAULTS, FILE, ParameterTable, PERCEPTION, Settings
 from state_sensor_ros.simulators import checked_settings, schema_of, with_config_file
 from state_sensor_ros.topics.encoder import perception_used
 
@@ -156,6 +156,8 @@ def without_effect(settings: Settings) -> Iterator[str]:
         yield 'debug_drawing has no effect: include_obb is false'
     if settings.wheel_tf and settings.tf == 'none':
         yield 'wheel_tf has no effect: tf is none'
+    if settings.trajectory_file and settings.source != FILE:
+        yield f'trajectory_file has no effect: source is {settings.source}'
     schema, used = schema_of(settings.source, with_added=True), perception_used(settings)
     unused = [name for name in PERCEPTION if name not in used
               and schema.value_of(settings, name) != schema.find(name).default]

@@ -9,7 +9,6 @@
 """The launch files with ROS's own `launch`, until Ctrl-C."""
 
 from importlib.util import find_spec
-from itertools import count
 import os
 import re
 import signal
@@ -20,7 +19,9 @@ from budgets import AWAIT_S
 from paths import ROOT
 from ports import free_ports
 import pytest
-from rig import framed
+from rcl_interfaces.srv import GetParameters
+from rclpy.parameter import parameter_value_to_python
+from rig import Remote
 
 pytestmark = pytest.mark.skipif(find_spec('launch_ros') is None,
                                 reason='needs launch_ros: a full ROS 2')
@@ -61,17 +62,58 @@ def launched(domain, tmp_path):
             process.wait(AWAIT_S)
 
 
-def test_launch_driver_under_another_name_until_interrupted(launched, listener, simulator):
-    process = launched('state_sensor', port=simulator.port, namespace='sim1', name='truth')
-    received = listener.subscribe('/sim1/truth/frame', 'state_sensor_ros/StateFrame')
-    simulator.accept()
-    listener.matched('/sim1/truth/frame')
-    numbers = count(1)
-    listener.until(lambda: simulator.send(framed(next(numbers))) or len(received) >= 2,
-                   what='two frames')
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Stand for RViz and `ros2 bag record`: print the arguments, and run until ended."""
+    for package in ('rviz2', 'ros2bag', 'rosbag2_storage_mcap'):
+        marker = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages' / package
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+    for program in (tmp_path / 'lib' / 'rviz2' / 'rviz2', tmp_path / 'bin' / 'ros2'):
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\necho {program.name} "$@"\nexec sleep 1000\n')
+        program.chmod(0o755)
+    for name, folder in (('AMENT_PREFIX_PATH', tmp_path), ('PATH', tmp_path / 'bin')):
+        monkeypatch.setenv(name, f'{folder}{os.pathsep}{os.environ[name]}')
+
+
+def test_launch_forwards_every_argument_and_names_others(
+        launched, listener, tmp_path, capfd, programs):
+    """All of them in one start."""
+    parameters, config = tmp_path / 'parameters.yaml', tmp_path / 'config.json'
+    parameters.write_text('/**: {ros__parameters: {tf: none, port: 1, labels: false}}')
+    config.write_text('[{"type": "State", "listen_port": 2, "desired_tags": ["a"]}]')
+    expected = {
+        'source': 'monodrive', 'host': '127.0.0.2', 'port': free_ports(2),
+        'control_port': free_ports(2) + 1, 'config_file': str(config),
+        'trajectory_file': 'drive.json', 'desired_tags': ['car', 'truck'],
+        'undesired_tags': ['ghost'], 'include_obb': False, 'debug_drawing': True,
+        'global_frame': 'world', 'frame_prefix': 'sim/', 'ego_frame': 'car',
+        'publish_clock': False, 'outputs': [output for output, package in (
+            ('derived_objects', 'derived_object_msgs'), ('vision', 'vision_msgs'))
+            if find_spec(package)]}
+    process = launched(
+        'state_sensor', params_file=parameters, namespace='sim1', name='truth', rviz='true',
+        record=tmp_path / 'bag', use_sim_time='true', log_level='error', autoware='false',
+        sorce='carla9', labels='true', **{
+            name: ','.join(value) if isinstance(value, list) else str(value).lower()
+            if isinstance(value, bool) else value for name, value in expected.items()})
+    found = Remote(listener, '/sim1/truth').call(
+        GetParameters, names=[*expected, 'tf', 'labels', 'use_sim_time']).values
+    values = [parameter_value_to_python(value) for value in found]
+    assert [list(value) if isinstance(expected.get(name), list) else value
+            for name, value in zip(expected, values, strict=False)] == [*expected.values()]
+    assert values[len(expected):] == ['ego', False, True]
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
-    listener.until(lambda: listener.node.count_publishers('/sim1/truth/frame') == 0)
+    log = ''.join(capfd.readouterr())
+    assert re.search(r'rviz2 -d \S+ -f world --ros-args .*__ns:=/sim1', log), log
+    assert re.search(r'ros2 bag record --storage mcap .*sim1/truth/\.\*.* --output \S+/bag '
+                     '--use-sim-time', log), log
+    assert 'debug_drawing has no effect' not in log
+    [line] = [line for line in log.splitlines() if 'no launch file declares' in line]
+    assert 'declares sorce, labels: without effect' in line
+    assert line.endswith('did you mean source?')
 
 
 @pytest.mark.parametrize('simulator', ['monodrive', pytest.param('sumo', marks=pytest.mark.skipif(
@@ -79,11 +121,11 @@ def test_launch_driver_under_another_name_until_interrupted(launched, listener, 
 def test_launch_demo_brings_its_simulator_and_ends_without_a_fault(
         launched, listener, capfd, simulator):
     own = {} if simulator == 'monodrive' else {'simulator': simulator}
-    process = launched('demo', rviz='false', port=free_ports(3) + 1, **own)
+    process = launched('demo', rviz='false', port=free_ports(3) + 1, global_frame='world', **own)
     received = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     frames = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     listener.until(lambda: len(received) >= 3 and frames, what='odometry of the ego')
-    assert received[0].child_frame_id == 'base_link'
+    assert (received[0].header.frame_id, received[0].child_frame_id) == ('world', 'base_link')
     assert frames[0].generation == own.get('simulator', 'v2')
     process.send_signal(signal.SIGINT)
     assert process.wait(AWAIT_S) == 0
@@ -92,13 +134,7 @@ def test_launch_demo_brings_its_simulator_and_ends_without_a_fault(
     assert not re.search(r'connection lost|\[WARN\]|Traceback', log), log
 
 
-def test_launch_ends_where_the_driver_dies_at_start(launched, tmp_path, monkeypatch):
-    # A recorder that runs until it is ended, and a parameter that the driver refuses.
-    recorder = tmp_path / 'bin' / 'ros2'
-    recorder.parent.mkdir()
-    recorder.write_text('#!/bin/sh\nexec sleep 1000\n')
-    recorder.chmod(0o755)
-    monkeypatch.setenv('PATH', f'{recorder.parent}{os.pathsep}{os.environ["PATH"]}')
+def test_launch_ends_where_the_driver_dies_at_start(launched, tmp_path, programs):
     parameters = tmp_path / 'parameters.yaml'
     parameters.write_text('/**: {ros__parameters: {port: -1}}')
     assert launched('state_sensor', record='bag', params_file=parameters).wait(AWAIT_S) in (0, 1)

@@ -264,6 +264,7 @@ def test_parameters_take_effect_only_where_every_callback_accepts_them(listener)
     ({'debug_drawing': True, 'include_obb': False}, [
         'debug_drawing has no effect: include_obb is false']),
     ({'wheel_tf': True, 'tf': 'none'}, ['wheel_tf has no effect: tf is none']),
+    ({'trajectory_file': 'a.json'}, ['trajectory_file has no effect: source is monodrive']),
     ({'outputs': ['vision'], 'perception.velocity_std': 0.5}, [
         'no output uses the parameters perception.velocity_std']),
     ({'outputs': ['vision'], 'perception.ghosts': 0.5, 'control.kp': 2.0}, [])])
