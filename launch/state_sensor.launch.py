@@ -38,7 +38,7 @@ from launch_ros.substitutions import FindPackageShare
 from launch_ros.utilities import make_namespace_absolute, prefix_namespace
 import yaml
 
-from state_sensor_ros.commands.parameters import parameters_of
+from state_sensor_ros.commands.parameters import parameters_of, refuse_aliases
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import as_yaml, near_names
 from state_sensor_ros.settings import CORE, DEFAULTS
@@ -167,9 +167,12 @@ def _parameters_in(file: str, node: str) -> dict[str, Any]:
     if not Path(file).is_file():
         raise ConfigError('params_file', f'there is no file {file}')
     try:
-        return parameters_of(yaml.safe_load(Path(file).read_bytes()), node) or {}
-    except (OSError, yaml.YAMLError) as error:
+        text = Path(file).read_bytes()
+        refuse_aliases(yaml.parse(text))
+        content = yaml.safe_load(text)
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f'params_file {file}', one_line(str(error)), 'YAML') from error
+    return parameters_of(content, node) or {}
 
 
 def _parameters(given: Mapping[str, str], in_file: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,6 +113,8 @@ class Parameter:
     def _checked(self, value: Any, kind: type, what: str = '') -> object:  # noqa: ANN401
         """Return a single value or an item of a list; ``what`` precedes the expected type."""
         rule = self.rule
+        if type(value) is int and not -2**63 <= value < 2**63:
+            raise ConfigError(self.name, 'an integer beyond 64 bits', 'one within them')
         if kind is float and type(value) is int:
             value = float(value)
         expected = ''

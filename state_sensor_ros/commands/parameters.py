@@ -16,7 +16,7 @@ Parameters are listed as they are declared.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 import re
 import textwrap
@@ -28,7 +28,7 @@ from state_sensor_ros.errors import ConfigError, reason_of, UsageError
 from state_sensor_ros.parameters import as_yaml, nearest, Parameter, Value
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators import schema_for, schema_of
-from state_sensor_ros.texts import one_line, size
+from state_sensor_ros.texts import one_line, shortened, size
 
 _WIDTH = 100
 _EPILOG = """Set a parameter with -p NAME:=VALUE or --params-file FILE; for the node, after
@@ -176,7 +176,9 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     reader.version = (1, 1)
     reader.allow_duplicate_keys = True
     try:
-        content: object = reader.load(path.read_bytes())
+        text = path.read_bytes()
+        refuse_aliases(reader.parse(text))
+        content: object = reader.load(text)
     except OSError as error:
         raise ConfigError(f'{option} {path}', reason_of(error)) from error
     except (YAMLError, ValueError, RecursionError) as error:
@@ -186,18 +188,34 @@ def read_parameter_file(path: str | Path, option: str) -> object:
     return content
 
 
+def refuse_aliases(events: Iterable[Any]) -> None:
+    """
+    Refuse aliases in YAML, as rcl does: a few lines of them stand for more than any memory.
+
+    :param events: those that a parser of YAML yields.
+    :raises ValueError: naming the alias and its line.
+    """
+    for event in events:
+        if type(event).__name__ == 'AliasEvent':
+            raise ValueError(f'the alias *{event.anchor}, as which ROS reads no value, in line '
+                             f'{event.start_mark.line + 1}')
+
+
 def parameters_of(content: object, node: str) -> dict[str, Any] | None:
     """
     Return the parameters that a file gives to a node, None if it does not name the node.
 
     :param content: of the file.
     :param node: full name; names in the file may have the wildcards ``*`` and ``**``.
+    :raises ConfigError: if they are anything but names and values.
     """
     found: dict[str, Any] | None = None
     for name, value in _parts(content, ''):
         pattern = re.escape(name).replace(r'/\*\*', '(/.*)?').replace(r'\*', '[^/]*')
         if re.fullmatch(pattern, node):
-            found = {**(found or {}), **(value if isinstance(value, dict) else {})}
+            if not isinstance(value, dict | None):
+                raise ConfigError(f'{name}: ros__parameters', shortened(repr(value)), _LAYOUT)
+            found = {**(found or {}), **(value or {})}
     return found
 
 

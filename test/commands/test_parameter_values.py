@@ -119,6 +119,9 @@ def test_file_gives_parameters(folder, capsys):
     ('/**:\n  ros__parameters:\n    tf: some\n', 1, "tf: found 'some'; expected one of all"),
     ('/other:\n  ros__parameters:\n    tf: ego\n', 0,
      'the node is /state_sensor, the file has /other'),
+    ('/**:\n  ros__parameters: &a\n    sumo: *a\n', 1, 'the alias *a'),
+    (f'/**:\n  ros__parameters:\n    rate: {"9" * 400}\n', 1, 'rate: found an integer beyond'),
+    ('/**:\n  ros__parameters: !!set {tf}\n', 1, "ros__parameters: found {'tf'}"),
     (None, 1, 'there is no file p.yaml')])
 def test_file_with_a_fault_is_named(folder, capsys, text, code, words):
     if text is not None:
