@@ -92,15 +92,17 @@ def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
     return f'{prefix}{actor.topic_name}/wheel_{wheel}'
 
 
-def registry_of(settings: Settings) -> Registry:
+def registry_of(settings: Settings, *, keeps_places: bool = False) -> Registry:
     """
     Return a registry that names actors as those of all outputs are named.
 
     :param settings: prefix, ego and limit; frames of the settings are not names of actors.
+    :param keeps_places: see :class:`Registry`.
     """
     return Registry(
         frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
         ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
+        keeps_places=keeps_places,
         reserved_frames=(settings.global_frame, settings.parent_frame, settings.odom_frame))
 
 
@@ -113,6 +115,7 @@ class Registry:
     Assign ROS names to each raw name once and keep them until the actor is forgotten.
 
     The work for a frame is linear in its actors, for any names. ``actor_list``: of the last frame.
+    ``n_refused``: number of times that a new actor got no topics of its own.
     """
 
     frame_prefix: str = ''
@@ -120,9 +123,13 @@ class Registry:
     ego_frame: str = ''  # of the ego, empty for the ordinary rule
     max_actor_topics: int = 1024
     reserved_frames: Collection[str] = ()
+    # Whether the topics of actors that have left keep their places, as those in a bag.
+    keeps_places: bool = False
 
     def __post_init__(self) -> None:
         """Begin without actors."""
+        self._with_topics: set[str] = set()
+        self.n_refused = 0
         self._reserved = frozenset((*self.reserved_frames, self.ego_frame))
         self._next_id, self._versions = 1, count(1)
         self._has_source_ids = False
@@ -136,7 +143,7 @@ class Registry:
 
         :param with_topics: topic names whose topics stay open, and count until :meth:`remove`.
         """
-        self._with_topics = set(with_topics)
+        self._with_topics = {*with_topics, *(self._with_topics if self.keeps_places else ())}
         self._known: dict[str, Actor] = {}
         # Raw names by the topic names in use, and the ids in use.
         self._by_topic: dict[str, str] = {}
@@ -215,7 +222,8 @@ class Registry:
     def remove(self, topic_name: str) -> None:
         """Free the names and the place of an actor that has left."""
         # topic_name: ``Actor.topic_name`` of the actor; no effect if it is not in use.
-        self._with_topics.discard(topic_name)
+        if not self.keeps_places:
+            self._with_topics.discard(topic_name)
         name = self._by_topic.pop(topic_name, None)
         if name is not None:
             self._used_ids.remove(self._known.pop(name).id)
@@ -235,6 +243,7 @@ class Registry:
         known, ego_frame = self._known.get(name), self.ego_frame if is_ego else ''
         if known is None:
             known = self._with_place(self._enter(name, ego_frame, source_id))
+            self.n_refused += not known.has_topics
         if source_id not in (_NO_ID, known.id) and source_id not in self._used_ids:
             self._used_ids.remove(known.id)
             self._used_ids.add(source_id)

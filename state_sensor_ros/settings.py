@@ -176,7 +176,8 @@ class Settings:
         '', 'Map to publish on ~/map: NAME.xodr, NAME.net.xml or a Lanelet2 NAME.osm; empty: that '
         'of the source.')
     max_actor_topics: int = parameter(
-        1024, 'Largest number of actors with topics of their own.', low=0, high=65536)
+        1024, 'Largest number of actors with topics of their own, in a bag in all.', low=0,
+        high=65536)
     actor_timeout: float = parameter(
         5.0, 'Time after which the topics of an absent actor are removed, s of stream time.',
         low=0.0, high=_LONG_S)

@@ -22,6 +22,7 @@ from state_sensor_ros.library.stream import FaultList, FrameFault
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import with_map
+from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.state_frame import carried
 from state_sensor_ros.topics.transforms import encode_static_frames
@@ -55,7 +56,9 @@ class BagOutput(BagSink, FrameWriter):
             static_frames = encode_static_frames(settings, definitions, specific.transforms)
             if static_frames is not None:
                 self.latch(*static_frames)
-            self._pipeline = Pipeline(settings, lambda settings: encoder, self, report=self._note)
+            self._pipeline = Pipeline(settings, lambda settings: encoder, self, report=self._note,
+                                      keeps_topics=True)
+            self._most = settings.max_actor_topics
         except BaseException:
             self.abort()
             raise
@@ -67,6 +70,13 @@ class BagOutput(BagSink, FrameWriter):
     def remarks(self) -> list[str]:
         """Return a line for each kind of warning about the frames."""
         return [*fault_lines(self._faults)]
+
+    @property
+    def notes(self) -> list[str]:
+        n_refused = self._pipeline.registry.n_refused
+        text = (f'{counted(n_refused, "actor")} without topics of their own; ~/frame has them '
+                f'(max_actor_topics is {self._most}, in a bag in all)')
+        return [text] if n_refused else []
 
     def write(self, frame: Frame) -> None:
         """

@@ -336,7 +336,7 @@ class BagSink(Output):
         except struct.error as error:
             # MCAP numbers topics with 16 bits.
             raise SinkError(self.name, f'{len(self._numbers)} topics',
-                            'at most 65535 in a bag') from error
+                            'at most 65535 in a bag: a lower max_actor_topics') from error
 
 
 @lru_cache(maxsize=16)

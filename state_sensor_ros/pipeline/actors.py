@@ -102,7 +102,7 @@ class ActorTopics:
         :param n_places: number of actors in the frame without topics because of the limit.
         """
         for topic_name in list(self.absent_since_ns):
-            if self._registry.n_free_places >= n_places:
+            if self._registry.n_free_places >= n_places or self._registry.keeps_places:
                 return
             if self._opened[topic_name].actor.has_topics:
                 self._close(topic_name)

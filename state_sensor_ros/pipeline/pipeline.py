@@ -118,7 +118,9 @@ class Pipeline:
     :param on_defect: called with an unexpected exception, whose frame counts as skipped; None
         raises the exception.
     :param counters: counters to update; None makes new ones.
+    :param keeps_topics: whether the sink keeps the topics of actors that have left.
     :param ros_now_ns: returns the time for ``stamp_source: ros``, ns.
+    :ivar registry: names of the actors.
     :ivar snapshot: the last frame whose clock advanced, None before the first.
     :ivar details: whether boxes, wheels or inputs of the next frames are used.
     :ivar needs_boxes: whether they are used whatever topics have subscribers; may be set.
@@ -127,7 +129,7 @@ class Pipeline:
     def __init__(self, settings: Settings, new_encoder: Callable[[Settings], Encoder],
                  sink: Sink, *,
                  report: Report, on_defect: Callable[[Exception], None] | None = None,
-                 counters: Counters | None = None,
+                 counters: Counters | None = None, keeps_topics: bool = False,
                  ros_now_ns: Callable[[], int] = time.time_ns) -> None:
         self.counters = counters or Counters()
         self.checks = Checks(periods_s=SAMPLED)
@@ -138,9 +140,9 @@ class Pipeline:
         self._pending: deque[Settings] = deque(maxlen=1)
         self._new_encoder, self._encoder = new_encoder, new_encoder(settings)
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
-        self._registry = registry_of(settings)
+        self.registry = registry_of(settings, keeps_places=keeps_topics)
         self._actor_list, self._lane_rows = EMPTY_ACTOR_LIST, b''
-        self._actor_topics = ActorTopics(self._encoder, sink, self._registry,
+        self._actor_topics = ActorTopics(self._encoder, sink, self.registry,
                                          settings.actor_timeout)
         self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
         # Messages that are held back with the stamp at which they are due, in the order in which
@@ -302,7 +304,7 @@ class Pipeline:
         stamp_ns = self.stamper.stamp_ns
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
         actor_list = self._update_actors(frame, stamp_ns) if advanced \
-            else self._registry.name_repeated(frame)
+            else self.registry.name_repeated(frame)
         new_topics = self._encoder.new_topics(frame)
         if new_topics:
             self._sink.open(new_topics)
@@ -331,7 +333,7 @@ class Pipeline:
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> ActorList:
         """Open and close topics of actors; return the actors of the frame."""
-        actor_list = self._registry.update(frame)
+        actor_list = self.registry.update(frame)
         lane_rows = frame.lanes.actor.tobytes()
         if actor_list.version != self._actor_list.version or lane_rows != self._lane_rows:
             self._follow(actor_list, frame, stamp_ns)
@@ -339,7 +341,7 @@ class Pipeline:
             self._actor_topics.close_absent(stamp_ns)
         if self.counters.n_without_topics:
             self._actor_topics.make_room(self.counters.n_without_topics)
-            granted = self._registry.grant_topics()
+            granted = self.registry.grant_topics()
             if granted.version != actor_list.version:
                 self._follow(granted, frame, stamp_ns)
         return self._actor_list
@@ -361,7 +363,7 @@ class Pipeline:
         self._restart_actors()
 
     def _restart_actors(self) -> None:
-        self._registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
+        self.registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
         self._actor_list, self._lane_rows = EMPTY_ACTOR_LIST, b''
         self.checks.restart()
 

@@ -9,6 +9,7 @@
 """Each format names what it drops of a recording, in one line; bags keep the widths of lanes."""
 
 from contextlib import closing
+from pathlib import Path
 import sqlite3
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 
 import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.cli import main
+from state_sensor_ros.files.bag import Bag
 
 FCD = """<fcd-export><timestep time="0"><vehicle id="a" x="300" y="150" angle="90" speed="20"
  lane="bc_1" pos="20"/></timestep><timestep time="1"><vehicle id="a" x="320" y="150" angle="90"
@@ -56,6 +58,20 @@ def test_bags_keep_the_widths_of_lanes():
     assert {line.width for line in lines} == {line.width for line in expected} >= {2.0, 3.2}
     # The lines of each kind and width come together, those that meet as one.
     assert _length(lines) == pytest.approx(_length(expected))
+
+
+def test_a_bag_has_topics_of_so_many_actors_in_all(capsys):
+    # An actor has left for longer than its time-out when the next one comes; the first comes back.
+    steps = ''.join(f'<timestep time="{9 * k}"><vehicle id="{name}" x="{k}" y="0" angle="90" '
+                    'speed="1"/></timestep>' for k, name in enumerate('abcda'))
+    Path('many.xml').write_text(f'<fcd-export>{steps}</fcd-export>')
+    assert main(['convert', 'many.xml', 'many.mcap', '-q', '-p', 'max_actor_topics:=2']) == 0
+    assert '2 actors without topics of their own; ~/frame has' in capsys.readouterr().err
+    with closing(Bag(Path('many.mcap'))) as bag:
+        assert {key[0].split('/')[3]: bag.count(key) for key in bag.with_messages()
+                if '/actors/' in key[0]} == {'a': 2, 'b': 1}
+    with sensor.open_recording('many.mcap') as recording:
+        assert [frame.names for frame in recording] == [(name,) for name in 'abcda']
 
 
 def _length(lines):
