@@ -65,6 +65,11 @@ class EgoCommand:
         return replace(self, throttle=0.0, brake=1.0, hand_brake=False, speed=math.nan,
                        max_acceleration=math.nan, coast_s=math.inf, until_s=math.inf)
 
+    def is_urgent(self, last: EgoCommand | None) -> bool:
+        """Return whether it must not wait: less throttle, more brake or another angle."""
+        return last is None or self.throttle < last.throttle or self.brake > last.brake \
+            or self.steer != last.steer
+
     def now(self, now_s: float | None = None) -> EgoCommand:
         """Return what may be written now: this command, the same without throttle, or a brake."""
         now_s = time.monotonic() if now_s is None else now_s

@@ -23,11 +23,9 @@ ports: doc/protocol/carla.md#ports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-import math
 import re
 import struct
 import threading
-import time
 from typing import Final
 
 from google.protobuf.message import DecodeError as ProtobufError
@@ -60,8 +58,6 @@ _MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
 # Both ports open while the reply is on its way; the official client tries for ten seconds.
 LATE_PORT_S: Final = 10.0
 _MAX_INI_BYTES: Final = 1_000_000
-# Without a frame to answer for this time, a command is sent at once.
-_STALL_S: Final = 0.2
 _LAST_ANSWER_S: Final = 0.25
 
 
@@ -210,19 +206,21 @@ class EpisodeClient:
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
-        # Of a stack, and the one that answered the last frame; None before the first one.
-        self._command: EgoCommand | None = None
-        self._answered: EgoCommand | None = None
+        # Guards the following; notified when a frame is answered.
         self._answering = threading.Condition()
-        self._answered_s = -math.inf
-        # Whether the last answer has thrust, and what was sent ahead of the frame that a
-        # synchronous server answers with: more than one would delay all later ones.
-        self._has_thrust = False
-        self._ahead: EgoCommand | None = None
+        # Of a stack, the last one that was sent, and the one that answered the last frame; None
+        # before the first one.
+        self._command: EgoCommand | None = None
+        self._written: EgoCommand | None = None
+        self._answered: EgoCommand | None = None
+        # Whether a frame waits for its answer; number of commands that were sent before the frames
+        # that they answer.
+        self._is_owed, self._n_ahead = False, 0
 
     def begin_episode(self) -> None:
         """Request an episode and wait until it is ready."""
-        self._has_control, self._ahead = False, None
+        self._has_control = self._is_owed = False
+        self._written, self._n_ahead = None, 0
         self._control.close()
         try:
             # The server loads the level at each request, and at the end of each connection of
@@ -294,42 +292,60 @@ class EpisodeClient:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
-        It is sent at once if no frame comes that it could answer, or if it ends the thrust.
+        A server in synchronous mode takes one command a frame: another one would delay all later
+        ones. In asynchronous mode one with less throttle, more brake or another angle is sent at
+        once, in place of the answer to the next frame.
         """
-        self._command = command
-        if not self._has_control:
-            raise TransportError(self._control.where, 'no episode', _SERVER)
-        is_stalled = time.monotonic() - self._answered_s > _STALL_S
-        if self._ahead != command and (is_stalled or (
-                self._has_thrust and not command.throttle)):
-            if not self._send(_message_of(command)):
+        with self._answering:
+            self._command = command
+            if not self._has_control:
+                raise TransportError(self._control.where, 'no episode', _SERVER)
+            if (self._is_owed or self._goes_ahead(command)) and not self._write(command):
                 raise TransportError(self._control.where, 'the server does not read commands')
-            self._has_thrust = False
-            self._ahead = command if self._is_synchronous else None
+
+    def _goes_ahead(self, command: EgoCommand) -> bool:
+        """Return whether a command is sent before the frame that it answers."""
+        return not self._is_synchronous and (not self._n_ahead or command.brake >= 1.0) \
+            and command.is_urgent(self._written)
+
+    def _write(self, command: EgoCommand) -> bool:
+        """Return whether the control port has taken a command."""
+        if not self._send(_message_of(command)):
+            return False
+        self._written = command
+        if self._is_owed:
+            self._is_owed, self._answered = False, command
+            self._answering.notify_all()
+        else:
+            self._n_ahead += 1
+        return True
 
     def close(self) -> None:
         """Wait until a frame is answered with the last command, which stays the answer."""
-        command = self._command
-        if command is None or not self._has_control or self._answered is command:
-            return
-        # At once: the server may be stopped, and then reads it when it continues.
-        self._send(_message_of(command))
         with self._answering:
+            command = self._command
+            if command is None or not self._has_control:
+                return
+            if self._written is not command:
+                # At once: the server may be stopped, and then reads it when it continues.
+                self._write(command)
             self._answering.wait_for(lambda: self._answered is command, _LAST_ANSWER_S)
 
     def answer(self, measurement: Message) -> None:
         """Send the stack's command, or what the autopilot proposes in ``measurement``."""
-        command = self._command
-        if self._ahead is not None:
-            # A server that waits for one command a step already has it.
-            self._ahead = None
-            return
-        if self._send(measurement.player_measurements.autopilot_control if command is None
-                      else _message_of(command)):
-            with self._answering:
-                self._answered, self._answered_s = command, time.monotonic()
-                self._has_thrust = command is not None and command.throttle > 0.0
+        with self._answering:
+            command = self._command
+            if self._n_ahead:
+                self._n_ahead, self._answered = self._n_ahead - 1, self._written
                 self._answering.notify_all()
+                if command is not None and self._goes_ahead(command):
+                    self._write(command)
+                return
+            self._is_owed = True
+            if command is not None:
+                self._write(command)
+            elif self._send(measurement.player_measurements.autopilot_control):
+                self._is_owed = False
 
     def _send(self, control: Message) -> bool:
         """Return whether the control port has taken a command; if it fails, the episode ends."""

@@ -489,10 +489,12 @@ class MonodriveCommands:
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
+        self._last: EgoCommand | None = None
 
     def send(self, command: EgoCommand) -> None:
         self._client.order(CONTROL_EGO, lambda: _message(command.now()),
-                           may_wait=command.throttle > 0.0)
+                           may_wait=command.throttle > 0.0 and not command.is_urgent(self._last))
+        self._last = command
 
     def unanswered_s(self) -> float:
         """Return the age of the oldest command without a reply, s."""

@@ -24,10 +24,18 @@ import pytest
 from source_errors import error_of
 
 from state_sensor_ros.connections.live_source import fed
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import checked_settings
-from state_sensor_ros.simulators.carla.stream import CarlaSource, MeasurementFramer
+from state_sensor_ros.simulators.carla.frames import SERVER
+from state_sensor_ros.simulators.carla.stream import (
+    CarlaSource,
+    CONTROL_AFTER_WORLD,
+    EpisodeClient,
+    MeasurementFramer,
+    parsed,
+)
 
 FRAMES = [[b'one measurement'], [b'm', b'image 1', b'image 22'], [b'x' * 300],
           [b'\0' * 4, b'\0' * 70_000, b'\0'], []]
@@ -214,3 +222,40 @@ def test_carla_start_gives_up_a_port_that_stays_closed(monkeypatch):
         assert error_of(source, frames) == (
             f'cannot connect to 127.0.0.1:{server.world_port + 1}: connection refused; is the '
             'simulator running?')
+
+
+@pytest.mark.parametrize(('mode', 'expected'), [
+    ('true', [(0, 0), (0, 1), (0, 1), (0.5, 0), (0.25, 0.5)]),
+    # The first one and the brake before a frame; then less throttle, and another angle.
+    ('false', [(0, 0), (0.5, 0), (0, 1), (0, 1), (0.5, 0), (0.25, 0), (0.25, 0.5)])])
+def test_carla_commands_of_a_stall_leave_no_queue(tmp_path, mode, expected):
+    ini, port = tmp_path / 'CarlaSettings.ini', free_ports(3)
+    ini.write_text(INI.format(mode))
+    client = EpisodeClient(Settings(source='carla', control_port=port, config_file=str(ini)),
+                           pytest.fail, pytest.fail)
+    with socket.create_server(('127.0.0.1', port + CONTROL_AFTER_WORLD)) as listener:
+        client.take_control()
+        peer, _ = listener.accept()
+
+    def send(throttle, steer=0.0, brake=0.0):
+        client.send(EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=0.0))
+
+    def answer():
+        client.answer(parsed(wire.measurements(1, 1, 1)))
+
+    with peer:
+        answer()
+        for i in range(29):
+            send(0.5, i / 100)
+        send(0.0, brake=1.0)
+        for _ in range(2 + (mode == 'false')):
+            answer()
+        send(0.5)
+        answer()
+        send(0.25)
+        send(0.25, 0.5)
+        answer()
+        client.shut_down()
+        sent = [SERVER['Control'].FromString(wire.read_message(peer)) for _ in expected]
+        assert [(each.throttle, each.brake or -each.steer) for each in sent] == expected
+        assert not peer.recv(1)
