@@ -115,6 +115,7 @@ def ego_name(path):
                 if 'ego' in state['tags'])
 
 
+@pytest.mark.thorough
 def test_example_notebook_shows_a_recording(tmp_path, monkeypatch):
     """Each cell, and what a notebook asks of its last expression."""
     image = pytest.importorskip('PIL.Image')

@@ -71,6 +71,7 @@ def test_many_recordings_keep_their_layout(drives, tmp_path, capsys):
     assert table.num_rows == sensor.read_table(drives / 'day1' / 'b.json.gz').num_rows
 
 
+@pytest.mark.thorough
 def test_many_recordings_are_resumed(drives, tmp_path, capsys):
     out = tmp_path / 'out'
     words = ['convert', str(drives / 'day1' / '*.json*'), str(drives / 'a.json'), str(out), '--to',
@@ -258,6 +259,7 @@ def test_many_recordings_need_a_place_each(drives, tmp_path, capsys, refusal):
     assert main(['convert', *two, str(tmp_path / 'out')]) == 2
 
 
+@pytest.mark.thorough
 def test_recordings_of_one_name_have_outputs_with_their_formats(drives, tmp_path, capsys):
     shutil.rmtree(drives / 'town')
     shutil.copytree(drives / 'day1' / 'bag', drives / 'a')

@@ -18,7 +18,7 @@ import shutil
 import struct
 import sys
 
-from budgets import one_of, tries
+from budgets import is_large, one_of, tries
 import carla9_logs as logs
 import numpy as np
 from paths import CARLA, GOOD, ROOT, SAMPLE
@@ -32,7 +32,7 @@ from state_sensor_ros.simulators.carla9.log import LogDecoder
 from state_sensor_ros.simulators.sumo.fcd import StepDecoder
 
 sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
-N_DRAWS = tries(3)
+N_DRAWS = tries(1)
 
 
 def assert_equal(found, expected, where='frame'):
@@ -72,13 +72,14 @@ def check(path, *, n_frames=0, parameters=None, **selection):
             for i, found in zip(places, pool.map(recording.__getitem__, places), strict=True):
                 assert_equal(found, expected[i])
         assert len({track.result().position_xyz.tobytes() for track in tracks}) <= 1
-        for words in (slice(None, None, 7), slice(-1, None, -5)):
+        for words in (slice(-1, None, -5), slice(None, None, 7))[:N_DRAWS]:
             for pair in zip(recording[words], expected[words], strict=True):
                 assert_equal(*pair)
 
 
-@pytest.mark.parametrize('name', ['drive.json.gz', 'drive_bag', 'drive.db3', 'drive.parquet',
-                                  'drive.osi', 'drive.osi.mcap'])
+@pytest.mark.parametrize('name', one_of([
+    'drive.json.gz', 'drive_bag', 'drive.parquet', 'drive.osi', 'drive.db3', 'drive.osi.mcap'],
+    n_always=4))
 def test_frames_of_a_converted_sample(name, tmp_path):
     assert main(['convert', str(SAMPLE), str(tmp_path / name), '-q']) == 0
     check(tmp_path / name, n_frames=50)
@@ -115,7 +116,7 @@ def write_log(path, *, has_more):
     path.write_bytes(b''.join(parts))
 
 
-@pytest.mark.parametrize('has_more', [True, False])
+@pytest.mark.parametrize('has_more', one_of([True, False]))
 def test_frames_of_a_recorder_log(has_more, tmp_path, monkeypatch):
     path = tmp_path / 'drive.log'
     write_log(path, has_more=has_more)
@@ -151,8 +152,9 @@ def test_frames_of_fcd_output(fcd, options, monkeypatch):
     path = fcd(*options)
     check(path, n_frames=60, parameters={'sumo.ego': 'first'})
     check(path, n_frames=10, start=10.0, rate=1.0)
-    Path('fcd.xml.gz').write_bytes(gzip.compress(path.read_bytes()))
-    check('fcd.xml.gz', n_frames=60)
+    if is_large():
+        Path('fcd.xml.gz').write_bytes(gzip.compress(path.read_bytes()))
+        check('fcd.xml.gz', n_frames=60)
     check_cost(path, monkeypatch, StepDecoder, 'decode')
 
 

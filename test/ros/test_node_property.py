@@ -35,7 +35,7 @@ from rig import (
 
 BAD_OBJECTS = (b'{}', b'{"frame": 3}', b'{"frame": "]}, {"}', b'{"frame": [], "game_time": -1}',
                b'{"frame": [], "game_time": 1e300}')
-BUDGET_S = tries(2)
+BUDGET_S = tries(1)
 MIN_STEPS = 5
 SEED = int(os.environ.get('STATE_SENSOR_PROPERTY_SEED', '1'))
 LIMIT = 6
