@@ -41,7 +41,7 @@ _MANIFEST = """<?xml version="1.0"?>
   <name>{name}</name>
   <version>0.0.1</version>
   <description>Field lists of {name}: same type names and hashes as the real one.</description>
-  <maintainer email="maintainers@users.noreply.github.com">The maintainers</maintainer>
+  <maintainer email="maintainers@example.invalid">The maintainers</maintainer>
   <license>Apache-2.0</license>{depends}
   <member_of_group>rosidl_interface_packages</member_of_group>
   <export><build_type>ament_cmake</build_type></export>

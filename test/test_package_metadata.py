@@ -73,6 +73,30 @@ def test_programs_print_the_version(program):
         0, '', f'{name} {text_of("version")}\n')
 
 
+def test_dependencies_are_what_the_node_and_the_launch_files_import():
+    """All keys were found in the rosdep files of rosdistro for Jazzy and Kilted in 11/2026."""
+    keys = {each.text for each in MANIFEST if each.tag in ('depend', 'exec_depend')}
+    libraries = {'python3-numpy': 'numpy', 'python3-yaml': 'yaml', 'tf2_ros_py': 'tf2_ros'}
+    programs = {'ros2launch', 'rosidl_default_runtime', 'rosgraph_msgs', 'sensor_msgs'}
+    texts = [path.read_text() for folder in ('launch', 'state_sensor_ros')
+             for path in (ROOT / folder).rglob('*.py')]
+    for key in keys - programs:
+        name = libraries.get(key, key)
+        assert any(re.search(rf"\b(from|import) {name}\b|'{name}/msg/", text)
+                   for text in texts), key
+    of_ros = {name for text in texts for name in re.findall(
+        r'^ *(?:from|import) (rclpy|tf2_ros|launch\w*|ament\w+|\w+_msgs)\b', text, re.MULTILINE)}
+    assert of_ros <= keys - {'tf2_ros_py'} | {'tf2_ros'}
+
+
+def test_no_address_is_that_of_somebody():
+    """Until the project has addresses of its own."""
+    for name in ('package.xml', 'setup.cfg', 'CITATION.cff', 'SECURITY.md'):
+        found = re.findall(r'(?:https?://|[\w.]+@)([\w.]+)', (ROOT / name).read_text())
+        assert set(found) <= {
+            'example.invalid', 'download.ros.org', 'www.w3.org'}, name
+
+
 def fields_of(path):
     lines = path.read_text(encoding='utf-8').splitlines()
     return [line for line in lines if line.strip() and not line.startswith('#')]

@@ -210,7 +210,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             queue=FrameQueue(settings.queue_size, 'block' if settings.source == FILE
                              else settings.overflow, pipeline.counters),
             predecessor=self._stopped)
-        self._report = report.StreamReport(self._hardware_id(), settings, self._stream, pipeline)
+        self._report = report.StreamReport(
+            self._hardware_id(), settings, self._stream, pipeline,
+            use_sim_time=bool(self.get_parameter('use_sim_time').value))
         # Objects built until now stay: they are excluded from the collections during frames.
         gc.collect()
         gc.freeze()

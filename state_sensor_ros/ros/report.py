@@ -83,11 +83,15 @@ class StreamReport:
     Describe one stream, about once a second: its status, and lines for what has changed.
 
     :param address: ``host:port`` or the path of a recording.
+    :param use_sim_time: that of the node: who sets it knows that stamps are game time.
     """
 
     def __init__(self, address: str, settings: Settings, stream: StreamThreads,
-                 pipeline: Pipeline) -> None:
+                 pipeline: Pipeline, *, use_sim_time: bool) -> None:
         self._address, self._stream, self._pipeline = address, stream, pipeline
+        is_told = use_sim_time or settings.stamp_source != 'game_time'
+        self._stamps = settings.stamp_source.replace('_', ' ') + (
+            '' if is_told else ', not the time of day: nodes that use them need use_sim_time')
         self._stale_after, self._max_actor_topics = (
             settings.stale_after, settings.max_actor_topics)
         self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
@@ -164,7 +168,7 @@ class StreamReport:
         if n_frames:
             write(f'{_VERBS.get(health.state, "playing")} {self._address}: generation '
                   f'{counters.generation}, {counted(counters.n_actors, "actor")}, '
-                  f'{counters.n_egos} with the ego tag', 'first')
+                  f'{counters.n_egos} with the ego tag; stamps are {self._stamps}', 'first')
         if has_ended:
             cause = f'{health.loss}: end of the stream' if health.loss else 'end of the recording'
             write(f'{cause} {self._address}: {counted(n_frames, "frame")} published', 'end')
@@ -184,7 +188,7 @@ class StreamReport:
         return Status(level, message, {
             'connection state': health.state, 'generation': counters.generation, **counts,
             'last error': latest(health.error, counters.last_error).text,
-            'game time': shown(counters.game_time),
+            'game time': shown(counters.game_time), 'stamps': self._stamps,
             'frame rate': shown(new['frames received'] / elapsed_s),
             'stream-to-publish latency median (ms)':
                 shown(median(milliseconds) if milliseconds else math.nan),

@@ -44,10 +44,11 @@ from state_sensor_ros.topics.tables import lane_numbers, POSE, STAMP, stamp_numb
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions, Topic
 from state_sensor_ros.topics.transforms import BaseLink, move_by
 
-# In the order in which messages are sent: a transform precedes the data that refers to it.
+# In the order in which messages are sent: a transform precedes the data that refers to it, and the
+# time of which it is looked up.
 TOPICS: tuple[type[TopicEncoder], ...] = (
-    transforms.ClockEncoder,
     transforms.TransformEncoder,
+    transforms.ClockEncoder,
     actors.OdometryEncoder,
     actors.ControlStateEncoder,
     actors.ControlStatesEncoder,

@@ -98,13 +98,16 @@ def test_graph_two_nodes_two_simulators(domain, listener):
                        >= {'one/state_sensor: stream', 'second: stream'})
 
 
-def test_graph_tf2_finds_the_frames(domain, simulator):
+def test_graph_tf2_finds_the_frames_of_now(domain, simulator):
+    """On simulated time, with the defaults of the driver."""
     tf2_ros = pytest.importorskip('tf2_ros', reason='comes with a full ROS 2 only')
-    from rclpy.time import Time
+    from rclpy.parameter import Parameter
     with listening(domain, 'buffer') as own, NodeProcess(domain, port=simulator.port):
-        buffer = tf2_ros.Buffer()
+        own.node.set_parameters([Parameter('use_sim_time', value=True)])
+        buffer, clock = tf2_ros.Buffer(), own.node.get_clock()
         tf2_ros.TransformListener(buffer, own.node)
         simulator.accept()
-        stream(own, simulator, lambda: buffer.can_transform('map', 'Ego_Car_1', Time()))
-        found = buffer.lookup_transform('map', 'Ego_Car_1', Time()).transform.translation
+        stream(own, simulator, lambda: clock.now().nanoseconds and buffer.can_transform(
+            'map', 'Ego_Car_1', clock.now()))
+        found = buffer.lookup_transform('map', 'Ego_Car_1', clock.now()).transform.translation
         assert (found.y, found.z) == pytest.approx((2.0, 0.03))

@@ -26,6 +26,8 @@ from state_sensor_ros.ros.report import Level, StreamReport
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Health, SourceState
 
+GAME_TIME = 'game time, not the time of day: nodes that use them need use_sim_time'
+
 
 def lines_of(node, level, words):
     """Return the lines of a level that have the given words."""
@@ -72,8 +74,8 @@ def test_node_logs_the_course_of_a_recording_once(domain, tmp_path, rate):
         until_logged(node, 'INFO', f'end of the recording {path}: 30 frames published')
         assert node.end()[0] == 0
         line, = lines_of(node, 'INFO', 'play')
-        assert re.fullmatch(rf'play(ed|ing) {path}: generation v2, 1 actor, 1 with the ego tag',
-                            line.split(']: ', 1)[1]), line
+        assert re.fullmatch(rf'play(ed|ing) {path}: generation v2, 1 actor, 1 with the ego tag; '
+                            f'stamps are {GAME_TIME}', line.split(']: ', 1)[1]), line
         assert len(lines_of(node, 'INFO', 'end of the recording')) == 1
         assert not lines_of(node, 'WARN', '')
 
@@ -122,7 +124,7 @@ def test_node_logs_no_loss_where_the_simulator_ends_with_it(bench, signum, is_fi
 INFO, WARN = False, True
 
 
-def report_of(health, source='sim'):
+def report_of(health, source='sim', use_sim_time=False, **parameters):
     """Return the report of a stream without frames, and a function that sets its silence."""
     stream = SimpleNamespace(source=SimpleNamespace(health=health))
     pipeline = SimpleNamespace(counters=Counters(), stamper=Stamper('game_time'))
@@ -131,7 +133,8 @@ def report_of(health, source='sim'):
         stream.last_receipt_ns = time.perf_counter_ns() - round(seconds * 1e9)
 
     be_silent(0.0)
-    return StreamReport(source, Settings(), stream, pipeline), be_silent
+    return StreamReport(source, Settings(**parameters), stream, pipeline,
+                        use_sim_time=use_sim_time), be_silent
 
 
 def connect(health):
@@ -170,6 +173,14 @@ def test_log_and_diagnostics_say_the_same_of_a_connection():
         lines.append(report.lines())
     stale = [(WARN, 'sim: nothing received for 3.0 s: paused?')]
     assert lines == [stale, [], [], stale]
+
+
+@pytest.mark.parametrize(('stamp_source', 'use_sim_time', 'words'), [
+    ('game_time', False, GAME_TIME), ('game_time', True, 'game time'), ('utc', False, 'utc')])
+def test_log_and_diagnostics_say_what_stamps_are(stamp_source, use_sim_time, words):
+    health = Health(state=SourceState.CONNECTED, n_connects=1)
+    report, _ = report_of(health, 'sim', use_sim_time, stamp_source=stamp_source)
+    assert report.status().values['stamps'] == words
 
 
 def test_log_of_a_recording_is_its_error():

@@ -6,14 +6,17 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What is beside the node when it starts: files of parameters, and the folder of the log."""
+"""What is beside the node when it starts: libraries, files of parameters, a folder for the log."""
 
 from __future__ import annotations
 
+from itertools import count
 import os
 
+from blocked_modules import environment_without
+from missing_libraries import OPTIONAL
 import pytest
-from rig import NodeProcess
+from rig import framed, NodeProcess
 
 from state_sensor_ros.commands.parameters import parameters_of, read_parameter_file
 from state_sensor_ros.errors import ConfigError
@@ -73,3 +76,14 @@ def test_start_logs_elsewhere_where_home_cannot_be_written(monkeypatch, tmp_path
     line = capsys.readouterr().err
     assert not is_elsewhere or (
         '/dev/null/.ros/log: not a directory' in line and os.environ['ROS_LOG_DIR'] in line)
+
+
+def test_start_needs_rclpy_messages_numpy_and_msgspec_alone(
+        domain, listener, simulator, tmp_path):
+    others = {'apsw', 'lz4', 'rosbags', 'tqdm', 'zstandard', *OPTIONAL} - {'rclpy', 'yaml'}
+    received = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
+    with NodeProcess(domain, port=simulator.port, debug_drawing=True, parent_frame='earth',
+                     environment=environment_without(' '.join(others), tmp_path)):
+        simulator.accept()
+        numbers = count(1)
+        listener.until(lambda: simulator.send(framed(next(numbers))) or received, what='a frame')
