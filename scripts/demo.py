@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-import os
 from pathlib import Path
 import re
 import shlex
@@ -25,6 +24,7 @@ import sys
 import time
 
 from demo_recorder import Recorder
+from environment import going_on
 
 from state_sensor_ros.connections.connection import free_port
 from state_sensor_ros.errors import StateSensorError
@@ -84,10 +84,6 @@ def main() -> int:
                         help='mock server or simulator (default: monodrive)')
     parser.add_argument('--drive', action='store_true', help='drive the ego along a line')
     args = parser.parse_args()
-    # Keeps the demonstration apart from other ROS nodes on the network.
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    # The ports of ids above 101 overlap with the ephemeral ports of Linux.
-    os.environ.setdefault('ROS_DOMAIN_ID', str(os.getpid() % 101 + 1))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(DEMOS[args.simulator], args.output, args.duration, is_driven=args.drive)
@@ -106,10 +102,12 @@ def run(demo: Demo, folder: Path, duration_s: float, *, is_driven: bool) -> None
         programs = start_programs(stack, demo, folder, is_driven=is_driven)
         print(f'{demo.title}, driver {NODE}, recording for {duration_s:g} s …', flush=True)
         recorder = Recorder(folder / 'bag', NODE)
-        recorder.record(duration_s, lambda: [program.check() for program in programs])
+        with going_on('demo: recording'):
+            recorder.record(duration_s, lambda: [program.check() for program in programs])
     recorder.show()
     pictures = [folder / 'picture.png', folder / 'animation.html']
-    with ExitStack() as stack:
+    print('\ndrawing a picture and an animation …', flush=True)
+    with ExitStack() as stack, going_on('demo: drawing'):
         for renderer in [Program(
                 stack, picture.with_suffix('.log'), 'state_sensor', 'render', str(folder / 'bag'),
                 str(picture), '--title', f'{demo.title}, {duration_s:g} s',

@@ -29,9 +29,6 @@ from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
 START_TIMEOUT_S = 30.0
-# The recording begins when no new topic was found for this time; traffic that goes on arriving is
-# not waited for any longer after the first frame.
-SETTLE_S, MOST_SETTLE_S = 1.0, 5.0
 LOOK_PERIOD_S = 0.2
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
 
@@ -54,29 +51,21 @@ class Recorder:
         self._sink = BagSink(bag)
         self._topics: dict[str, Topic] = {}
         self._times_ns: dict[str, list[int]] = {}
-        self._found_s = time.monotonic()
-        # What came before the recording: the last message of each latched topic, and frames.
-        self._is_recording = self._has_frames = False
-        self._latched: dict[str, tuple[Topic, bytes]] = {}
         #: median and 99th percentile of each second, ms
         self.latencies_ms: list[tuple[float, ...]] = []
 
     def record(self, duration_s: float, check: Callable[[], object]) -> None:
         """
-        Record for a time once frames arrive and all topics are found.
+        Record until frames have arrived for a time.
 
         :param check: called often; an exception ends the recording without a bag.
         :raises TimeoutError: when no frame arrives.
         """
         try:
-            self._spin(START_TIMEOUT_S, check, lambda: self._has_frames)
-            if not self._has_frames:
+            frames = f'{self._name}/frame'
+            self._spin(START_TIMEOUT_S, check, lambda: frames in self._times_ns)
+            if frames not in self._times_ns:
                 raise TimeoutError(f'no frame arrived within {START_TIMEOUT_S:g} s')
-            self._spin(MOST_SETTLE_S, check,
-                       lambda: time.monotonic() > self._found_s + SETTLE_S)
-            self._is_recording = True
-            for topic, data in self._latched.values():
-                self._take(topic, data)
             self._spin(duration_s, check, lambda: False)
             self._sink.finish()
         finally:
@@ -105,21 +94,17 @@ class Recorder:
                 durability = publishers[0].qos_profile.durability
                 is_latched = durability == DurabilityPolicy.TRANSIENT_LOCAL
                 topic = Topic(name, type_name, LATCHED if is_latched else ORDINARY)
-                self._topics[name], self._found_s = topic, time.monotonic()
+                self._topics[name] = topic
                 self._sink.open([topic])
                 self._node.create_subscription(
                     message_class(type_name), name, partial(self._take, topic),
                     QoSProfile(depth=100, durability=durability), raw=True)
 
     def _take(self, topic: Topic, data: bytes) -> None:
-        self._has_frames |= topic.name == f'{self._name}/frame'
         if topic.name == '/diagnostics':
             self._add_latency(data)
-        if self._is_recording:
-            self._sink.publish([(topic, data)], time.time_ns())
-            self._times_ns.setdefault(topic.name, []).append(time.time_ns())
-        elif topic.qos.latched:
-            self._latched[topic.name] = topic, data
+        self._sink.publish([(topic, data)], time.time_ns())
+        self._times_ns.setdefault(topic.name, []).append(time.time_ns())
 
     def _add_latency(self, data: bytes) -> None:
         array = deserialize_message(

@@ -12,6 +12,7 @@ Choose the environment from the variables, name its folders, and check the machi
 Only the standard library is used, in the syntax of Python 3.6, so that an old Python reports an
 error instead of a traceback.
 """
+from contextlib import contextmanager
 import importlib.util
 import os
 from pathlib import Path
@@ -20,6 +21,9 @@ import shlex
 import shutil
 import sys
 import sysconfig
+from threading import Event, Thread
+import time
+from typing import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 # What message packages build if rclpy alone uses them.
@@ -39,6 +43,21 @@ FOREIGN_VARIABLES = ('COLCON_PREFIX_PATH', 'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS',
 
 class SetupError(Exception):
     """The environment cannot be made; the message is one line."""
+
+
+@contextmanager
+def going_on(text: str) -> Iterator[None]:
+    """Print a line for every ten seconds that the block takes, with the text of what it does."""
+    def show() -> None:
+        while not done.wait(10.0):
+            print('{}: {:.0f} s so far'.format(text, time.monotonic() - began), flush=True)
+
+    began, done = time.monotonic(), Event()
+    Thread(target=show, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 class Environment:

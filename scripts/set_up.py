@@ -35,6 +35,7 @@ from environment import (
     check_machine,
     choose_environment,
     Environment,
+    going_on,
     LEAN,
     ROOT,
     SetupError,
@@ -130,22 +131,20 @@ class SetUp:
 
     def run(self, step: str, words: list) -> str:
         """
-        Run a program: its output is shown on a terminal, and is in a log otherwise.
+        Run a program with its output in a log.
 
         :param step: name of the step in errors, and of the log.
         :param words: program and arguments.
-        :returns: the output if it is in the log, otherwise ''.
+        :returns: the output.
         :raises SetupError: if it fails.
         """
-        words = [str(word) for word in words]
         log = self.environment.records / (step + '.log')
-        is_shown = sys.stdout.isatty() and step in ('install', 'build')
         with log.open('w+', encoding='utf-8', errors='replace') as stream:
             # A group of its own: an interruption ends compilers as well.
             process = subprocess.Popen(
-                words, cwd=str(ROOT), env=self.environment.variables(), stdin=subprocess.DEVNULL,
-                stdout=None if is_shown else stream,
-                stderr=None if is_shown else subprocess.STDOUT, start_new_session=True)
+                [str(word) for word in words], cwd=str(ROOT), env=self.environment.variables(),
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+                start_new_session=True)
             try:
                 code = process.wait()
             except BaseException:
@@ -174,12 +173,13 @@ class SetUp:
             return
         began = time.monotonic()
         print('setup: ' + text, flush=True)
+        title = 'setup: ' + text.split(';')[0]
         with suppress(FileNotFoundError):
             stamp.unlink()
-        call()
+        with going_on(title):
+            call()
         stamp.write_text(key)
-        print('setup: {}: done in {:.0f} s'.format(text.split(';')[0], time.monotonic() - began),
-              flush=True)
+        print('{}: done in {:.0f} s'.format(title, time.monotonic() - began), flush=True)
 
     def install_packages(self) -> str:
         """

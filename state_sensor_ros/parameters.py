@@ -195,35 +195,36 @@ def parameters_in(owner: type, prefix: str = '') -> dict[str, Parameter]:
         for item in fields(owner) if 'rule' in item.metadata}
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
+def did_you_mean(wanted: Iterable[str], known: Iterable[str], least: float = 0.6) -> str:
     """
-    Return the known name that is most similar to ``name``, ``''`` if none is similar.
+    Return the known names that are nearest to unknown ones, as the end of a line.
 
-    :param name: unknown name.
-    :param known: names.
+    >>> did_you_mean(['hreo'], ['car', 'hero'])
+    "; did you mean 'hero'?"
+    >>> did_you_mean(['25'], ['car_125', 'car_25'])
+    "; did you mean 'car_25'?"
+
     :param least: least similarity, 0 to 1.
+    :returns: ``''`` if none is similar.
     """
-    return next(iter(get_close_matches(name.lower(), known, 1, least)), '')
+    names = sorted(set(known))
+    near = dict.fromkeys(name for word in wanted for name in (
+        [name for name in names if name.endswith((f'_{word}', f'.{word}'))]
+        or get_close_matches(word, names, 1, least)
+        or get_close_matches(word.lower(), names, 1, least)))
+    return f'; did you mean {" or ".join([*map(repr, near)][:_MAX_NEAR])}?' if near else ''
 
 
 def near_names(wanted: Iterable[str], known: Iterable[str]) -> str:
     """
-    Return the known names that are nearest to some unknown ones, as the end of a line.
+    Return the known names that are nearest to unknown ones, or all of them if none is similar.
 
-    >>> near_names(['hreo'], ['car', 'hero'])
-    '; did you mean hero?'
     >>> near_names(['x'], ['car', 'hero'])
     '; there are car, hero'
-    >>> near_names(['25'], ['car_125', 'car_25'])
-    '; did you mean car_25?'
     """
     names = sorted(set(known))
-    near = dict.fromkeys(name for word in wanted for name in (
-        *(name for name in names if name.endswith((f'_{word}', f'.{word}'))),
-        *get_close_matches(word, names)))
-    if near:
-        return f'; did you mean {" or ".join([*near][:_MAX_NEAR])}?'
-    return f'; there are {listed(names, _MAX_NEAR)}' if names else ''
+    return did_you_mean(wanted, names) or (
+        f'; there are {listed(names, _MAX_NEAR)}' if names else '')
 
 
 def as_yaml(value: Value) -> str:

@@ -63,7 +63,8 @@ def commands(program):
     blocks = [block for name in DOCUMENTS
               for block in re.findall(r'```sh\n(.*?)```', text_of(name), re.DOTALL)]
     lines = [line.strip().removesuffix('&') for block in blocks for line in block.splitlines()]
-    words = [shlex.split(re.sub(' &(?= |$)', '', line), comments=True) for line in lines if line]
+    words = [shlex.split(re.sub(r' &(?= |$)| > \S+', '', line), comments=True)
+             for line in lines if line]
     return [line for line in words if program in line]
 
 
@@ -94,9 +95,21 @@ def value_of(text):
 def test_documents_show_parameters_that_are_accepted():
     wrong = []
     for line in commands('state_sensor_node'):
-        given = dict(word.split(':=', 1) for word in line if ':=' in word and word[0] != '_')
+        # Variables are the shell's.
+        given = dict(word.split(':=', 1) for word in line
+                     if ':=' in word and word[0] != '_' and '$' not in word)
         try:
             checked_settings({name: value_of(text) for name, text in given.items()})
         except ConfigError as error:
             wrong.append(f'{" ".join(line)}: {error}')
     assert not wrong, '\n'.join(wrong)
+
+
+def test_documents_show_launch_arguments_that_are_declared():
+    launched = [line for line in commands('ros2') if line[1] == 'launch']
+    assert {line[3] for line in launched} == {'demo.launch.py', 'state_sensor.launch.py'}
+    # demo.launch.py passes on those of the other file.
+    for _, _, package, file, *words in launched:
+        texts = text_of(f'launch/{file}') + text_of('launch/state_sensor.launch.py')
+        assert package == 'state_sensor_ros'
+        assert [word for word in words if f"'{word.partition(':=')[0]}'" not in texts] == []

@@ -57,7 +57,7 @@ def test_settings_take_their_own_defaults():
     ({'odom_frame': 'map'}, 'odom_frame: .* than global_frame'),
     ({'odom_frame': 'a', 'ego_frame': 'a'}, 'ego_frame: .* than odom_frame'),
     ({'color': 'red'}, 'color: unknown parameter'),
-    ({'kp': 2.0}, 'did you mean control.kp'),
+    ({'kp': 2.0}, "did you mean 'control.kp'"),
 ])
 def test_settings_that_do_not_go_together(values, words):
     with pytest.raises(ConfigError, match=words):

@@ -32,7 +32,7 @@ from state_sensor_ros import __version__
 from state_sensor_ros.commands.terminal import discard_output, print_line, print_output
 from state_sensor_ros.ends import raising_at_signals, signals_held
 from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
-from state_sensor_ros.parameters import nearest
+from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.texts import shortened
 
 COMMANDS = {
@@ -82,9 +82,10 @@ class Parser(argparse.ArgumentParser):
         elif message.startswith(f'{_UNKNOWN}-'):
             word = message.removeprefix(_UNKNOWN).split()[0].partition('=')[0]
             known = re.findall(r'--(\w[\w-]*)', self.format_help())
-        if known and (likely := nearest(word.removeprefix('--'), known)):
-            message += f'; did you mean {"--" * word.startswith("--")}{likely}?'
-        print_line(f'error: {self.prog}: {shortened(message, _MAX_MESSAGE)} '
+        near = did_you_mean([word.removeprefix('--')], known)
+        message = shortened(message, _MAX_MESSAGE) + (
+            near.replace(" '", " '--") if word.startswith('--') else near)
+        print_line(f'error: {self.prog}: {message} '
                    f'(see {self.prog} --help)')
         self.exit(WRONG_USAGE)
 

@@ -25,7 +25,7 @@ from typing import Any, get_args
 from state_sensor_ros.commands.options import completed_by, parameter_names
 from state_sensor_ros.commands.terminal import print_line, print_output
 from state_sensor_ros.errors import ConfigError, reason_of, UsageError
-from state_sensor_ros.parameters import as_yaml, nearest, Parameter, Value
+from state_sensor_ros.parameters import as_yaml, did_you_mean, Parameter, Value
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators import schema_for, schema_of
 from state_sensor_ros.texts import one_line, shortened, size
@@ -64,8 +64,8 @@ def run_parameters(args: argparse.Namespace) -> None:
         groups = {'': [schema.find(args.name).name]}
     elif args.name:
         known = (*groups, *schema.names)
-        raise ConfigError(args.name, 'no parameter or group of this name; did you mean '
-                          f'{nearest(args.name, known, 0.0)}?')
+        raise ConfigError(args.name, 'no parameter or group of this name'
+                          + did_you_mean([args.name], known, 0.0))
     lines: list[str] = []
     for group, names in groups.items():
         lines += ['', f'{group}:'] if group else ['']

@@ -33,7 +33,7 @@ from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatEr
 from state_sensor_ros.evaluation import matching
 from state_sensor_ros.files.bag import definition, NOT_SUCH
 from state_sensor_ros.frame import Floats, NS_PER_S, usable_poses
-from state_sensor_ros.parameters import nearest
+from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.rotations import global_from_body, quaternion_product
 from state_sensor_ros.texts import counted, listed
 from state_sensor_ros.topics.tables import UNKNOWN_VARIANCE
@@ -317,14 +317,13 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
     for topic in named:
         if topic not in by_name:
             names = listed(sorted(by_name, key=lambda each: 'odometry' in each), 10) or 'none'
-            raise ConfigError('--topic', f'{topic}, which is not a topic of {name} that can be '
-                              'evaluated', nearest(topic, by_name) or f'one of {names}')
+            near = did_you_mean([topic], by_name)
+            raise ConfigError('--topic', f'{topic} is not a topic of {name} that can be evaluated'
+                              + (near or f'; there are {names}'))
     keys = [by_name[topic] for topic in named] or _usual(name, [*by_name.values()])
     if not keys:
         raise TrajectoryFormatError(
-            name, 'no topic to evaluate; make one with `convert --outputs autoware`',
-            f'one of the types {", ".join(OBJECT_TYPES)}, or '
-            f'{EGO_TOPIC} of the type {ODOMETRY}')
+            name, 'no topic to evaluate; make one with `convert --outputs autoware`')
     return keys
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cache
 import os
 from pathlib import Path
@@ -29,6 +28,7 @@ from state_sensor_ros.errors import importing, reading, TrajectoryFormatError, U
 from state_sensor_ros.fields import rows_of
 from state_sensor_ros.files.input import decompressed
 from state_sensor_ros.frame import EVERY_PART, Frame
+from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.plug_ins import imported, plug_ins
 from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -319,9 +319,8 @@ def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
              for suffix in each.suffixes]
     if not suffix:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
-    near = get_close_matches(suffix.lower(), known, 1, 0.5)
-    raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format; ' + (
-        f'did you mean {near[0]}?' if near else f'expected one of {", ".join(known)}'))
+    raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format' + (
+        did_you_mean([suffix], known, 0.5) or f'; expected one of {", ".join(known)}'))
 
 
 def _is_made(format_: Format) -> bool:

@@ -37,7 +37,7 @@ from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.table_rows import FrameRows
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes
 from state_sensor_ros.objects.criticality import Criticality, Situation
-from state_sensor_ros.parameters import nearest
+from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.texts import counted
 
@@ -133,10 +133,12 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
         return COLUMNS
     # A text is an iterable, too: of its characters.
     chosen = {names} if isinstance(names, str) else set(names)
-    unknown = ', '.join(sorted(map(repr, chosen - BY_NAME.keys())))
+    unknown = sorted(chosen - BY_NAME.keys())
     if unknown or not chosen:
-        raise ConfigError(where, f'unknown column {unknown}' if unknown else 'no column',
-                          nearest(unknown.strip("'"), BY_NAME) or f'some of {", ".join(BY_NAME)}')
+        near = did_you_mean(unknown, BY_NAME)
+        raise ConfigError(
+            where, f'unknown column {", ".join(map(repr, unknown))}{near}' if unknown else
+            'no column', '' if near else f'some of {", ".join(BY_NAME)}')
     return tuple(column for column in BY_NAME.values() if column.name in chosen)
 
 

@@ -23,7 +23,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.parameters import nearest, Value
+from state_sensor_ros.parameters import did_you_mean, Value
 from state_sensor_ros.plug_ins import PlugInWarning
 from state_sensor_ros.ros.sink import given_parameters
 from state_sensor_ros.settings import CORE, DEFAULTS, FILE, ParameterTable, PERCEPTION, Settings
@@ -72,9 +72,8 @@ class NodeParameters:
         """Yield a line for each parameter that was given at start and that there is not."""
         for name in given_parameters(self._node):
             if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER):
-                near = nearest(name, self._names)
-                yield f'unknown parameter {name} is ignored' + (
-                    f'; did you mean {near}?' if near else '')
+                yield (f'unknown parameter {name} is ignored'
+                       + did_you_mean([name], self._names))
 
     def _given(self, name: str) -> object:
         """Return the value given at start for ``name``, None for none."""

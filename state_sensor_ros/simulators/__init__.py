@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.parameters import nearest, parameters_in
+from state_sensor_ros.parameters import did_you_mean, parameters_in
 from state_sensor_ros.plug_ins import imported, plug_ins
 from state_sensor_ros.settings import (
     CORE,
@@ -220,8 +220,7 @@ def find_simulator(name: str) -> Simulator:
     if not isinstance(found, Simulator):
         known = [*simulator_names(), FILE]
         raise ConfigError('source', repr(name), f'one of {", ".join(sorted(known))}'
-                          + (f'; the most similar is {near}' if (near := nearest(name, known))
-                             else ''))
+                          + did_you_mean([name], known))
     return found
 
 

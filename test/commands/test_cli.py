@@ -201,13 +201,13 @@ def test_command_ended_by_a_signal_has_its_exit_code(run, name, number, tmp_path
 
 
 @pytest.mark.parametrize(('words', 'text'), [
-    (['convert', '--desird-tags', 'a', 'in', 'out'], 'did you mean --desired-tags?'),
+    (['convert', '--desird-tags', 'a', 'in', 'out'], "did you mean '--desired-tags'?"),
     (['convert', '--workers', '2', 'in', 'out'], 'arguments: --workers (see'),
     (['convert', '--sumo.ego', 'a', 'in', 'out'], 'unrecognized arguments: --sumo.ego'),
     (['inspect', 'in', '--rate', '0'], 'argument --rate: found 0; expected a number above 0'),
     (['inspect', 'in', '--start', 'x'], 'argument --start: found x; expected a number of at'),
     (['record', 'out', '--port', '70000'], 'expected a whole number from 1 to 65535'),
-    (['convrt'], 'did you mean convert?')])
+    (['convrt'], "did you mean 'convert'?")])
 def test_wrong_word_is_answered_with_the_nearest(capsys, words, text):
     with pytest.raises(SystemExit, match='2'):
         main(words)

@@ -115,7 +115,7 @@ def test_file_gives_parameters(folder, capsys):
 
 @pytest.mark.parametrize(('text', 'code', 'words'), [
     ('/**:\n  ros__parameters:\n\ttf: ego\n', 1, 'line 3, column 1'),
-    ('/**:\n  ros__parameters:\n    tff: ego\n', 1, 'tff: unknown parameter; did you mean tf?'),
+    ('/**:\n  ros__parameters:\n    tff: ego\n', 1, "tff: unknown parameter; did you mean 'tf'?"),
     ('/**:\n  ros__parameters:\n    tf: some\n', 1, "tf: found 'some'; expected one of all"),
     ('/other:\n  ros__parameters:\n    tf: ego\n', 0,
      'the node is /state_sensor, the file has /other'),
@@ -138,7 +138,7 @@ def test_parameter_is_checked_in_each_command(folder, capsys, command):
            'synth': ['out.json'], 'repair': ['in.json', 'out.json'],
            'evaluate': ['in.json', 'in.json'], 'view': ['in.json', '--save', 'out.rrd']}
     for text, code, words in (
-            ('labls:=true', 1, 'labls: unknown parameter; did you mean labels?'),
+            ('labls:=true', 1, "labls: unknown parameter; did you mean 'labels'?"),
             ('tf:=some', 1, "tf: found 'some'; expected one of all, ego, none"),
             ('labels', 2, 'found labels; expected NAME:=VALUE')):
         try:

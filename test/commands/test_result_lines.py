@@ -93,7 +93,8 @@ def test_selection_without_actors_is_an_error(tmp_path, monkeypatch, capsys, com
     monkeypatch.chdir(tmp_path)
     assert main([command[0], str(SAMPLE), command[1], '--end', '0', *words]) == 1
     line, error = capsys.readouterr().err.splitlines()
-    near = '; did you mean ego?' if 'egoo' in text else '; there are ' if 'Nobody' in text else ''
+    near = ("; did you mean 'ego'?" if 'egoo' in text else
+            '; there are ' if 'Nobody' in text else '')
     assert line.startswith(f'warning: {SAMPLE}: no selected frame has {text}{near}')
     assert error == (f'error: {SAMPLE}: found no selected actor in any frame; '
                      'expected at least one actor')
@@ -104,11 +105,12 @@ def test_selection_without_actors_is_an_error(tmp_path, monkeypatch, capsys, com
     ['convert {} out', 'convert {} out.json', 'inspect {}', 'render {} out.svg',
      'evaluate {} stack'], [
         (['--desired-tags', 'vehicle,conee'],
-         'no selected frame has an actor with the tag conee; did you mean cone'),
+         "no selected frame has an actor with the tag conee; did you mean 'cone'"),
         (['--actors', 'SUV_monoDrive_03_11', '--actors', 'truck_monoDrive_01_1'],
-         'no selected frame has the actor SUV_monoDrive_03_11; did you mean SUV_monoDrive_03_10'),
+         'no selected frame has the actor SUV_monoDrive_03_11; did you mean '
+         + repr('SUV_monoDrive_03_10')),
         (['-p', 'ego_tag:=egoo'],
-         '--ego-tag egoo: no selected frame has this ego; did you mean ego?')]))
+         "--ego-tag egoo: no selected frame has this ego; did you mean 'ego'?")]))
 def test_names_that_match_nothing_are_named_with_the_nearest(
         tmp_path, monkeypatch, capsys, line, case):
     words, (options, text) = line.split(), case
@@ -129,7 +131,7 @@ def test_ego_of_a_simulator_that_no_frame_has_is_named_with_the_nearest(
         'type="car" speed="1" pos="1" lane="a_0" slope="0"/></timestep></fcd-export>')
     for out in ('out', 'out.json'):
         assert main(['convert', 'fcd.xml', out, '-p', 'sumo.ego:=hreo', '-q']) == 0
-        assert '-p sumo.ego:=hreo: no selected frame has this ego; did you mean hero?' in \
+        assert "-p sumo.ego:=hreo: no selected frame has this ego; did you mean 'hero'?" in \
             capsys.readouterr().err
 
 

@@ -61,7 +61,7 @@ def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
 
 @pytest.mark.parametrize(('words', 'error'), [
     ((SAMPLE, '--save', 'out.png'), '`state_sensor render` makes a picture'),
-    ((SAMPLE, '--save', 'out.rdr'), '.rdr is not the suffix of a format; did you mean .rrd?'),
+    ((SAMPLE, '--save', 'out.rdr'), ".rdr is not the suffix of a format; did you mean '.rrd'?"),
     ((SAMPLE, '--save', 'a.rrd', '--web'), 'not allowed with argument')])
 def test_view_refuses_wrong_and_unused_options(tmp_path, monkeypatch, capsys, words, error):
     monkeypatch.chdir(tmp_path)

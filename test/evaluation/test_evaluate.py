@@ -86,7 +86,7 @@ def test_table_for_people(capsys, drive, stack):
 
 
 @pytest.mark.parametrize(('words', 'text'), [
-    (['--desired-tags', 'egoo'], 'desired_tags egoo; did you mean ego?'),
+    (['--desired-tags', 'egoo'], "desired_tags egoo; did you mean 'ego'?"),
     (['--undesired-tags', 'vehicle'], 'no selected frame has an actor that passes'),
     (['--actors', 'nobody'], 'no selected frame has the actor nobody; there are ')])
 def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
@@ -103,7 +103,7 @@ def test_selection_without_objects_is_an_error(evaluate, stack, words, text):
      'detection/classes/car/ap/2.0: found 1; expected at least 1.5'),
     (['--fail-above', 'frames=23'], 1, 'frames: found 24; expected at most 23'),
     (['--fail-below', 'detection/classes/bus/ate=1'], 1,
-     'found no such number; did you mean detection/classes/car/ate'),
+     "found no such number; did you mean 'detection/classes/car/ate'"),
     (['--fail-below', 'detection=1'], 1, 'detection: found no such number; ')]))
 def test_bounds(capsys, drive, stack, options, code, error):
     assert main(['evaluate', str(drive), str(stack), '-q', *options]) == code
@@ -413,9 +413,9 @@ def test_files_that_are_not_there(tmp_path, refusal, drive, stack, truth, bag, e
 
 def test_topics_that_cannot_be_evaluated(tmp_path, evaluate, drive, stack):
     error = evaluate(stack, '--topic', '/tf', code=1)
-    assert 'which is not a topic of' in error
-    assert f'expected one of {EGO}, ' in error
-    assert f'can be evaluated; expected {TRACKING}\n' in evaluate(
+    assert 'is not a topic of' in error
+    assert f'; there are {EGO}, ' in error
+    assert f'can be evaluated; did you mean {TRACKING!r}?\n' in evaluate(
         stack, '--topic', TRACKING.replace('tracking', 'trakcing'), code=1)
     only_tf = write_bag(tmp_path / 'tf', messages_of(stack, ('/tf',)))
     assert 'no topic to evaluate' in evaluate(only_tf, code=1)

@@ -237,11 +237,11 @@ def test_format_that_is_not_there_is_refused(row, tmp_path, monkeypatch, refusal
 
 
 @pytest.mark.parametrize(('row', 'name', 'text'), [
-    (WRITTEN[0], 'drive.parqet', '.parqet is not the suffix of a format; did you mean .parquet?'),
-    (WRITTEN[0], 'drive.jsn.gz', '.jsn.gz is not the suffix of a format; did you mean .json.gz?'),
-    (WRITTEN[0], 'drive.CSVX', '.CSVX is not the suffix of a format; did you mean .csv?'),
+    (WRITTEN[0], 'drive.parqet', "not the suffix of a format; did you mean '.parquet'?"),
+    (WRITTEN[0], 'drive.jsn.gz', "not the suffix of a format; did you mean '.json.gz'?"),
+    (WRITTEN[0], 'drive.CSVX', ".CSVX is not the suffix of a format; did you mean '.csv'?"),
     (WRITTEN[0], 'drive.xlsx', '.xlsx is not the suffix of a format; expected one of .json'),
-    (WRITTEN[0], 'drive.xmm.gz', '.xmm.gz is not the suffix of a format; did you mean .osi.gz?'),
+    (WRITTEN[0], 'drive.xmm.gz', ".xmm.gz is not the suffix of a format; did you mean '.osi.gz'?"),
     (WRITTEN[0], 'drive.xml', "SUMO's FCD output can be read, but not written"),
     (WRITTEN[0], 'drive.png', '`state_sensor render` makes a picture')])
 @pytest.mark.parametrize('command', ['convert', 'record', 'synth'])

@@ -211,7 +211,7 @@ def test_table_of_some_columns(drive, tmp_path, refusal):
     assert main(['convert', str(drive / 'drive.json'), str(out), '--columns', 'speed,name']) == 0
     assert pq.read_table(out).column_names == ['name', 'speed']
     line = refusal('convert', drive / 'drive.json', tmp_path / 'no.parquet', '--columns', 'sped')
-    assert line == "error: --columns: found unknown column 'sped'; expected speed"
+    assert line == "error: --columns: unknown column 'sped'; did you mean 'speed'?"
     line = refusal('convert', drive / 'drive.json', tmp_path / 'no.parquet', '--columns', 'ttc')
     assert line.startswith("error: --columns: found unknown column 'ttc'; expected some of stamp")
     line = refusal('convert', out, tmp_path / 'bag')

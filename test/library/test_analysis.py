@@ -105,7 +105,7 @@ def test_frame_answers_by_name(drive):
         nobody.position_xyz[nobody.ego_row]
     with pytest.raises(sensor.StateError, match="found no actor 'nobody'"):
         frame.row('nobody')
-    with pytest.raises(sensor.StateError, match=f'did you mean {frame.names[3]}'):
+    with pytest.raises(sensor.StateError, match=f'did you mean {frame.names[3]!r}'):
         frame.row(f'{frame.names[3]}x')
     assert bool(frame.select(np.zeros(0, np.int64)))
     assert {sensor.Kind(kind) for kind in frame.kinds} == {sensor.Kind.VEHICLE, sensor.Kind.OBJECT}
@@ -195,7 +195,7 @@ def test_track_has_gaps_where_the_actor_is_absent(tmp_path):
         assert np.isnan(track.acceleration_xyz[2]).all()
         with pytest.raises(sensor.StateError, match="no actor 'nobody'"):
             recording.track('nobody')
-        near = re.escape(f'did you mean {name}')
+        near = re.escape(f'did you mean {name!r}')
         with pytest.raises(sensor.StateError, match=near):
             recording.track(name + 'x')
         with pytest.raises(KeyError, match=near):
@@ -250,7 +250,7 @@ def test_single_text_is_not_taken_as_its_characters(drive):
 
 
 @pytest.mark.parametrize(('words', 'warning'), [
-    ({'tags': ['vehicel']}, 'passes desired_tags vehicel; did you mean vehicle'),
+    ({'tags': ['vehicel']}, "passes desired_tags vehicel; did you mean 'vehicle'"),
     ({'names': 'nobody'}, 'has the actor nobody'), ({'end': 60.0}, 'end, 60 s, is after the end')])
 def test_selection_that_matches_nothing_is_a_warning(drive, words, warning):
     with sensor.open_recording(drive) as recording, recording.select(**words) as part, \
@@ -283,7 +283,7 @@ def test_parameters_have_an_effect_and_unknown_ones_are_refused(drive):
     with sensor.open_recording(drive, parameters={'obb_extents': 'half'}) as recording:
         np.testing.assert_array_equal(recording[0].boxes.size_xyz, expected)
     for opened in (lambda **values: sensor.open_recording(drive, **values), sensor.open_stream):
-        with pytest.raises(sensor.ConfigError, match=r'obb_extent.*did you mean obb_extents'):
+        with pytest.raises(sensor.ConfigError, match=r"obb_extent.*did you mean 'obb_extents'"):
             opened(parameters={'obb_extent': 'half'})
 
 

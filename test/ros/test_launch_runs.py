@@ -113,7 +113,7 @@ def test_launch_forwards_every_argument_and_names_others(
     assert 'debug_drawing has no effect' not in log
     [line] = [line for line in log.splitlines() if 'no launch file declares' in line]
     assert 'declares sorce, labels: without effect' in line
-    assert line.endswith('did you mean source?')
+    assert line.endswith("did you mean 'source'?")
 
 
 @pytest.mark.parametrize('simulator', ['monodrive', pytest.param('sumo', marks=pytest.mark.skipif(

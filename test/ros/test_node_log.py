@@ -92,8 +92,8 @@ def test_node_names_unknown_parameters(domain, simulator, tmp_path):
         found = [line.partition(']: ')[2] for line in lines_of(node, 'WARN', 'unknown parameter')]
     similar = '; did you mean '
     assert sorted(found) == [
-        f'unknown parameter actor_qos.dept is ignored{similar}actor_qos.depth?',
-        f'unknown parameter reconect_max is ignored{similar}reconnect_max?',
+        f"unknown parameter actor_qos.dept is ignored{similar}'actor_qos.depth'?",
+        f"unknown parameter reconect_max is ignored{similar}'reconnect_max'?",
         'unknown parameter wholly_other is ignored']
 
 
