@@ -385,7 +385,8 @@ class EgoDriver:
             if elapsed_s < 0.0:
                 # A new run: this ego may move, although the one before was driven from its stand.
                 self._controller.reset()
-            command = self._controller.command(wanted, motion.speed, elapsed_s, motion.climb)
+            command = self._controller.command(wanted, motion.speed, elapsed_s, motion.climb,
+                                               motion.elapsed_s)
             return self._gate.passed(command, motion, now_s - self._accepted_s, now_s,
                                      wanted.speed)
         return self._gate.passed(wanted, motion, now_s - self._accepted_s, now_s)

@@ -32,6 +32,8 @@ _EXCESS = 0.3
 _LAG_S, _SHARE = 0.6, 0.2
 # Age of a command without a sign that it has arrived, s: nothing is known of the ego's pedals.
 _UNANSWERED_S = 1.0
+# Time in which it is learned what slows the ego beside pedals and slope, s.
+_STEADY_S = 2.0
 # Less is no slowing, m/s2; a frame may be so much late, s.
 _SLOWING, _LATE_S = 0.1, 0.1
 
@@ -72,6 +74,8 @@ class EgoMotion:
     is_paused: bool = False
     # Angle of the x axis above the horizontal, rad, NaN if unknown.
     climb: float = math.nan
+    # Game time between the last two frames, s, NaN if unknown.
+    elapsed_s: float = math.nan
 
 
 class Gate:
@@ -87,6 +91,8 @@ class Gate:
         # Acceleration by the pedals that have passed, the same as it has an effect, and at most
         # with what is added to it, m/s2.
         self._pedals = self._expected = self._gain = 0.0
+        # What takes from it for longer, such as drag, m/s2.
+        self._resistance = 0.0
         # Predicted speed, m/s, at this steady time, since the frame of this time.
         self._speed, self._at_s, self._game_time = 0.0, 0.0, math.nan
         # By how much the steering may still change, rad; time of the last frame, and its step, s.
@@ -182,8 +188,12 @@ class Gate:
             else command.reverse
         sign = -1.0 if is_backward else 1.0
         # What a slope, or an engine that is stronger than it should be, adds to the pedals, m/s2.
-        extra = max(sign * motion.acceleration - self._expected,
-                    -slowing_by_slope(motion.climb, sign))
+        extra, gravity = sign * motion.acceleration - self._expected, slowing_by_slope(
+            motion.climb, sign)
+        if (elapsed_s := motion.game_time - self._game_time) > 0.0:
+            self._resistance += min(elapsed_s / _STEADY_S, 1.0) * (
+                max(-extra - gravity, 0.0) - self._resistance)
+        extra = max(extra, -gravity - self._resistance)
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
         predicted = self._predicted(motion, now_s)
         room = parameters.max_speed + _EXCESS - predicted

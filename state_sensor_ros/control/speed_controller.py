@@ -42,8 +42,9 @@ _ROLLING, _MORE_THRUST = 0.05, 1.0
 _TOO_FAST = 1.0
 # Controllers of simulators take 0 for no limit, m/s2.
 _LEAST_ACCELERATION = 0.01
-# Longest time between two calls that is integrated, s.
-_LONGEST_STEP_S = 0.5
+# Longest time between two calls that is integrated, s; shares of an error that a step corrects at
+# most, and of a disturbance that it shows.
+_LONGEST_STEP_S, _CORRECTED, _LEARNED = 2.0, 0.4, 0.5
 # Larger accelerations and speeds are errors of the source, and are clamped to stay finite.
 _MOST_ACCELERATION, _MOST_SPEED = 1e3, 1e3
 
@@ -139,7 +140,7 @@ class SpeedController:
     def __init__(self, parameters: ControlParameters) -> None:
         self._parameters = parameters
         self._is_reverse = False
-        self._extra_thrust = 0.0
+        self._extra_thrust = self._step_s = 0.0
         self._target = math.nan
         self.reset()
 
@@ -154,7 +155,7 @@ class SpeedController:
         self._launch_s = 0.0
 
     def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
-                climb: float = 0.0) -> EgoCommand:
+                climb: float = 0.0, step_s: float = 0.0) -> EgoCommand:
         """
         Return the pedals and the steering.
 
@@ -162,13 +163,16 @@ class SpeedController:
         :param speed: speed of the ego along its x axis, m/s; NaN gives full brake.
         :param elapsed_s: simulated time since the last call, s; 0 if the clock stands.
         :param climb: angle of the ego's x axis above the horizontal, rad; NaN is taken as 0.
+        :param step_s: simulated time for which it acts, s; 0 for that of the last call.
         """
         numbers = (wanted.speed, wanted.acceleration, wanted.steering_angle, speed)
         if not all(map(math.isfinite, numbers)) or not wanted.max_acceleration > 0.0:
             self.reset()
             return self._pedals(-self._parameters.full_brake, 0.0 if not math.isfinite(
                 wanted.steering_angle) else wanted.steering_angle)
-        elapsed_s = min(max(elapsed_s, 0.0), _LONGEST_STEP_S) if elapsed_s == elapsed_s else 0.0
+        # NaN compares false; what happened in a longer time is not known.
+        elapsed_s = elapsed_s if 0.0 <= elapsed_s <= _LONGEST_STEP_S else 0.0
+        self._step_s = step_s if step_s > 0.0 else elapsed_s
         angle = wanted.steering_angle
         target = clamped(wanted.speed, self._parameters.max_speed)
         speed = clamped(speed, _MOST_SPEED)
@@ -258,21 +262,26 @@ class SpeedController:
         """Return the wanted acceleration; all numbers are in the direction of the gear."""
         parameters = self._parameters
         error = target - speed
+        # 1/s.
+        per_step = _CORRECTED / self._step_s if self._step_s else math.inf
         if error < -_BRAKING and self._disturbance > 0.0:
             # Measured with the throttle, by a mass rather than a force.
             self._disturbance = 0.0
         elif not math.isnan(self._wanted + self._speed):
             missing = self._wanted * elapsed_s - (speed - self._speed)
-            self._disturbance = clamped(self._disturbance + missing * parameters.ki / max(
-                parameters.kp, parameters.ki), parameters.full_throttle)
+            self._disturbance = clamped(self._disturbance + missing * min(
+                parameters.ki / max(parameters.kp, parameters.ki), _LEARNED * per_step),
+                parameters.full_throttle)
         self._speed = speed
         # In the direction of the wanted speed, never beyond it.
-        needed = error / _FADING_S
+        needed = error * min(1.0 / _FADING_S, per_step)
         fed = min(max(forward, min(needed, 0.0)), max(needed, 0.0))
         least = -min(limit, parameters.max_deceleration, parameters.full_brake,
                      -forward if forward < 0.0 else math.inf)
         most = min(limit, parameters.max_acceleration)
         wanted = fed + parameters.kp * error
+        if abs(wanted) > abs(error) * per_step:
+            wanted = error * per_step
         if not target:
             wanted = min(wanted, -_STOPPING)
         return min(max(wanted, least), most)
@@ -307,12 +316,12 @@ class SpeedLimiter(SpeedController):
         self._is_followed = False
 
     def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
-                climb: float = 0.0) -> EgoCommand:
+                climb: float = 0.0, step_s: float = 0.0) -> EgoCommand:
         """Return the speed to follow, or pedals; parameters as of :class:`SpeedController`."""
         parameters = self._parameters
         is_followed = self._is_followed
         # It may reset the state, as at a change of the gear.
-        pedals = super().command(wanted, speed, elapsed_s, climb)
+        pedals = super().command(wanted, speed, elapsed_s, climb, step_s)
         target = clamped(wanted.speed, parameters.max_speed)
         stands = abs(speed) < STANDSTILL_SPEED
         # NaN compares false; a wanted acceleration is not used.

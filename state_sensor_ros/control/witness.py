@@ -49,12 +49,14 @@ class EgoWatch:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.last: EgoFrame | None = None
         self._clock, self._acceleration, self._was_paused = clock, 0.0, False
+        self._elapsed_s = math.nan
         # From here the age of the ego counts: at first from the activation.
         self._fresh_s = clock()
 
     def see(self, frame: EgoFrame) -> None:
         last, self.last = self.last, frame
         self._acceleration = 0.0
+        self._elapsed_s = math.nan if last is None else frame.game_time - last.game_time
         if math.isfinite(frame.speed):
             self._fresh_s = frame.received_s
             if last is not None and frame.game_time - last.game_time > _SHORTEST_STEP_S:
@@ -71,7 +73,7 @@ class EgoWatch:
         if last is None or not last.has_ego:
             return EgoMotion(age_s=age_s, fault=fault, is_paused=is_paused)
         return EgoMotion(last.speed, last.game_time, age_s, self._acceleration, last.n_egos,
-                         fault, is_paused, last.climb)
+                         fault, is_paused, last.climb, self._elapsed_s)
 
 
 class Witness:

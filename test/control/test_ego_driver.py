@@ -15,6 +15,7 @@ import threading
 import time
 
 from budgets import AWAIT_S
+from driven_ego import DrivenEgo
 import pytest
 from stopwatch import until
 
@@ -23,6 +24,7 @@ from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
 from state_sensor_ros.control.speed_controller import Setpoint, steered
+from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 from state_sensor_ros.errors import TransportError
 
 
@@ -278,6 +280,27 @@ def test_defects_are_reported_and_the_last_command_is_the_brake(rig, patient):
     rig.driver.close()
     assert is_full_brake(rig.peer.sent[-1])
     assert [type(each) for each in rig.defects] == 3 * [ZeroDivisionError]
+
+
+@pytest.mark.parametrize('step_s', [0.05, 1.0])
+@pytest.mark.parametrize('target', [2.0, ControlParameters().max_speed])
+def test_speed_is_driven_exactly_at_any_step(step_s, target):
+    world, car = DrivenEgo(), Bicycle(0.0, 0.0, 0.0, 0.0)
+    speeds, wanted = [], Setpoint(speed=target)
+    for i in range(1, 1200):
+        world.driver.accept(wanted, 0)
+        world.decide()
+        world.now_s += 0.05
+        if i % round(step_s / 0.05) == 0:
+            command = world.last.now(world.now_s)
+            car.advance(Pedals(throttle=command.throttle, brake=command.brake), step_s)
+            world.vehicle.speed = car.speed
+            world.game_time += step_s
+            world.deliver()
+            speeds.append(car.speed)
+        world.decide()
+    assert max(speeds) < target + 0.1
+    assert speeds[-10:] == pytest.approx([target] * 10, abs=0.1)
 
 
 def test_last_brake_is_sent_each_way_and_a_defect_of_one_is_reported(rig, patient):

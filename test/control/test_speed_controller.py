@@ -85,7 +85,8 @@ def overshoot(speeds, before, target):
 
 
 @settings(max_examples=tries(12), deadline=None)
-@given(SPEEDS, SPEEDS, strategies.sampled_from([(0.05, 0), (0.05, 1), (0.1, 1), (0.1, 2)]))
+@given(SPEEDS, SPEEDS, strategies.sampled_from([
+    (0.05, 0), (0.05, 1), (0.1, 1), (0.1, 2), (0.5, 0), (1.0, 0)]))
 def test_step_of_speed_settles_without_overshoot(first, second, timing):
     drive = Drive(0.0, *timing)
     for before, target in ((0.0, first), (first, second)):
