@@ -22,7 +22,7 @@ from state_sensor_ros.control.speed_controller import finite, limited, pedals, S
 # Constants of autoware_vehicle_msgs/GearCommand: all gears forward, and those backward.
 _FORWARD = frozenset((*range(2, 20), 23, 24))
 _BACKWARD = frozenset((20, 21))
-_DRIVE, _PARK = 2, 22
+DRIVE, _PARK = 2, 22
 _SAME_CLOCK_S = 1.0
 
 
@@ -43,22 +43,9 @@ class CommandInput(ABC):
     def __init__(self, parameters: ControlParameters) -> None:
         self._parameters = parameters
 
-    @property
-    def unknown_state(self) -> InputTopic | None:
-        """Return the topic of a state without which no command drives; None if all are known."""
-        return None
-
-    def assume_state(self) -> str:
-        """Use the usual value of an unknown state; return it, for the log."""
-        return ''
-
-    def forget_state(self) -> None:  # noqa: B027
-        """Know no state until it arrives: the publisher that gave it may have gone."""
-
     @abstractmethod
-    def wanted(self, topic: InputTopic,
-               message: Any) -> Setpoint | EgoCommand | None:  # noqa: ANN401
-        """Return the command in a message, None if it is not a command by itself."""
+    def wanted(self, gear: int | None, message: Any) -> Setpoint | EgoCommand:  # noqa: ANN401
+        """Return the command in a message; ``gear``: that of the topic of a state, None so far."""
 
 
 class VehicleControlInput(CommandInput):
@@ -66,7 +53,7 @@ class VehicleControlInput(CommandInput):
 
     topics = (InputTopic('~/command', 'state_sensor_ros/msg/VehicleControl'),)
 
-    def wanted(self, topic: InputTopic, message: Any) -> EgoCommand:  # noqa: ANN401
+    def wanted(self, gear: int | None, message: Any) -> EgoCommand:  # noqa: ANN401
         return pedals(message.throttle, message.brake, message.steer, message.steering_angle,
                       self._parameters, hand_brake=message.hand_brake, reverse=message.reverse)
 
@@ -76,7 +63,7 @@ class AckermannInput(CommandInput):
 
     topics = (InputTopic('~/command_ackermann', 'ackermann_msgs/msg/AckermannDriveStamped'),)
 
-    def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
+    def wanted(self, gear: int | None, message: Any) -> Setpoint:  # noqa: ANN401
         """Return the speed and the limit on its change."""
         drive = message.drive
         limit = abs(finite('acceleration', drive.acceleration)) or math.inf
@@ -89,7 +76,7 @@ class TwistInput(CommandInput):
 
     topics = (InputTopic('~/command_velocity', 'geometry_msgs/msg/TwistStamped'),)
 
-    def wanted(self, topic: InputTopic, message: Any) -> Setpoint:  # noqa: ANN401
+    def wanted(self, gear: int | None, message: Any) -> Setpoint:  # noqa: ANN401
         """Return the speed and the yaw rate."""
         return limited(Setpoint(
             speed=finite('linear.x', message.twist.linear.x),
@@ -104,37 +91,16 @@ class AutowareInput(CommandInput):
         InputTopic('/control/command/gear_cmd', 'autoware_vehicle_msgs/msg/GearCommand',
                    is_state=True))
 
-    def __init__(self, parameters: ControlParameters) -> None:
-        super().__init__(parameters)
-        self._gear: int | None = None
-
-    @property
-    def unknown_state(self) -> InputTopic | None:
-        """Return the topic of the gear until it is known."""
-        return self.topics[1] if self._gear is None else None
-
-    def assume_state(self) -> str:
-        """Use the gear drive."""
-        self._gear = _DRIVE
-        return 'the gear is drive'
-
-    def forget_state(self) -> None:
-        """Know no gear."""
-        self._gear = None
-
-    def wanted(self, topic: InputTopic, message: Any) -> Setpoint | None:  # noqa: ANN401
+    def wanted(self, gear: int | None, message: Any) -> Setpoint:  # noqa: ANN401
         """Return the speed in the direction of the gear; 0 if sign and gear do not agree."""
-        if topic is not self.topics[0]:
-            self._gear = int(message.command)
-            return None
         along = message.longitudinal
         wanted = limited(Setpoint(
             speed=along.velocity,
             acceleration=along.acceleration if along.is_defined_acceleration else 0.0,
             steering_angle=message.lateral.steering_tire_angle,
-            hand_brake=self._gear == _PARK), self._parameters)
+            hand_brake=gear == _PARK), self._parameters)
         gears = _FORWARD if wanted.speed > 0 else _BACKWARD
-        if wanted.speed and self._gear not in gears:
+        if wanted.speed and gear not in gears:
             return Setpoint(speed=0.0, steering_angle=wanted.steering_angle,
                             hand_brake=wanted.hand_brake)
         return wanted

@@ -82,11 +82,11 @@ class LateCalls:
 
     def __init__(self, on_defect: Callable[[Exception], None]) -> None:
         self._on_defect = on_defect
-        self._waiting: Queue[Callable[[], None] | None] = Queue(_MOST_WAITING)
+        self._waiting: Queue[Callable[[], object] | None] = Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True, name='reports')
         self._thread.start()
 
-    def put(self, call: Callable[[], None] | None) -> None:
+    def put(self, call: Callable[[], object] | None) -> None:
         """Have a call made soon, None to end; return at once."""
         with suppress(Full):
             self._waiting.put_nowait(call)

@@ -38,7 +38,13 @@ from rclpy.time import Time
 from state_sensor_ros import frame as frames
 from state_sensor_ros.connections.connection import resolved
 from state_sensor_ros.control import ego_commands
-from state_sensor_ros.control.command_inputs import CommandAge, CommandInput, INPUTS, InputTopic
+from state_sensor_ros.control.command_inputs import (
+    CommandAge,
+    CommandInput,
+    DRIVE,
+    INPUTS,
+    InputTopic,
+)
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver, LateCalls
 from state_sensor_ros.control.gate import DriverState, EgoMotion
@@ -97,8 +103,9 @@ class CommandTopics:
         self._assume_s = math.inf
         self._is_awaited = False  # whether the log says that a message of it is missing
         self._ages = {topic: (CommandAge(), CommandAge()) for topic in command_input.topics}
-        # The last message that is a command, with its topic.
-        self._command: tuple[InputTopic, Any] | None = None
+        # The last message that is a command, and the gear, None before the first of each.
+        self._command: Any = None
+        self._gear: int | None = None
         self._subscriptions = [
             self._subscribe(topic, is_latched=False) for topic in command_input.topics]
         self._latched = self._subscribe_latched()
@@ -106,8 +113,8 @@ class CommandTopics:
     @property
     def unknown_state(self) -> str:
         """Return the name of a topic without which no command drives, ``''`` if all are known."""
-        topic = self._input.unknown_state
-        return self._name(topic) if topic is not None else ''
+        return next((self._name(topic) for topic in self._input.topics
+                     if topic.is_state and self._gear is None), '')
 
     def close(self) -> None:
         for subscription in self._subscriptions + self._latched:
@@ -161,24 +168,24 @@ class CommandTopics:
         if had_rivals:
             # Which of several publishers has sent the states is not known: the one that is left
             # sends a latched one to a new subscription.
-            self._input.forget_state()
+            self._gear = None
             old, self._latched = self._latched, self._subscribe_latched()
             for subscription in old:
                 self._node.destroy_subscription(subscription)
         try:
-            wanted = self._input.wanted(topic, message)
-            if wanted is None:
-                # A new gear counts at once, not from the next command on.
-                revised = self._command and self._input.wanted(*self._command)
-                if revised is not None:
-                    self._driver.revise(revised)
+            if topic.is_state:
+                self._gear = int(message.command)
+                # It counts at once, not from the next command on.
+                if self._command is not None:
+                    self._driver.revise(self._input.wanted(self._gear, self._command))
                 return
+            wanted = self._input.wanted(self._gear, message)
         except StateError as error:
             self._driver.refuse(str(error))
             self._report('command', f'a command on {topic.name} is refused: {error}')
             return
         if age_s < self._timeout_s:
-            self._command = topic, message
+            self._command = message
         self._driver.accept(wanted, received_ns, age_s)
         self._assume_state()
 
@@ -191,8 +198,8 @@ class CommandTopics:
         if now_s < self._assume_s:
             return
         if not self._node.count_publishers(state):
-            assumed = self._input.assume_state()
-            self._report('command state', f'{state} has no publisher: {assumed}')
+            self._gear = DRIVE
+            self._report('command state', f'{state} has no publisher: the gear is drive')
         elif not self._is_awaited:
             self._is_awaited = True
             self._report('command state', f'{state} has a publisher, but no message has arrived: '
@@ -200,9 +207,10 @@ class CommandTopics:
 
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; report them once."""
-        for topic in map(self._name, self._input.topics):
-            if names := report.rival_publishers(self._node, topic):
-                self.rivals = (f'{topic} has {len(names)} publishers, {", ".join(names)}; '
+        for topic in self._input.topics:
+            name = self._name(topic)
+            if names := report.rival_publishers(self._node, name, topic.type_name):
+                self.rivals = (f'{name} has {len(names)} publishers, {", ".join(names)}; '
                                'expected one: every command is refused')
                 # A publisher may be discovered before the name of its node.
                 if report.UNDISCOVERED not in names and self.rivals != self._reported:
@@ -241,7 +249,7 @@ class Commanding:
             self._status_class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._seen: Snapshot | None = None
-        self._is_marked = self._is_begun = False
+        self._is_begun = False
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
@@ -286,14 +294,11 @@ class Commanding:
             self._marking.put(partial(self._begin, speed))
         self._driver.frame_arrived()
 
-    def _set_mark(self) -> None:
-        if mark := self._found_mark():
-            with suppress(OSError):
-                mark.set()
-
-    def _found_mark(self) -> DriveMark | None:
+    def _found_mark(self, *, is_driven: bool = False) -> DriveMark | None:
         try:
             self._mark = self._mark or DriveMark(resolved(self._address))
+            if is_driven:
+                self._mark.set()
         except OSError as error:
             self._log.warn('control mark',
                            f'a node that is killed leaves no mark: {reason_of(error)}')
@@ -413,9 +418,7 @@ class Commanding:
 
     def _publish(self, command: ego_commands.EgoCommand) -> None:
         self.last_command = LastCommand(command.reverse, command.hand_brake)
-        if not self._is_marked:
-            self._is_marked = True
-            self._marking.put(self._set_mark)
+        self._marking.put(partial(self._found_mark, is_driven=True))
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             message = self._status_class(

@@ -23,12 +23,7 @@ import threading
 
 import rclpy
 from rclpy.exceptions import InvalidHandle
-from rclpy.executors import (
-    ExternalShutdownException,
-    ShutdownException,
-    SingleThreadedExecutor,
-    TimeoutException,
-)
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Task
@@ -176,12 +171,11 @@ class NodeExecutor(SingleThreadedExecutor):  # type: ignore[misc]
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
         """Run the next callback, or start the thread of a service."""
-        with suppress(ShutdownException, TimeoutException):
-            handler, entity, _ = self.wait_for_ready_callbacks(timeout_sec)
-            # A guard condition of the executor itself has no group.
-            if getattr(entity, 'callback_group', None) is self._node.service_group:
-                threading.Thread(target=self._serve, args=(handler,), daemon=True).start()
-                return
+        handler, entity, _ = self.wait_for_ready_callbacks(timeout_sec)
+        # A guard condition of the executor itself has no group.
+        if getattr(entity, 'callback_group', None) is self._node.service_group:
+            threading.Thread(target=self._serve, args=(handler,), daemon=True).start()
+        else:
             handler()
             handler.result()
 

@@ -314,15 +314,18 @@ _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 UNDISCOVERED = 'a node that is not discovered yet'
 
 
-def rival_publishers(node: Node, topic: str) -> list[str]:
+def rival_publishers(node: Node, topic: str, type_name: str = '') -> list[str]:
     """Return the names of the nodes that publish a topic if there are several publishers."""
+    # type_name: the type whose messages arrive, ``package/msg/Name``; empty for any.
     # Returns a name with its namespace for each publisher, sorted; empty for fewer than two.
     if node.count_publishers(topic) < 2:
         return []
-    return sorted(
+    names = sorted(
         UNDISCOVERED if publisher.node_name == _UNKNOWN
         else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
-        for publisher in node.get_publishers_info_by_topic(topic))
+        for publisher in node.get_publishers_info_by_topic(topic)
+        if type_name in ('', publisher.topic_type))
+    return names if len(names) > 1 else []
 
 
 class GraphWatch:

@@ -25,7 +25,7 @@ from std_msgs.msg import Bool, String
 
 from state_sensor_ros.ros import sink as sinks  # noqa: I100
 from state_sensor_ros.ros.main import NodeExecutor
-from state_sensor_ros.ros.report import GraphWatch
+from state_sensor_ros.ros.report import GraphWatch, rival_publishers
 
 
 class Without:
@@ -78,7 +78,11 @@ def test_publishers_whose_messages_are_not_received_are_named(node, listener):
     assert reasons == [
         '/command: /listener is best-effort; expected a reliable publisher',
         '/other: /listener publishes std_msgs/msg/Bool; expected std_msgs/msg/String']
-    assert len(made) == len(subscriptions)
+    # One of another type is no rival: its messages cannot arrive.
+    made.append(node.create_publisher(String, '/other', 10))
+    listener.until(lambda: rival_publishers(node, '/other'), what='both')
+    assert rival_publishers(node, '/other', 'std_msgs/msg/String') == []
+    assert len(made) > len(subscriptions)
 
 
 def test_service_that_waits_delays_no_other_callback(node):
