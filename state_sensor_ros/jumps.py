@@ -96,6 +96,31 @@ class Jumps:
         return found
 
 
+@np.errstate(invalid='ignore')
+def are_impossible(moved: Floats, changed: Floats, elapsed: float | Floats) -> Bools:
+    """
+    Return which motions are beyond one of the limits; not those of which nothing is known.
+
+    :param moved: (N, 3) float64, m.
+    :param changed: (N, 3) float64, changes of the velocity, m/s.
+    :param elapsed: time of all or of each, s.
+    """
+    beyond: Bools = (norm(moved) > MAX_SPEED * elapsed + _ROUNDING) | (
+        norm(changed) > MAX_ACCELERATION * elapsed + _ROUNDING)
+    return beyond
+
+
+def possible(accelerations: Floats) -> Floats:
+    """
+    Replace accelerations that are impossible by NaN.
+
+    :param accelerations: (..., 6) float64 of velocities and angular velocities.
+    """
+    sizes = np.einsum('...i,...i', accelerations[..., :3], accelerations[..., :3])
+    beyond = sizes > MAX_ACCELERATION ** 2
+    return np.where(beyond[..., None], np.nan, accelerations) if beyond.any() else accelerations
+
+
 def with_velocities(frame: Frame) -> Frame:
     """Return a frame with velocities made of forward speeds; exact unless an actor slides."""
     if frame.forward_speed is None:

@@ -17,6 +17,7 @@ import pytest
 
 from state_sensor_ros.evaluation.truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
+from state_sensor_ros.files.table_rows import FLOAT_NAMES, RowMaker
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import scene_of
 from state_sensor_ros.library.safety import SafetyCollector
@@ -84,6 +85,16 @@ def test_wild_value_is_kept_and_named_and_causes_no_event(i, row, kind, value):
     [line] = [line for line in safety.assumptions if 'jumps' in line]
     assert line.startswith(f'2 jumps of the {kind}, the greatest ')
     assert f'({NAMES[row]}, ' in line
+    for of_centers in (False, True):
+        maker = RowMaker(of_centers=of_centers)
+        rows = [made for frame in (*FRAMES[:i], wild, *FRAMES[i + 1:])
+                for made in maker.add(frame)]
+        found = np.array([made.floats[row, FLOAT_NAMES.index('ax')]
+                          for made in rows + maker.flush(is_end=True)])
+        assert maker.n_impossible == 2
+        assert np.nanmax(np.abs(found)) < 2 * abs(BRAKING)
+        assert np.flatnonzero(np.isnan(found)).tolist() == (
+            [] if of_centers else sorted({0, i - 1, i, i + 1, N_FRAMES - 1}))
     # The measures of that frame are those of what it says.
     if row == 2 and kind == POSITION:
         assert safety.closest_distance[i] >= ORDINARY.closest_distance[i]

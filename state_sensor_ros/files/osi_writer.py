@@ -37,10 +37,9 @@ from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameWriter
 from state_sensor_ros.files.table_rows import FLOAT_NAMES, FrameRows, RowMaker
 from state_sensor_ros.frame import Bools, Floats, Frame, KIND_VEHICLE, NS_PER_S
+from state_sensor_ros.jumps import with_velocities
 from state_sensor_ros.naming import ActorList
-from state_sensor_ros.objects.object_maker import transported
 from state_sensor_ros.pipeline.stamps import Step
-from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.texts import counted, listed
 
 if TYPE_CHECKING:
@@ -81,10 +80,9 @@ def _columns(*names: str) -> list[int]:
     return [FLOAT_NAMES.index(name) for name in names]
 
 
-_ORIGIN, _CENTER = _columns('x', 'y', 'z'), _columns('center_x', 'center_y', 'center_z')
+_CENTER = _columns('center_x', 'center_y', 'center_z')
 _SIZE, _ANGLES = _columns('length', 'width', 'height'), _columns('roll', 'pitch', 'yaw')
-_VELOCITY, _TURNING = _columns('vx', 'vy', 'vz'), _columns('wx', 'wy', 'wz')
-_ACCELERATION, _SPEED = _columns('ax', 'ay', 'az'), FLOAT_NAMES.index('speed')
+_TURNING, _ACCELERATION = _columns('wx', 'wy', 'wz'), _columns('ax', 'ay', 'az')
 
 
 # Tag of all stationary objects of a trace.
@@ -190,7 +188,7 @@ class OsiWriter(WholeFile, FrameWriter):
             osi_version_pb2.current_interface_version]
         self.n_frames = self._n_messages = 0
         self._source = options.source or path
-        self._maker = RowMaker(options.settings)
+        self._maker = RowMaker(options.settings, of_centers=True)
         self._notes: dict[str, dict[str, None]] = {}
         self._shift_ns, self._last_ns = 0, -1
         self._host: int | None = None
@@ -207,7 +205,7 @@ class OsiWriter(WholeFile, FrameWriter):
     @property
     def notes(self) -> list[str]:
         """Return a line for each kind of difference from the recording."""
-        lines = []
+        lines = self._maker.notes
         for kind, places in self._notes.items():
             what, _, advice = _TEXTS[kind].partition('; ')
             noun, _, rest = what.partition('s ')
@@ -223,7 +221,7 @@ class OsiWriter(WholeFile, FrameWriter):
     def write(self, frame: Frame) -> None:
         """Append a frame; ``frame``: SI, REP-103 axes."""
         self.n_frames += 1
-        for rows in self._maker.add(frame):
+        for rows in self._maker.add(with_velocities(frame)):
             self._add(rows)
 
     def flush(self) -> None:
@@ -267,7 +265,7 @@ class OsiWriter(WholeFile, FrameWriter):
         message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
         message.host_vehicle_id.value = self._host
         with np.errstate(all='ignore'):
-            values = _values_of(rows.floats[chosen]).tolist()
+            values = _values_of(rows.floats[chosen], rows.velocities[chosen]).tolist()
         for row, id_, actor, numbers in zip(chosen, ids, actors, values, strict=True):
             _add_object(message, self._types[row], id_, actor.name, numbers)
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
@@ -347,16 +345,10 @@ class OsiWriter(WholeFile, FrameWriter):
             f'{_TRACE}.channel.osi_version': osi, f'{_TRACE}.channel.protobuf_version': protobuf})
 
 
-def _values_of(floats: Floats) -> Floats:
+def _values_of(floats: Floats, velocities: Floats) -> Floats:
     """Return (K, 18): size, center, angles, velocity of the center, acceleration, rates."""
-    velocity = floats[:, _VELOCITY]
-    unknown = np.isnan(velocity).any(axis=1)
-    forward = global_from_unit(quaternion_from_rpy(floats[unknown][:, _ANGLES]))[:, :, 0]
-    velocity = transported(floats[:, _VELOCITY + _TURNING],
-                           floats[:, _CENTER] - floats[:, _ORIGIN], is_finite=False)[:, :3]
-    velocity[unknown] = floats[unknown, _SPEED, None] * forward
     return np.hstack((
-        floats[:, _SIZE + _CENTER + _ANGLES], velocity, floats[:, _ACCELERATION],
+        floats[:, _SIZE + _CENTER + _ANGLES], velocities, floats[:, _ACCELERATION],
         rates_of(floats[:, _TURNING], floats[:, _ANGLES])))
 
 

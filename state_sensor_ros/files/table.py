@@ -159,7 +159,7 @@ class TableBuilder:
                                  if column.unit})}
         self.schema = self._schema('')
         self.n_frames = 0
-        self._maker = table_rows.RowMaker(settings)
+        self.maker = table_rows.RowMaker(settings)
         self._frames: list[FrameRows] = []
         self._n_collected = 0
         # Numbers of names, in the order of their first rows.
@@ -180,11 +180,11 @@ class TableBuilder:
         if not self.n_frames:
             self.schema = self._schema(frame.generation)
         self.n_frames += 1
-        return self._collect(self._maker.add(frame))
+        return self._collect(self.maker.add(frame))
 
     def rest(self, *, is_end: bool = True) -> list[pa.RecordBatch]:
         """Return batches of the rows that are known so far, of which the last may be empty."""
-        return [*self._collect(self._maker.flush(is_end=is_end)), self._batch()]
+        return [*self._collect(self.maker.flush(is_end=is_end)), self._batch()]
 
     def _collect(self, frames: list[FrameRows]) -> list[pa.RecordBatch]:
         batches = []
@@ -379,8 +379,9 @@ class TableOutput(WholeFile, FrameWriter):
     @property
     def notes(self) -> list[str]:
         n_empty = self._builder.n_empty
-        return [f'CSV does not carry {counted(n_empty, "frame")} without actors'] \
-            if n_empty and not self._is_parquet else []
+        empty = [f'CSV does not carry {counted(n_empty, "frame")} without actors']
+        return self._builder.maker.notes + (
+            empty if n_empty and not self._is_parquet else [])
 
     def write(self, frame: Frame) -> None:
         """Append the rows of a frame; ``frame``: frame; SI, REP-103 axes."""

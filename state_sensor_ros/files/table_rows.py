@@ -28,11 +28,18 @@ from state_sensor_ros.classes import classes_of, UNKNOWN
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.fields import joined, rows_of
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds, Rows
+from state_sensor_ros.jumps import are_impossible, MAX_ACCELERATION, MAX_SPEED
 from state_sensor_ros.naming import ActorList, Registry
-from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX_GAP_S
+from state_sensor_ros.objects.object_maker import (
+    centers_of,
+    default_sizes,
+    MAX_GAP_S,
+    transported,
+)
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS, Settings
+from state_sensor_ros.texts import counted
 
 # Columns of the block of numbers, and of the first of each group.
 FLOAT_NAMES = (
@@ -67,6 +74,8 @@ class FrameRows:
     step: Step  # of the clock before the frame
     actors: ActorColumns
     floats: Floats = field(init=False)  # (N, 26) columns FLOAT_NAMES
+    # (N, 3) those from which accelerations are derived: of the origins, or of the centers.
+    velocities: Floats = field(init=False)
     has_box: Bools = field(init=False)  # (N,) whether center and size are those of a box
     # (N,) as of :class:`Frame`, with the sizes of actors without a box.
     derived: Kinds = field(init=False)
@@ -78,9 +87,15 @@ class RowMaker:
 
     Frames are computed in blocks of about a thousand rows: for single frames of fifty actors, the
     overhead of numpy's calls would take most of the time.
+
+    :param of_centers: whether accelerations are those of the centers, over any gap, and known
+        wherever the velocity is: at the ends of an actor's time from one side, and 0 if it is
+        alone. Otherwise they are those of the origins, as far as central differences exist.
+    :ivar n_impossible: number of motions that are left out of the accelerations.
     """
 
-    def __init__(self, settings: Settings = DEFAULTS) -> None:
+    def __init__(self, settings: Settings = DEFAULTS, *, of_centers: bool = False) -> None:
+        self._of_centers, self.n_impossible = of_centers, 0
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
         self._registry = Registry(ego_tag=settings.ego_tag)
@@ -90,6 +105,13 @@ class RowMaker:
         # The last frame that is complete, and those that wait for the next one.
         self._last: FrameRows | None = None
         self._waiting: deque[FrameRows] = deque()
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a line about the motions that are left out, if there are any."""
+        text = (f'{counted(self.n_impossible, "motion")} beyond {MAX_SPEED:g} m/s or '
+                f'{MAX_ACCELERATION:g} m/s2, left out of the accelerations')
+        return [text] if self.n_impossible else []
 
     def add(self, frame: Frame) -> list[FrameRows]:
         """Add a frame; ``frame``: next frame in time; SI, REP-103 axes."""
@@ -118,9 +140,9 @@ class RowMaker:
         self._waiting.clear()
         if complete:
             now = complete[0]
-            if following is not None and self._last is not None and now.step is Step.ADVANCED \
-                    and following.step is Step.ADVANCED:
-                _set_accelerations(self._last, now, following)
+            self._set_accelerations(
+                self._last if now.step is Step.ADVANCED else None, now,
+                following if following and following.step is Step.ADVANCED else None)
             self._last = now
         return complete
 
@@ -152,14 +174,58 @@ class RowMaker:
             has_box = self._fill(
                 whole, np.concatenate([rows.actors.classes for rows in block]), floats)
         has_box &= ~whole.is_derived(DERIVED_SIZE)
+        velocities = floats[:, _VELOCITY:_VELOCITY + 3]
+        if self._of_centers:
+            velocities = transported(
+                floats[:, _VELOCITY:_VELOCITY + 6],
+                floats[:, _CENTER:_CENTER + 3] - floats[:, :3], is_finite=False)[:, :3]
         derived = (~has_box & np.isfinite(floats[:, _SIZE])).astype(np.uint8) * DERIVED_SIZE
         if whole.derived is not None:
             derived |= whole.derived
         begin = 0
         for rows, end in zip(block, ends, strict=True):
             rows.floats, rows.has_box = floats[begin:end], has_box[begin:end]
-            rows.derived = derived[begin:end]
+            rows.derived, rows.velocities = derived[begin:end], velocities[begin:end]
             begin = end
+
+    def _set_accelerations(self, before: FrameRows | None, now: FrameRows,
+                           after: FrameRows | None) -> None:
+        """Set those that the source does not have; None for a frame of another run."""
+        accelerations = now.floats[:, _ACCELERATION:_ACCELERATION + 3]
+        (known_before, first, first_s), (known_after, last, last_s) = (
+            self._neighbors(now, before), self._neighbors(now, after))
+        with np.errstate(all='ignore'):
+            found = (last - first) / (last_s - first_s)[:, None]
+        if self._of_centers:
+            found[~(known_before | known_after) & np.isfinite(first).all(axis=1)] = 0.0
+        else:
+            found[~(known_before & known_after)] = np.nan
+        np.copyto(accelerations, found,
+                  where=np.isnan(accelerations).all(axis=1, keepdims=True))
+
+    def _neighbors(self, now: FrameRows, other: FrameRows | None) -> tuple[Bools, Floats, Floats]:
+        """Return velocities and times there of those actors of which it is true, or those now."""
+        now_s = now.frame.game_time
+        known: Bools = np.zeros(len(now.floats), np.bool_)
+        times = np.full(len(now.floats), now_s)
+        other_s = now_s if other is None else other.frame.game_time
+        if other is None or not other.frame.n_actors or not (
+                self._of_centers or abs(other_s - now_s) <= MAX_GAP_S):
+            return known, now.velocities, times
+        there, velocities, known = other.floats, other.velocities, np.logical_not(known)
+        if other.actors is not now.actors:
+            rows = _rows_of(now.actors, other.actors)
+            there, velocities, known = there[rows], velocities[rows], rows >= 0
+        known &= np.isfinite(velocities).all(axis=1)
+        wild = known & are_impossible(there[:, :3] - now.floats[:, :3],
+                                      velocities - now.velocities, abs(other_s - now_s))
+        if wild.any():
+            known &= ~wild
+            self.n_impossible += np.count_nonzero(wild) * (other_s < now_s)
+        if known.all():
+            return known, velocities, np.full(len(known), other_s)
+        return (known, np.where(known[:, None], velocities, now.velocities),
+                np.where(known, other_s, times))
 
     def _fill(self, frame: Frame, classes: Kinds, floats: Floats) -> Bools:
         """Set all columns of frames but central differences; return which actors have a box."""
@@ -185,27 +251,7 @@ def _are_alike(frame: Frame, other: Frame) -> bool:
                for row in rows_of(Frame))
 
 
-def _set_accelerations(before: FrameRows, now: FrameRows, after: FrameRows) -> None:
-    """
-    Set central differences for the actors that are in all three frames, without a gap.
-
-    Accelerations of the source stay.
-    """
-    times = [rows.frame.game_time for rows in (before, now, after)]
-    if not (times[1] - times[0] <= MAX_GAP_S and times[2] - times[1] <= MAX_GAP_S):
-        return
-    accelerations = now.floats[:, _ACCELERATION:_ACCELERATION + 3]
-    rows_before, rows_after = (_rows_of(now.actors, other.actors) for other in (before, after))
-    rows = np.flatnonzero((rows_before >= 0) & (rows_after >= 0)
-                          & np.isnan(accelerations).all(axis=1))
-    velocities = [rows_there.floats[numbers[rows], _VELOCITY:_VELOCITY + 3]
-                  for rows_there, numbers in ((before, rows_before), (after, rows_after))]
-    accelerations[rows] = (velocities[1] - velocities[0]) / (times[2] - times[0])
-
-
 def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:
     """Return (N,) int64, the row of each actor in another frame, -1 if it is not there."""
-    if others is actors:
-        return np.arange(len(actors.ids), dtype=np.int64)
     rows = {int(id_): row for row, id_ in enumerate(others.ids)}
     return np.array([rows.get(int(id_), -1) for id_ in actors.ids], np.int64)

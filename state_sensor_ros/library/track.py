@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from state_sensor_ros.errors import importing, StateError
 from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
+from state_sensor_ros.jumps import are_impossible
 from state_sensor_ros.library.notebook import track_html
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
@@ -221,6 +222,8 @@ def _set_accelerations(times: Floats, steps: Rows, numbers: Floats) -> None:
     """Set unknown accelerations to central differences of the velocity."""
     elapsed = np.diff(times)
     is_near = (elapsed > 0.0) & (elapsed <= _MAX_GAP_S) & (np.diff(steps) == 1)
+    changes = np.diff(numbers, axis=0)
+    is_near &= ~are_impossible(changes[:, _POSITION], changes[:, _VELOCITY], elapsed)
     known = is_near[:-1] & is_near[1:] & np.isnan(numbers[1:-1, _ACCELERATION]).all(axis=1)
     change = numbers[2:, _VELOCITY] - numbers[:-2, _VELOCITY]
     numbers[1:-1, _ACCELERATION][known] = (change / (times[2:] - times[:-2])[:, None])[known]

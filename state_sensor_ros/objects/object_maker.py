@@ -30,6 +30,7 @@ import numpy as np
 
 from state_sensor_ros.classes import CLASSES, classes_of, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
+from state_sensor_ros.jumps import possible
 from state_sensor_ros.naming import ActorList, are_real
 from state_sensor_ros.rotations import global_from_body, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
@@ -253,11 +254,11 @@ def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
     if last is None or not 0.0 < elapsed <= MAX_GAP_S:
         return accelerations
     if last.actor_list is now.actor_list:
-        return (now.twists - last.twists) / elapsed
+        return possible((now.twists - last.twists) / elapsed)
     before = {actor: i for i, actor in enumerate(last.actor_list.actors)}
     pairs = [(i, before[actor]) for i, actor in enumerate(now.actor_list.actors)
              if actor in before]
     if pairs:
         rows, old_rows = np.array(pairs).T
         accelerations[rows] = (now.twists[rows] - last.twists[old_rows]) / elapsed
-    return accelerations
+    return possible(accelerations)

@@ -19,6 +19,7 @@ import numpy as np
 from state_sensor_ros import frame as frames
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.jumps import possible
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
@@ -131,7 +132,7 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         if last is None or not 0.0 < game_time - last[0] <= MAX_GAP_S:
             return np.full(6, np.nan)
         accelerations: Floats = (twist_now - last[1]) / (game_time - last[0])
-        return accelerations
+        return possible(accelerations)
 
 
 def _speed(frame: Frame, i_ego: int) -> float:

@@ -77,6 +77,8 @@ def test_osi_trace_has_the_objects_of_the_table(file, tmp_path):
                 row['length'], row['width'], row['height'])
             assert (base.orientation.roll, base.orientation.pitch, base.orientation.yaw) == (
                 row['roll'], row['pitch'], row['yaw'])
+            # Readers take it for granted.
+            assert base.HasField('acceleration') == base.HasField('velocity')
             assert ids.setdefault(row['name'], each.id.value) == each.id.value
             assert row['is_ego'] == (each.id.value == message.host_vehicle_id.value)
             assert each.type == (3 if row['class'] == 'person' else 1 if row['class'] == 'unknown'
