@@ -27,17 +27,7 @@ import numpy.typing as npt
 from state_sensor_ros import classes
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.errors import StateError
-from state_sensor_ros.fields import (
-    actor,
-    Columns,
-    flat,
-    OfActors,
-    row,
-    rows_of,
-    TEXT,
-    TEXTS,
-    View,
-)
+from state_sensor_ros.fields import actor, Columns, flat, OfActors, row, rows_of, TEXT, TEXTS, View
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_body, IDENTITY_XYZW
 from state_sensor_ros.texts import counted

@@ -54,21 +54,8 @@ _RUN_GAP_NS = 50_000_000
 # A killed program loses the chunk that it collects.
 _CHUNK_BYTES = 128 * 1024
 _MAX_NAMED = 3
-# The text of each kind of note.
-_TEXTS = {
-    'repeated': 'frames without a new time, dropped',
-    'restarts': 'restarts of the simulator, after which the time continues',
-    'hosts': 'traces without an ego, with the first object as the host',
-    'empty': 'frames without an object before the first one, dropped',
-    'dropped': 'objects without a box whose tags name no class, dropped',
-    'poses': 'objects without a usable pose, dropped from those frames',
-    'sizes': 'objects without a box, written with the usual size of a class; '
-             '-p default_sizes:=[…] gives others',
-    'vehicles': 'vehicles whose tags name no class, written as cars',
-    'others': 'objects whose tags name no class, written as TYPE_OTHER',
-    'returned': 'objects back after a gap, given a new id'}
-
-
+_ASSUMED_SIZES = ('objects without a box, written with the usual size of a class; '
+                  '-p default_sizes:=[…] gives others')
 _XYZ, _ANGLE_NAMES = ('x', 'y', 'z'), ('roll', 'pitch', 'yaw')
 # The parts of an object, those of a stationary one first, and the names of their numbers.
 _PARTS = (('dimension', ('length', 'width', 'height')), ('position', _XYZ),
@@ -206,17 +193,17 @@ class OsiWriter(WholeFile, FrameWriter):
     def notes(self) -> list[str]:
         """Return a line for each kind of difference from the recording."""
         lines = self._maker.notes
-        for kind, places in self._notes.items():
-            what, _, advice = _TEXTS[kind].partition('; ')
-            noun, _, rest = what.partition('s ')
-            lines.append(f'{counted(len(places), noun)} {rest}: '
-                         + listed([*places][:_MAX_NAMED], n_items=len(places))
-                         + (f'; {advice}' if advice else ''))
+        for text, places in self._notes.items():
+            noun, _, rest = text.partition('s ')
+            what, mark, advice = rest.partition('; ')
+            lines.append(f'{counted(len(places), noun)} {what}: '
+                         + listed([*places][:_MAX_NAMED], n_items=len(places)) + mark + advice)
         return lines
 
-    def _note(self, kind: str, places: Iterable[str]) -> None:
+    def _note(self, text: str, places: Iterable[str]) -> None:
+        """Add places to a note, whose text begins with what is counted."""
         if new := dict.fromkeys(places):
-            self._notes.setdefault(kind, {}).update(new)
+            self._notes.setdefault(text, {}).update(new)
 
     def write(self, frame: Frame) -> None:
         """Append a frame; ``frame``: SI, REP-103 axes."""
@@ -245,7 +232,7 @@ class OsiWriter(WholeFile, FrameWriter):
 
     def _add(self, rows: FrameRows) -> None:
         if rows.step is Step.REPEATED or rows.stamp_ns is None:
-            self._note('repeated', (f'frame {rows.index}',))
+            self._note('frames without a new time, dropped', (f'frame {rows.index}',))
             return
         chosen = self._chosen(rows)
         actors = [rows.actors.actor_list.actors[row] for row in chosen]
@@ -256,10 +243,12 @@ class OsiWriter(WholeFile, FrameWriter):
             self._host = ids[egos[0]]
         elif self._host is None:
             if not ids:
-                self._note('empty', (f'at {stamp_ns / NS_PER_S:.6g} s',))
+                self._note('frames without an object before the first one, dropped',
+                           (f'at {stamp_ns / NS_PER_S:.6g} s',))
                 return
             self._host = ids[0]
-            self._note('hosts', (actors[0].name,))
+            self._note('traces without an ego, with the first object as the host',
+                       (actors[0].name,))
         message = self._new_message()
         message.version.CopyFrom(self._version)
         message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
@@ -286,12 +275,15 @@ class OsiWriter(WholeFile, FrameWriter):
                 type_of(CLASSES[class_of(0, tags)].name, tags) == type_of('unknown', ())
                 for tags in listing.tags], np.bool_)
         are_vehicles = np.array([*listing.kinds]) == KIND_VEHICLE
-        for kind, are_noted in (
-                ('poses', ~have_pose), ('dropped', have_pose & ~chosen),
-                ('vehicles', chosen & self._assumed & are_vehicles),
-                ('others', chosen & self._assumed & ~are_vehicles),
-                ('sizes', chosen & ~rows.has_box)):
-            self._note(kind, [listing.actors[i].name for i in np.flatnonzero(are_noted)])
+        for text, are_noted in (
+                ('objects without a usable pose, dropped from those frames', ~have_pose),
+                ('objects without a box whose tags name no class, dropped', have_pose & ~chosen),
+                ('vehicles whose tags name no class, written as cars',
+                 chosen & self._assumed & are_vehicles),
+                ('objects whose tags name no class, written as TYPE_OTHER',
+                 chosen & self._assumed & ~are_vehicles),
+                (_ASSUMED_SIZES, chosen & ~rows.has_box)):
+            self._note(text, [listing.actors[i].name for i in np.flatnonzero(are_noted)])
         found: list[int] = np.flatnonzero(chosen).tolist()
         return found
 
@@ -299,7 +291,8 @@ class OsiWriter(WholeFile, FrameWriter):
         """Return the time of a message, after that of the last one."""
         time_ns = stamp_ns + self._shift_ns
         if time_ns <= self._last_ns:
-            self._note('restarts', (f'at {time_ns / NS_PER_S:.6g} s',))
+            self._note('restarts of the simulator, after which the time continues',
+                       (f'at {time_ns / NS_PER_S:.6g} s',))
             time_ns = self._last_ns + _RUN_GAP_NS
             self._shift_ns = time_ns - stamp_ns
         self._last_ns = time_ns
@@ -310,7 +303,7 @@ class OsiWriter(WholeFile, FrameWriter):
         id_, n_last = self._ids.get(actor, (actor, -1))
         if actor not in self._ids or n_last < self._n_messages - 1:
             if actor in self._ids:
-                self._note('returned', (name,))
+                self._note('objects back after a gap, given a new id', (name,))
             id_ = actor if actor not in self._used_ids else next(
                 new for new in self._new_ids if new not in self._used_ids)
             self._used_ids.add(id_)

@@ -30,12 +30,7 @@ from state_sensor_ros.fields import joined, rows_of
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds, Rows
 from state_sensor_ros.jumps import are_impossible, MAX_ACCELERATION, MAX_SPEED
 from state_sensor_ros.naming import ActorList, Registry
-from state_sensor_ros.objects.object_maker import (
-    centers_of,
-    default_sizes,
-    MAX_GAP_S,
-    transported,
-)
+from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX_GAP_S, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS, Settings

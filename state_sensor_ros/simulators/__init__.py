@@ -29,14 +29,7 @@ from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.parameters import did_you_mean, parameters_in
 from state_sensor_ros.plug_ins import imported, plug_ins
-from state_sensor_ros.settings import (
-    CORE,
-    DEFAULTS,
-    FILE,
-    NAMES,
-    ParameterTable,
-    Settings,
-)
+from state_sensor_ros.settings import CORE, DEFAULTS, FILE, NAMES, ParameterTable, Settings
 from state_sensor_ros.source import Report
 
 if TYPE_CHECKING:

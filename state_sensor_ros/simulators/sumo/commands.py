@@ -27,16 +27,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals
-from state_sensor_ros.frame import (
-    Floats,
-    Frame,
-    INDICATORS_BOTH,
-    INDICATORS_LEFT,
-    INDICATORS_OFF,
-    INDICATORS_RIGHT,
-)
+from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.rotations import global_from_unit
 
 # The module libsumo, or a connection of traci: the same calls.
@@ -53,7 +47,8 @@ _FULL_BRAKE = Pedals(brake=1.0)
 # Longest braking before the ego is given back, s of simulated time: from 200 m/s.
 _LONGEST_STOP_S = 30.0
 # Signals of SUMO: right, left, and both as hazard lights; -1 are those of SUMO itself.
-_BLINKERS = {INDICATORS_OFF: 0, INDICATORS_RIGHT: 1, INDICATORS_LEFT: 2, INDICATORS_BOTH: 4}
+_BLINKERS = {frames.INDICATORS_OFF: 0, frames.INDICATORS_RIGHT: 1,
+             frames.INDICATORS_LEFT: 2, frames.INDICATORS_BOTH: 4}
 _ALL_BLINKERS, _OWN_SIGNALS = 7, -1
 # Edges of its route to which a way is searched; the first ones may be out of reach.
 _N_EDGES = 20
@@ -101,12 +96,10 @@ class SumoEgo:
             if body is None:
                 return
             # The angle, not the share of a lock that is not this vehicle's.
-            forward = global_from_unit(last.kinematics[last.ego, 3:7][None])[0][:, 0]
             self._pedals = Pedals(
                 command.steering_angle / math.radians(FULL_LOCK_DEG), command.throttle,
                 command.brake, command.hand_brake, command.reverse)
-            body.advance(self._pedals, elapsed_s,
-                         math.asin(min(max(float(forward[2]), -1.0), 1.0)))
+            body.advance(self._pedals, elapsed_s, frames.climb_of(last, last.ego))
             self._move(body, _ANY_PLACE)
             if indicators is not None:
                 self._indicate(indicators)
@@ -234,7 +227,7 @@ class SumoEgo:
         self._body = Bicycle(
             float(state[0]) - _WHEELBASE_M / 2 * math.cos(yaw),
             float(state[1]) - _WHEELBASE_M / 2 * math.sin(yaw), yaw,
-            float(np.dot(state[7:10], forward)), _WHEELBASE_M)
+            frames.speed_along(last, row), _WHEELBASE_M)
 
 
 def _warn(line: str) -> None:

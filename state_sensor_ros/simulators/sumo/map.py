@@ -19,17 +19,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.errors import ConfigError, importing, reason_of
 from state_sensor_ros.files.input import opened_beside
-from state_sensor_ros.frame import (
-    LIGHT_CIRCLE,
-    LIGHT_GREEN,
-    LIGHT_PEDESTRIAN,
-    LIGHT_RED,
-    LIGHT_YELLOW,
-    MapLine,
-    TrafficLights,
-)
+from state_sensor_ros.frame import MapLine, TrafficLights
 
 if TYPE_CHECKING:
     import sumolib.net
@@ -151,8 +144,8 @@ def _stop_lines(net: sumolib.net.Net, numbers: Mapping[str, int]) -> Iterator[St
 
 
 # Letters of SUMO's states; the others (off, blinking) have no color.
-_COLORS = {'g': LIGHT_GREEN, 'G': LIGHT_GREEN, 'y': LIGHT_YELLOW, 'Y': LIGHT_YELLOW,
-           'r': LIGHT_RED, 'R': LIGHT_RED, 'u': LIGHT_RED}
+_COLORS = {**dict.fromkeys('gG', frames.LIGHT_GREEN), **dict.fromkeys('yY', frames.LIGHT_YELLOW),
+           **dict.fromkeys('rRu', frames.LIGHT_RED)}
 _NO_COLOR = -1
 
 
@@ -171,8 +164,8 @@ class Signals:
         self._poses = np.array(
             [(*line.position_xyz, 0, 0, math.sin(line.yaw / 2), math.cos(line.yaw / 2))
              for line in lines], float).reshape(-1, 7)
-        self._shapes = np.array([LIGHT_PEDESTRIAN if line.is_for_pedestrians else LIGHT_CIRCLE
-                                 for line in lines], np.uint8)
+        self._shapes = np.where([line.is_for_pedestrians for line in lines],
+                                frames.LIGHT_PEDESTRIAN, frames.LIGHT_CIRCLE).astype(np.uint8)
         self._last: TrafficLights | None = None
 
     def lights(self, states: Mapping[str, str] | None) -> TrafficLights | None:

@@ -25,18 +25,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.classes import EGO_TAG
 from state_sensor_ros.files.frame_builder import build_frame, lane_states
-from state_sensor_ros.frame import (
-    DERIVED_SIZE,
-    Floats,
-    Frame,
-    INDICATORS_BOTH,
-    INDICATORS_LEFT,
-    INDICATORS_OFF,
-    INDICATORS_RIGHT,
-    INDICATORS_UNKNOWN,
-)
+from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, wrapped
 from state_sensor_ros.simulators.sumo.map import PEDESTRIAN, RoadNetwork
 
@@ -53,8 +45,8 @@ LANE_CHANGE_SPEED = 0.0999
 # A heading that snaps at a kink of a lane would mean more across, m/s2: no rate is known then.
 _MOST_ACROSS = 10.0
 # Turn signals by the lowest bits of SIGNALS: 1 right, 2 left, 4 hazard lights.
-_INDICATORS = np.array((INDICATORS_OFF, INDICATORS_RIGHT, INDICATORS_LEFT,
-                        *[INDICATORS_BOTH] * 5), np.int8)
+_INDICATORS = np.array((frames.INDICATORS_OFF, frames.INDICATORS_RIGHT, frames.INDICATORS_LEFT,
+                        *[frames.INDICATORS_BOTH] * 5), np.int8)
 # Longer is only what bends, which one box cannot show, m.
 _LONGEST_BODY_M = 20.0
 
@@ -167,7 +159,7 @@ class Steps:
             is_vehicle=np.array([kind.is_vehicle for kind in types], bool),
             lanes=lane_states(*self._places_on_lanes(lanes, columns)),
             map_lines=self.network.lines,
-            derived=DERIVED_SIZE * is_assumed if is_assumed.any() else None)
+            derived=frames.DERIVED_SIZE * is_assumed if is_assumed.any() else None)
         return replace(frame, indicators=_indicators(columns[:, SIGNALS]))
 
     def _rates(self, time_s: float, names: Sequence[str], yaws: Floats,
@@ -229,5 +221,5 @@ def _indicators(signals: Floats) -> npt.NDArray[np.int8] | None:
     if not is_known.any():
         return None
     lit = _INDICATORS[np.where(is_known, signals, 0.0).astype(np.int64) % len(_INDICATORS)]
-    lit[~is_known] = INDICATORS_UNKNOWN
+    lit[~is_known] = frames.INDICATORS_UNKNOWN
     return lit

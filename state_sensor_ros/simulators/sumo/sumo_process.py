@@ -32,15 +32,7 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import importing, TransportError, UnreachableError
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.child_process import (
-    ChildSource,
-    Indicate,
-    process_pipes,
-    ProcessEnd,
-    Restart,
-    StepClock,
-    StepControl,
-)
+from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network, RoadNetwork, Signals
@@ -70,7 +62,7 @@ class Stepped(NamedTuple):
     is_first: bool = False  # whether it is the first one after a restart
 
 
-class SumoSource(ChildSource):
+class SumoSource(child_process.ChildSource):
     """Yield a frame for each step of SUMO."""
 
     # own: ``config`` of the scenario to start; empty to join a running SUMO.
@@ -149,7 +141,7 @@ class SumoSource(ChildSource):
         else:
             super().printed(line)
 
-    def failure(self, end: ProcessEnd | None, exit_code: int | None) -> str:
+    def failure(self, end: child_process.ProcessEnd | None, exit_code: int | None) -> str:
         """Return what went wrong; SUMO prints the reason of its general errors."""
         printed = [line for line in self._lines if line.startswith('Error: ')]
         if printed:
@@ -158,7 +150,7 @@ class SumoSource(ChildSource):
         return super().failure(None if is_killed else end, exit_code)
 
 
-class StartedSumo(StepControl, SumoSource):
+class StartedSumo(child_process.StepControl, SumoSource):
     """A SUMO that this source starts, which it can therefore pause, step and begin again."""
 
 
@@ -171,14 +163,15 @@ def main() -> None:
     # Ctrl-C in a terminal is handled by the driver, which closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    requests, frames = process_pipes()
+    requests, frames = child_process.process_pipes()
     try:
         serve(requests.recv(), requests, frames)
     except (EOFError, BrokenPipeError):
         pass
     except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
-        frames.send(ProcessEnd(' '.join(str(error).split()) or type(error).__name__,
-                               is_unreachable=isinstance(error, UnreachableError)))
+        frames.send(child_process.ProcessEnd(
+            ' '.join(str(error).split()) or type(error).__name__,
+            is_unreachable=isinstance(error, UnreachableError)))
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -194,7 +187,7 @@ def serve(run: Run, requests: Connection, frames: Connection) -> None:
     while _serve_once(run, driver, frames, is_reset=is_reset):
         is_reset = True
         driver.clock.restart()
-    frames.send(ProcessEnd('the scenario is over', is_failure=False))
+    frames.send(child_process.ProcessEnd('the scenario is over', is_failure=False))
 
 
 def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
@@ -254,7 +247,7 @@ class DriverRequests:
     """The requests of the driver: when a step is made, and the command to the ego."""
 
     def __init__(self, run: Run, pipe: Connection) -> None:
-        self.clock = StepClock(run.rate, is_paused=run.is_paused)
+        self.clock = child_process.StepClock(run.rate, is_paused=run.is_paused)
         self.pipe = pipe
         self._command: EgoCommand | None = None
         # Wanted turn signals of the ego, None before the first request.
@@ -271,11 +264,11 @@ class DriverRequests:
         while True:
             if self.pipe.poll(self.clock.left_s()):
                 request = self.pipe.recv()
-                if isinstance(request, Restart):
+                if isinstance(request, child_process.Restart):
                     return False
                 if isinstance(request, EgoCommand):
                     self._command = request
-                elif isinstance(request, Indicate):
+                elif isinstance(request, child_process.Indicate):
                     self.indicators = request.indicators
                 else:
                     self.clock.take(request)
