@@ -62,8 +62,8 @@ class _OpenTopic(NamedTuple):
 class TopicSink:
     """Publish on topics of ``node``."""
 
-    # fixed: topics that exist as long as the sink; the parameters ``qos_overrides.*`` can override
-    # their QoS.
+    # fixed: topics that exist as long as the sink. The parameters ``qos_overrides.*`` can override
+    # the QoS of topics that are not of actors.
 
     def __init__(self, node: Node, fixed: Iterable[Topic], actor_qos: Qos) -> None:
         self._node, self._actor_qos = node, actor_qos
@@ -74,8 +74,7 @@ class TopicSink:
         self._to_open: dict[str, Topic] = {}
         self._to_destroy: deque[Publisher] = deque()
         self._subscriptions, self._next_scan_ns = NOTHING, 0
-        self._fixed = {topic.name: self._create(
-            topic, topic.qos, QoSOverridingOptions.with_default_policies()) for topic in fixed}
+        self._fixed = {topic.name: self._create(topic) for topic in fixed}
         self._open = dict(self._fixed)
 
     def open(self, topics: Iterable[Topic]) -> None:
@@ -90,7 +89,7 @@ class TopicSink:
                     self._to_open[topic.name] = topic
                 elif topic.name not in self._open:
                     # Its first message may be the only one.
-                    self._open[topic.name] = self._create(topic, topic.qos, None)
+                    self._open[topic.name] = self._create(topic)
 
     def shut(self, topics: Iterable[Topic]) -> None:
         """Let :meth:`catch_up` destroy the publishers of ``topics``; fixed ones stay."""
@@ -111,7 +110,7 @@ class TopicSink:
                 destroy_publisher(self._node, self._to_destroy.popleft())
             elif self._to_open:
                 name = next(iter(self._to_open))
-                self._open[name] = self._create(self._to_open.pop(name), self._actor_qos, None)
+                self._open[name] = self._create(self._to_open.pop(name))
             elif time.monotonic_ns() >= self._next_scan_ns - _EARLY_SCAN_NS:
                 self._scan()
             return bool(self._to_destroy or self._to_open)
@@ -155,11 +154,12 @@ class TopicSink:
                 for topic, data in messages:
                     opened[topic.name].publish_raw(data)
 
-    def _create(self, topic: Topic, qos: Qos,
-                overriding: QoSOverridingOptions | None) -> _OpenTopic:
+    def _create(self, topic: Topic) -> _OpenTopic:
         publisher = self._node.create_publisher(
-            message_class(topic.type_name), topic.name, _profile(qos), event_callbacks=_NO_EVENTS,
-            qos_overriding_options=overriding)
+            message_class(topic.type_name), topic.name,
+            _profile(self._actor_qos if topic.actor else topic.qos), event_callbacks=_NO_EVENTS,
+            qos_overriding_options=None if topic.actor
+            else QoSOverridingOptions.with_default_policies())
         return _OpenTopic(topic, publisher, raw_publish(publisher),
                           subscription_counter(publisher))
 

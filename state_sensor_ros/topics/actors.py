@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
+from operator import attrgetter
 
 import numpy as np
 
@@ -57,9 +58,9 @@ class PerActorTopic:
         self._topics = encoding.PerActor(
             lambda actor: own_topic(actor, encoder.kind, encoder.type_name))
 
-    def blocks(self, now: encoding.FrameToSend, present: Bools, of_rows: Sequence[Table],
-               owners: Rows, *columns: Sequence[object]) -> list[encoding.MessageBlock]:
-        """Lay out the messages: one block, or none."""
+    def layout(self, now: encoding.FrameToSend, present: Bools, of_rows: Sequence[Table],
+               owners: Rows, *columns: Sequence[object]) -> encoding.MessageBlock | None:
+        """Lay out the messages."""
         # present: (N,) bool, actors that can have a message.
         # owners: (R,) int64, row of the actor that each row of the tables belongs to.
         actors, i_ego, ego_topics = now.actor_list.actors, now.actor_list.i_ego, \
@@ -75,7 +76,7 @@ class PerActorTopic:
         if with_ego:
             chosen[i_ego] = True
         if not chosen.any():
-            return []
+            return None
         flags, also = chosen.tobytes(), []
         topics = list(compress(self._topics.of(actors), flags))
         if with_ego:
@@ -84,16 +85,16 @@ class PerActorTopic:
                 also = [(ego_topics[0], i_message)]
             else:
                 topics[i_message] = ego_topics[0]
-        return [encoding.MessageBlock(
+        return encoding.MessageBlock(
             list(compress(self._instances.of(actors, *columns), flags)),
-            encoding.rows_where(chosen[owners], *of_rows), topics, also)]
+            encoding.rows_where(chosen[owners], *of_rows), topics, also)
 
 
 class OdometryEncoder(encoding.TopicEncoder):
     """One message for each actor whose topic has a reader; the ego's has a fixed name, too."""
 
     topics = (Topic('~/ego/odometry', ODOMETRY),)
-    kind = 'odometry'
+    kind = actor_switch = 'odometry'
     type_name = ODOMETRY
     uses_rows = True
 
@@ -102,23 +103,22 @@ class OdometryEncoder(encoding.TopicEncoder):
         self._actor_topics = [self._topic(settings, settings.twist_covariance_diagonal),
                               self._topic(settings, tables.slots(TWIST_VARIANCE))]
 
-    def is_on_for_actors(self, settings: Settings) -> bool:
-        """Return ``odometry``."""
-        return settings.odometry
-
     def needs(self, settings: Settings) -> bool:
         """Return the wheels if the place of base_link follows from them."""
         return is_on_wheels(settings)
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
-        """Lay out the messages of all actors in one block."""
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
+        """Lay out the messages of all actors."""
         topic = self._actor_topics[now.is_partial]
-        return topic.blocks(now, now.usable, (POSE,), np.arange(len(now.usable)))
+        block = topic.layout(now, now.usable, (POSE,), np.arange(len(now.usable)))
+        # Rows of the actors that have a message, None for all.
+        self._moving = None if block is None else block.rows.get(POSE)
+        return block
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the twists of the actors that have a message."""
         actors, forward_speed = now.rows[:len(now.usable)], now.frame.forward_speed
-        moving = now.blocks[0].rows.get(POSE)
+        moving = self._moving
         if moving is not None:
             actors = actors[moving]
         in_body = now.settings.twist_frame == 'child'
@@ -165,7 +165,7 @@ class ControlStateEncoder(encoding.TopicEncoder):
     """The lane state of each vehicle whose topic has a reader."""
 
     topics = (Topic('~/ego/control_state', CONTROL_STATE),)
-    kind = 'control_state'
+    kind, only_with, actor_switch = 'control_state', 'lanes', 'odometry'
     type_name = CONTROL_STATE
 
     def set_up(self, settings: Settings) -> None:
@@ -173,17 +173,9 @@ class ControlStateEncoder(encoding.TopicEncoder):
         self._actor_topic = PerActorTopic(self, lambda actor: MessageInstance(
             template, {'frame': actor.frame_id, 'name': actor.name}))
 
-    def is_on_for_actors(self, settings: Settings) -> bool:
-        """Return ``odometry``, which switches the topics of single actors."""
-        return settings.odometry
-
-    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
-        """Return ``has_lanes``."""
-        return has_lanes
-
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
-        """Lay out the messages of the vehicles in one block."""
-        return self._actor_topic.blocks(now, _actors_with_lanes(now), LANE_TABLES,
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
+        """Lay out the messages of the vehicles."""
+        return self._actor_topic.layout(now, _actors_with_lanes(now), LANE_TABLES,
                                         now.frame.lanes.actor)
 
 
@@ -199,28 +191,32 @@ class ControlStatesEncoder(encoding.TopicEncoder):
     """One array for each frame that has a lane state."""
 
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
+    opens_with = attrgetter('lanes.actor.size')
 
     def set_up(self, settings: Settings) -> None:
         element = self.element(CONTROL_STATE, STAMPED_LANE)
-        self._array = self.array({'header': header(settings.global_frame)})
+        self._head = MessageInstance(self.message(
+            self.topics[0].type_name, {'header': header(settings.global_frame)}), {})
         self._elements = encoding.PerActor(lambda actor: MessageInstance(
             element, {'frame': actor.frame_id, 'name': actor.name}))
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the array; there is none without lane states."""
         present = _actors_with_lanes(now)
         if not present.any():
-            return []
+            return None
         elements = compress(self._elements.of(now.actor_list.actors), present.tobytes())
-        return self._array.blocks(elements, encoding.rows_where(
-            present[now.frame.lanes.actor], *LANE_TABLES), self.topics)
+        return encoding.MessageBlock([self._head, *elements], encoding.rows_where(
+            present[now.frame.lanes.actor], *LANE_TABLES), self.topics, is_array=True)
 
 
 class JointStateEncoder(encoding.TopicEncoder):
     """Spin angles (rad) and speeds (rad/s) of the wheels whose orientation is known."""
 
-    kind = 'joint_states'
+    kind = actor_switch = 'joint_states'
+    only_with = 'wheels'
     type_name = 'sensor_msgs/msg/JointState'
+    has_details = True
 
     def set_up(self, settings: Settings) -> None:
         template = self.message(self.type_name, {
@@ -231,32 +227,21 @@ class JointStateEncoder(encoding.TopicEncoder):
             'names': [wheel_frame(settings.frame_prefix, actor, wheel) for wheel in wheels],
             'wheels': [{}] * len(wheels)}))
 
-    def is_on_for_actors(self, settings: Settings) -> bool:
-        """Return ``joint_states``."""
-        return settings.joint_states
-
-    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
-        """Return ``has_wheels``."""
-        return has_wheels
-
-    def needs(self, settings: Settings) -> bool:
-        return True
-
     def key(self, now: encoding.FrameToSend) -> object:
         """Return the wheels of each actor."""
         wheels = now.frame.wheels
         return None if wheels is None else (
             wheels.actor.tobytes(), wheels.wheel.tobytes(), wheels.orientation_known.tobytes())
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
-        """Lay out the messages of all vehicles in one block."""
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
+        """Lay out the messages of all vehicles."""
         wheels = now.frame.wheels
         if wheels is None:
-            return []
+            return None
         owners = wheels.actor[wheels.orientation_known]
         present = np.zeros(len(now.usable), np.bool_)
         present[owners] = True
-        return self._actor_topic.blocks(
+        return self._actor_topic.layout(
             now, now.usable & present, (JOINT,), owners,
             encoding.split(wheels.wheel[wheels.orientation_known].tobytes(), owners, len(present)))
 
@@ -280,7 +265,8 @@ class ActorArrayEncoder(encoding.TopicEncoder):
         names = 'name', 'topic_name', 'frame_id', 'id'
         element = self.element('state_sensor_ros/msg/Actor', {
             name: Given(name) for name in (*names, 'kind', 'tags')})
-        self._array = self.array({'header': header(settings.global_frame)})
+        self._head = MessageInstance(self.message(
+            self.topics[0].type_name, {'header': header(settings.global_frame)}), {})
         self._elements = encoding.PerActor(lambda actor, kind, tags: MessageInstance(element, {
             **{name: getattr(actor, name) for name in names}, 'kind': kind, 'tags': tags}))
         self.restart()
@@ -296,8 +282,8 @@ class ActorArrayEncoder(encoding.TopicEncoder):
         if actor_list.version == self._version:
             return []
         self._version = actor_list.version
-        [block] = self._array.blocks(self._elements.of(
-            actor_list.actors, actor_list.kinds, actor_list.tags), {}, self.topics)
+        block = encoding.MessageBlock([self._head, *self._elements.of(
+            actor_list.actors, actor_list.kinds, actor_list.tags)], {}, self.topics, is_array=True)
         # The stamp is its only table.
         [(_, _, put, targets)] = block.patches
         put(targets, tables.stamp_numbers(now.stamp_ns))

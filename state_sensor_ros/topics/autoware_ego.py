@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import math
 from typing import Final
 
@@ -67,16 +66,13 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
     """
 
     topics = (KINEMATIC_STATE_TOPIC, ACCELERATION_TOPIC, VELOCITY_TOPIC, STEERING_TOPIC)
+    has_details = True
 
     def set_up(self, settings: Settings) -> None:
         self._base_link = BaseLink(settings, self._report)
         self._messages = {topic: MessageInstance(self.message(topic.type_name, fields), {})
                           for topic, fields in _prototypes(settings).items()}
         self._last: tuple[float, Floats] | None = None
-
-    def needs(self, settings: Settings) -> bool:
-        """Return the wheels and the inputs."""
-        return True
 
     def restart(self) -> None:
         """Start a new run of the simulator: the next frame has no acceleration."""
@@ -89,16 +85,17 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
             (STEERING_TOPIC, _tire_angle), (VELOCITY_TOPIC, _speed))
             if i_ego < 0 or not math.isfinite(number_of(now.frame, i_ego)))
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the messages; there is none without an ego."""
         i_ego = now.actor_list.i_ego
         if i_ego < 0 or not now.usable[i_ego]:
             self._last = None
-            return []
+            return None
         unknown = self.key(now)
         topics = [topic for topic in self.topics
                   if now.subscriptions.has(topic) and topic not in unknown]
-        return encoding.message_blocks([self._messages[topic] for topic in topics], {}, topics)
+        return encoding.MessageBlock([self._messages[topic] for topic in topics], {}, topics) \
+            if topics else None
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the state of base_link."""
@@ -218,14 +215,13 @@ class AutowareStatusEncoder(encoding.TopicEncoder):
             mode = _AUTONOMOUS
         return gear, mode, *_INDICATORS.get(indicators, (_UNKNOWN, _UNKNOWN))
 
-    def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the reports; there is none without an ego."""
         reports = self.key(now)
         if reports is None:
-            return []
-        chosen = [(topic, MessageInstance(template, {'report': report}))
+            return None
+        chosen = {topic: MessageInstance(template, {'report': report})
                   for topic, template, report in zip(
                       self.topics, self._templates, reports, strict=True)
-                  if now.subscriptions.has(topic)]
-        return encoding.message_blocks([message for _, message in chosen], {},
-                                       [topic for topic, _ in chosen])
+                  if now.subscriptions.has(topic)}
+        return encoding.MessageBlock([*chosen.values()], {}, chosen) if chosen else None

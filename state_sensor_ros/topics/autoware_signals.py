@@ -179,18 +179,18 @@ class TrafficSignalsEncoder(encoding.TopicEncoder):
         """Return the lights and their states."""
         return [light[:4] for light in lights_of(now.frame)]
 
-    def blocks(self, now: encoding.FrameToSend) -> Sequence[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the message; there is none before the first light."""
         lights = lights_of(now.frame)
         self._match(light for light in lights if light.name not in self._groups)
         if not self._groups:
-            return []
+            return None
         shown: dict[int, dict[int, set[int]]] = {
             group: {} for groups in self._groups.values() for group in groups}
         for light in lights:
             for group in self._groups[light.name]:
                 shown[group].setdefault(light.shape, set()).add(light.state)
-        return encoding.message_blocks([MessageInstance(self._message, {'groups': [
+        return encoding.MessageBlock([MessageInstance(self._message, {'groups': [
             {'id': group, 'elements': _elements(shown[group])} for group in sorted(shown)]})], {},
             self.topics)
 

@@ -91,14 +91,14 @@ def perception_used(settings: Settings) -> frozenset[str]:
 class _Layout:
     """The layout of the messages of one topic encoder, what it depends on, and its methods."""
 
-    __slots__ = ('blocks', 'encoder', 'key', 'key_of', 'messages', 'numbers')
+    __slots__ = ('block', 'encoder', 'key', 'key_of', 'messages', 'numbers')
 
     def __init__(self, encoder: TopicEncoder) -> None:
         self.encoder = encoder
         # Looked up once: it takes as long as a call.
         self.key_of, self.numbers, self.messages = encoder.key, encoder.numbers, encoder.messages
         self.key: object = None
-        self.blocks: Sequence[encoding.MessageBlock] = ()
+        self.block: encoding.MessageBlock | None = None
 
 
 def _names_of(encoder: TopicEncoder) -> frozenset[str]:
@@ -165,7 +165,7 @@ class Encoder:
             actors.own_topic(actor, encoder.kind, encoder.type_name)
             for encoder in self._encoders
             if actor.has_topics and encoder.kind and encoder.is_on_for_actors(self._settings)
-            and encoder.is_of_actor(has_lanes=has_lanes, has_wheels=has_wheels)])
+            and {'lanes': has_lanes, 'wheels': has_wheels}.get(encoder.only_with, True)])
 
     def reconfigure(self, settings: Settings) -> None:
         """Use ``settings``, which differ in dynamic parameters only, from the next frame on."""
@@ -223,11 +223,10 @@ class Encoder:
             for layout in layouts:
                 key = common if layout.key_of is None else (common, layout.key_of(now))
                 if key != layout.key:
-                    layout.blocks, layout.key = layout.encoder.blocks(now), key
-                if layout.blocks and layout.numbers is not None:
-                    now.blocks = layout.blocks
-                    layout.numbers(now, numbers)
-                for block in layout.blocks:
+                    layout.block, layout.key = layout.encoder.layout(now), key
+                if (block := layout.block) is not None:
+                    if layout.numbers is not None:
+                        layout.numbers(now, numbers)
                     for table, chosen, put, targets in block.patches:
                         put(targets, numbers[table] if chosen is None else numbers[table][chosen])
                     # A copy of the block and slices of it take less time than a copy of each

@@ -50,6 +50,8 @@ class MessageBlock:
         without an entry has all its rows in the buffer.
     :param topics: topic of each message.
     :param also: further topics, each with the index of the message that it shares.
+    :param is_array: whether the first instance is a message that ends with a sequence, and the
+        others are its elements.
     """
 
     __slots__ = ('data', 'parts', 'patches', 'rows')
@@ -65,30 +67,6 @@ class MessageBlock:
         self.parts = list(zip(topics, (begins - begin).tolist(), (ends - begin).tolist(),
                               strict=True))
         self.parts += [(topic, *self.parts[i][1:]) for topic, i in also]
-
-
-class ArrayMessage:
-    """A message that ends with a sequence of elements, laid out one by one."""
-
-    def __init__(self, head: Template) -> None:
-        self.head = MessageInstance(head, {})
-
-    def blocks(self, elements: Iterable[MessageInstance], rows: Mapping[Table, Rows],
-               topics: Iterable[Topic]) -> list[MessageBlock]:
-        return [MessageBlock([self.head, *elements], rows, topics, is_array=True)]
-
-
-def message_blocks(instances: list[MessageInstance], rows: Mapping[Table, Rows],
-                   topics: Iterable[Topic]) -> list[MessageBlock]:
-    """
-    Lay out whole messages.
-
-    :param instances: a message for each topic.
-    :param rows: as for :class:`MessageBlock`.
-    :param topics: their topics.
-    :returns: one block, none without messages.
-    """
-    return [MessageBlock(instances, rows, topics)] if instances else []
 
 
 class PerActor(Generic[Item]):
@@ -156,8 +134,6 @@ class FrameToSend:
     objects: ObjectMaker  # makes the objects of the frame
     perceiver: Perceiver  # those that a sensor reports
     upcoming: FutureFrame | None  # the frame in its recording, None for a live stream
-    # The present layout of the encoder whose numbers are computed.
-    blocks: Sequence[MessageBlock] = ()
     # Returns what was sent to the ego last, None before the first command and without commands.
     last_command: Callable[[], LastCommand | None] = no_command
 
@@ -171,6 +147,7 @@ class TopicEncoder:
     """
     The messages of one topic, or of topics whose messages are alike.
 
+    It has :meth:`layout`, kept until its ``key`` changes, and ``numbers``, patched in each frame.
     ``key``, ``numbers`` and ``messages``, which many topics do not need, are methods or None, to
     save their calls in each frame.
 
@@ -180,6 +157,11 @@ class TopicEncoder:
     :cvar topics: topics that do not belong to single actors.
     :cvar kind: :attr:`Topic.kind` of the topics of single actors, empty for none.
     :cvar type_name: type of the messages of single actors.
+    :cvar switch: parameter that switches :attr:`topics` on, unless it is false or ``none``.
+    :cvar actor_switch: likewise of the topics of single actors.
+    :cvar only_with: what actors with a topic of this kind have: ``lanes`` (a frame had a lane
+        state of the actor), ``wheels`` (it is a vehicle), or empty for all actors.
+    :cvar has_details: whether boxes, wheels or inputs of a frame are used.
     :cvar is_of_every_frame: whether a frame whose clock did not advance has messages, too.
     :cvar is_of_new_actors: whether only frames whose actor list has changed have messages.
     :cvar opens_with: returns the part of a frame that the topics need: they are advertised with
@@ -188,18 +170,15 @@ class TopicEncoder:
     :cvar uses_perception: names of the parameters ``perception.*`` that are used.
     :cvar key: ``key(now)`` returns what the layout depends on besides the actors, their poses and
         lanes; it is compared with that of the frame before.
-    :cvar numbers: ``numbers(now, numbers)`` adds the numbers of the tables in ``now.blocks`` to
-        STAMP, POSE, LANE_TABLES and the tables of other topics.
+    :cvar numbers: ``numbers(now, numbers)`` adds the numbers of the tables of the layout to STAMP,
+        POSE, LANE_TABLES and the tables of other topics.
     :cvar messages: ``messages(now)`` returns the messages of a frame that have no layout to keep.
     """
 
     topics: tuple[Topic, ...] = ()
-    kind = ''
-    type_name = ''
-    is_of_every_frame = False
-    is_of_new_actors = False
+    kind = type_name = switch = actor_switch = only_with = ''
+    has_details = is_of_every_frame = is_of_new_actors = uses_rows = False
     opens_with: Callable[[Frame], object] | None = None
-    uses_rows = False
     uses_perception: frozenset[str] = frozenset()
     key: Callable[[FrameToSend], object] | None = None
     numbers: Callable[[FrameToSend, Numbers], None] | None = None
@@ -221,20 +200,11 @@ class TopicEncoder:
 
     def is_on(self, settings: Settings) -> bool:
         """Return whether ``settings`` switch :attr:`topics` on."""
-        return True
+        return _is_set(settings, self.switch)
 
     def is_on_for_actors(self, settings: Settings) -> bool:
         """Return whether ``settings`` switch the topics of single actors on."""
-        return True
-
-    def is_of_actor(self, *, has_lanes: bool, has_wheels: bool) -> bool:
-        """
-        Return whether an actor has a topic of this kind.
-
-        :param has_lanes: whether a frame had a lane state of the actor.
-        :param has_wheels: whether the actor is a vehicle.
-        """
-        return True
+        return _is_set(settings, self.actor_switch)
 
     def is_wanted(self, settings: Settings, subscriptions: Subscriptions) -> bool:
         """Return whether there is anything to encode; a latched topic may have later readers."""
@@ -245,7 +215,7 @@ class TopicEncoder:
 
     def needs(self, settings: Settings) -> bool:
         """Return whether these topics use boxes, wheels or inputs of a frame."""
-        return False
+        return self.has_details
 
     def message(self, type_name: str, prototype: Fields) -> Template:
         """
@@ -265,21 +235,13 @@ class TopicEncoder:
         """
         return Template(self._definitions, type_name, prototype)
 
-    def array(self, prototype: Fields) -> ArrayMessage:
+    def layout(self, now: FrameToSend) -> MessageBlock | None:
         """
-        Return the message of the first topic, which ends with a sequence.
-
-        :param prototype: prototype of the message, with an empty sequence.
-        """
-        return ArrayMessage(self.message(self.topics[0].type_name, prototype))
-
-    def blocks(self, now: FrameToSend) -> Sequence[MessageBlock]:
-        """
-        Lay out the messages; their numbers are patched in each frame.
+        Lay out the messages, None for none; their numbers are patched in each frame.
 
         :param now: the first frame with a new key.
         """
-        return ()
+        return None
 
     def given(self, template: Template, values: Values) -> Messages:
         """Return the message of the first topic, of which all values are given."""
@@ -297,6 +259,10 @@ class TopicEncoder:
 
     def restart(self) -> None:
         """Start a new run of the simulator, or start again after :meth:`closing`."""
+
+
+def _is_set(settings: Settings, switch: str) -> bool:
+    return not switch or getattr(settings, switch) not in (False, 'none')
 
 
 # A subclass of TopicEncoder, or a function that makes one.

@@ -80,21 +80,20 @@ class LightsEncoder(encoding.TopicEncoder):
         self._element = self.element('state_sensor_ros/msg/TrafficLightState', {
             'name': Given('name'), 'id': Given('id'), 'frame_id': settings.global_frame,
             'state': Slot(SIGNAL_STATES, 0), 'pose': pose(SIGNAL_POSES)})
-        self._array = self.array({'header': header(settings.global_frame)})
+        self._head = MessageInstance(self.message(
+            self.topics[0].type_name, {'header': header(settings.global_frame)}), {})
 
     def key(self, now: encoding.FrameToSend) -> object:
         lights = now.frame.traffic_lights
         return None if lights is None else (lights.names, lights.ids.tobytes())
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the array; there is none without lights."""
         lights = now.frame.traffic_lights
-        if lights is None:
-            return []
-        return self._array.blocks([
+        return None if lights is None else encoding.MessageBlock([self._head, *[
             MessageInstance(self._element, {'name': name, 'id': number})
-            for name, number in zip(lights.names, lights.ids.tolist(), strict=True)],
-            {}, self.topics)
+            for name, number in zip(lights.names, lights.ids.tolist(), strict=True)]],
+            {}, self.topics, is_array=True)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add states and poses."""

@@ -10,15 +10,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import compress, count
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from state_sensor_ros.cdr.templates import Given, MessageInstance, Table, Template
-from state_sensor_ros.frame import Boxes, Floats, KIND_VEHICLE
-from state_sensor_ros.naming import Actor
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Table
+from state_sensor_ros.frame import Floats, KIND_VEHICLE
 from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding
@@ -51,28 +48,19 @@ _LABELS = 'labels'
 _NO_POSE: Fields = {'orientation': {'w': 1.0}}
 
 
-class NewMarker(NamedTuple):
-    """A marker of an actor, of which it is the only one."""
-
-    namespace: str
-    template: Template
-    text: str = ''
-    number: int = 0
-
-
 class MarkerEncoder(encoding.TopicEncoder):
     """One MarkerArray with a cube for each box and a text for each actor."""
 
     topics = (MARKERS_TOPIC,)
-    uses_rows = True
+    has_details = uses_rows = True
 
     def set_up(self, settings: Settings) -> None:
         frame_id = settings.global_frame
-        self._cubes = {namespace: self.element(MARKER, {
+        self._templates = {namespace: self.element(MARKER, {
             'header': header(frame_id), 'ns': namespace, 'id': Given('id'), 'type': _CUBE,
             'action': ADD, 'pose': pose(CUBE), 'scale': xyz(CUBE, 7),
             'color': _color(namespace)}) for namespace in _NAMESPACES}
-        self._label = self.element(MARKER, {
+        self._templates[_LABELS] = self.element(MARKER, {
             'header': header(frame_id), 'ns': _LABELS, 'id': Given('id'), 'type': TEXT,
             'action': ADD, 'pose': {'position': xyz(LABEL, 0), 'orientation': {'w': 1.0}},
             'scale': {'z': LABEL_HEIGHT}, 'color': _color(_LABELS), 'text': Given('text')})
@@ -83,13 +71,14 @@ class MarkerEncoder(encoding.TopicEncoder):
         self._first = MessageInstance(
             self.element(MARKER, {'header': header(frame_id), **deletes_all}), {})
         self._lights = self.element(MARKER, light_fields(frame_id))
-        self._array = self.array({})
+        self._head = MessageInstance(self.message(MARKERS_TOPIC.type_name, {}), {})
         self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
             'markers': [{'header': given_header(frame_id), **deletes_all}]})
         ids = count()
         # Their ids are those of no other marker.
-        self._markers = encoding.PerActor(lambda _, new: MessageInstance(new.template, {
-            'ns': new.namespace, 'id': next(ids) % _N_IDS, 'text': new.text}))
+        self._markers = encoding.PerActor(lambda actor, namespace, number: MessageInstance(
+            self._templates[namespace],
+            {'ns': namespace, 'id': next(ids) % _N_IDS, 'text': actor.name}))
         # How many arrays had deletions.
         self._n_deleting = 0
         self.restart()
@@ -103,10 +92,6 @@ class MarkerEncoder(encoding.TopicEncoder):
         """Return whether ``debug_drawing`` and ``include_obb`` are true."""
         return settings.debug_drawing and settings.include_obb
 
-    def needs(self, settings: Settings) -> bool:
-        """Return the boxes."""
-        return True
-
     def key(self, now: encoding.FrameToSend) -> object:
         """Return the boxes of each actor that can be drawn, and the lights."""
         boxes = now.frame.boxes
@@ -117,11 +102,11 @@ class MarkerEncoder(encoding.TopicEncoder):
                 (lights.states.tobytes(), lights.poses.tobytes()) if lights else None,
                 self._n_deleting)
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the array; what only the last array had is deleted."""
         boxes, lights = now.frame.boxes, now.frame.traffic_lights
         if boxes is None:
-            return []
+            return None
         drawable = now.frame.bodies().drawable_boxes()
         if not self._are_boxes_reported and not drawable.all():
             self._are_boxes_reported = True
@@ -132,29 +117,31 @@ class MarkerEncoder(encoding.TopicEncoder):
                          'expected x y z, a unit quaternion, three lengths and three scales '
                          'above 0 (reported once)')
         are_drawn = now.usable[boxes.actor] & drawable
-        flags = iter(are_drawn.tolist())
+        flags, actor_list = iter(are_drawn.tolist()), now.actor_list
+        namespaces = ['vehicles' if kind == KIND_VEHICLE else 'objects'
+                      for kind in actor_list.kinds]
+        if actor_list.i_ego >= 0:
+            namespaces[actor_list.i_ego] = 'ego'
+        n_boxes = np.bincount(boxes.actor, minlength=len(namespaces)).tolist()
         # The cube of a box without a pose or a size is dropped; the label stays.
-        found = [(actor, new, next(flags) if new.namespace in _NAMESPACES else is_usable)
-                 for actor, is_usable, *appearance in zip(
-                     now.actor_list.actors, now.usable.tolist(), *self.appearance(now, boxes),
-                     strict=True)
-                 for new in self.new_markers(actor, appearance)]
-        actors, news, are_shown = zip(*found, strict=True) if found else ((), (), ())
-        markers = list(compress(self._markers.of(actors, news), are_shown))
+        found = [marker for actor, namespace, is_usable, n in zip(
+            actor_list.actors, namespaces, now.usable.tolist(), n_boxes, strict=True)
+            for marker in (*[(actor, namespace, i, next(flags)) for i in range(n)],
+                           *[(actor, _LABELS, 0, is_usable)] * now.settings.labels)]
+        *columns, are_shown = zip(*found, strict=True) if found else ((),) * 4
+        markers = list(compress(self._markers.of(*columns), are_shown))
         kept = set(markers)
         first: list[MessageInstance] = [self._first] if self._is_first else []
         gone = [MessageInstance(self._deletion, marker.values)
                 for marker in self._shown if marker not in kept]
         self._n_deleting += bool(first or gone)
         self._shown, self._is_first = markers, False
-        instances = [*first, *markers, *gone]
+        instances = [self._head, *first, *markers, *gone]
         if lights:
             instances.append(MessageInstance(self._lights, light_values(lights)))
-        if not instances:
-            return []
-        return self._array.blocks(instances, {
+        return encoding.MessageBlock(instances, {
             **encoding.rows_where(now.usable, LABEL), **encoding.rows_where(are_drawn, CUBE)},
-            self.topics)
+            self.topics, is_array=True) if len(instances) > 1 else None
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the cubes, and the labels if there are any."""
@@ -168,34 +155,6 @@ class MarkerEncoder(encoding.TopicEncoder):
     def closing(self, stamp_ns: int) -> encoding.Messages:
         """Return the array that deletes all markers; :meth:`restart` must follow."""
         return self.given(self._only_delete_all, given_stamp(stamp_ns))
-
-    def appearance(self, now: encoding.FrameToSend, boxes: Boxes) -> tuple[Sequence[Any], ...]:
-        """
-        Return what the markers of each actor depend on.
-
-        :param now: the frame.
-        :param boxes: its boxes.
-        :returns: namespace; a byte for each box; whether there is a label.
-        """
-        actor_list = now.actor_list
-        namespaces = ['vehicles' if kind == KIND_VEHICLE else 'objects'
-                      for kind in actor_list.kinds]
-        if actor_list.i_ego >= 0:
-            namespaces[actor_list.i_ego] = 'ego'
-        n_actors = len(namespaces)
-        return (namespaces, encoding.split(bytes(len(boxes.actor)), boxes.actor, n_actors),
-                [now.settings.labels] * n_actors)
-
-    def new_markers(self, actor: Actor, appearance: Sequence[Any]) -> list[NewMarker]:
-        """
-        Return the markers of an actor, the cubes first.
-
-        :param actor: owner of the markers.
-        :param appearance: its entries of :meth:`appearance`.
-        """
-        namespace, boxes, with_label = appearance
-        return [*[NewMarker(namespace, self._cubes[namespace], '', i) for i in range(len(boxes))],
-                *[NewMarker(_LABELS, self._label, actor.name)] * with_label]
 
     def _label_numbers(self, now: encoding.FrameToSend, cubes: Floats) -> Floats:
         """Return (N, 3) positions of labels: above the highest box of their actor."""

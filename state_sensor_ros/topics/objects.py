@@ -60,14 +60,15 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
     """One array of objects for each frame."""
 
     is_true = False  # whether it has the ground truth, whatever ``perception.*`` are
+    has_details = True
     uses_perception = frozenset(PERCEPTION)
 
     def set_up(self, settings: Settings) -> None:
         # Class attribute: the topic may not exist with these settings.
         type_name = type(self).topics[0].type_name
         self._element_type = self._definitions[type_name][-1].type_name
-        self._array = encoding.ArrayMessage(self.message(
-            type_name, {'header': header(settings.global_frame)}))
+        self._head = MessageInstance(self.message(
+            type_name, {'header': header(settings.global_frame)}), {})
         self._make_templates(settings)
 
     def _make_templates(self, settings: Settings) -> None:
@@ -97,9 +98,6 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
         # n_poses: length of its predicted path, 0 for none.
         raise NotImplementedError
 
-    def needs(self, settings: Settings) -> bool:
-        return True
-
     def key(self, now: encoding.FrameToSend) -> object:
         """Return the objects and their classes; no two false positives are the same."""
         perceived = self._perceived(now)
@@ -110,7 +108,7 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
         """Return whether a number of an object's motion is unknown."""
         return now.frame.forward_speed is not None or not self._perceived(now).truth.is_known()
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock:
         """Lay out the objects that are reported; those that are not seen are kept for later."""
         if now.settings.perception is not self._perception:
             self._make_templates(now.settings)
@@ -123,7 +121,7 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
         if perceived.seen is not None:
             elements = [*[elements[i] for i in perceived.seen.tolist()],
                         *elements[len(truth.rows):]]
-        return self._array.blocks(elements, {}, self.topics)
+        return encoding.MessageBlock([self._head, *elements], {}, self.topics, is_array=True)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         self.fill(now, self._perceived(now).objects, numbers)

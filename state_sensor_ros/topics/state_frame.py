@@ -82,7 +82,8 @@ class StateFrameEncoder(encoding.TopicEncoder):
     """One StateFrame for each frame in which all parts are decoded."""
 
     topics = (FRAME_TOPIC,)
-    is_of_every_frame = True
+    switch = 'frame'
+    has_details = is_of_every_frame = True
 
     def set_up(self, settings: Settings) -> None:
         self._texts = {name: field for name, field in members().items() if field.dtype == TEXT}
@@ -97,13 +98,6 @@ class StateFrameEncoder(encoding.TopicEncoder):
         self._actors = [self.element(_ACTOR, self._actor(has_lane)) for has_lane in (False, True)]
         self._elements = encoding.PerActor(self._element)
 
-    def is_on(self, settings: Settings) -> bool:
-        """Return ``frame``."""
-        return settings.frame
-
-    def needs(self, settings: Settings) -> bool:
-        return True
-
     def key(self, now: encoding.FrameToSend) -> object:
         """Return what the bytes depend on: boxes, wheels and texts without their numbers."""
         frame = now.frame
@@ -115,12 +109,12 @@ class StateFrameEncoder(encoding.TopicEncoder):
                 wheels.position_known.tobytes(), wheels.orientation_known.tobytes(),
                 *[getattr(frame, field.name) for field in self._texts.values()])
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the message; there is none if a part of the frame is not decoded."""
         frame, actor_list = now.frame, now.actor_list
         boxes, wheels = frame.boxes, frame.wheels
         if boxes is None or wheels is None or frame.inputs is None:
-            return []
+            return None
         n_actors, has_lane = frame.n_actors, np.zeros(frame.n_actors, np.uint8)
         has_lane[frame.lanes.actor] = 1
         constants = zip(*[getattr(wheels, name).tolist() for name in _WHEEL], strict=True)
@@ -130,7 +124,7 @@ class StateFrameEncoder(encoding.TopicEncoder):
             encoding.split(tuple(constants), wheels.actor, n_actors), has_lane.tobytes(),
             *[_known(frame, field) for field in self._texts.values()])
         head = MessageInstance(self._head_template, {'generation': frame.generation})
-        return [encoding.MessageBlock([head, *elements], {}, self.topics, is_array=True)]
+        return encoding.MessageBlock([head, *elements], {}, self.topics, is_array=True)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add all numbers as received; ``forward_speed``, if known, along the heading."""

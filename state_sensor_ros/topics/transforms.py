@@ -45,6 +45,7 @@ class ClockEncoder(encoding.TopicEncoder):
     """One Clock with the stamp of the frame."""
 
     topics = (Topic('/clock', 'rosgraph_msgs/msg/Clock'),)
+    switch = 'publish_clock'
 
     def set_up(self, settings: Settings) -> None:
         self._message = MessageInstance(self.message(ClockEncoder.topics[0].type_name, {
@@ -56,12 +57,8 @@ class ClockEncoder(encoding.TopicEncoder):
         return cls.topics if settings.publish_clock and settings.stamp_source == 'game_time' \
             else ()
 
-    def is_on(self, settings: Settings) -> bool:
-        """Return whether ``publish_clock`` is true."""
-        return settings.publish_clock
-
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
-        return encoding.message_blocks([self._message], {}, self.topics)
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock:
+        return encoding.MessageBlock([self._message], {}, self.topics)
 
 
 class TransformEncoder(encoding.TopicEncoder):
@@ -69,6 +66,7 @@ class TransformEncoder(encoding.TopicEncoder):
 
     # The depth of tf2_ros.
     topics = (Topic('/tf', 'tf2_msgs/msg/TFMessage', Qos(depth=100)),)
+    switch = 'tf'
     uses_rows = True
 
     def set_up(self, settings: Settings) -> None:
@@ -84,16 +82,12 @@ class TransformEncoder(encoding.TopicEncoder):
             'header': header(settings.odom_frame), 'child_frame_id': Given('child'),
             'transform': {'translation': xyz(EGO_IN_ODOM, 0), 'rotation': xyzw(EGO_IN_ODOM, 3)}})
         self._odom_pose = settings.odom_frame_pose if settings.odom_frame else None
-        self._array = self.array({})
+        self._head = MessageInstance(self.message(self.topics[0].type_name, {}), {})
         self._actors = encoding.PerActor(lambda actor: MessageInstance(
             self._actor, {'child': actor.frame_id}))
         self._wheels = encoding.PerActor(lambda actor, wheel: MessageInstance(self._wheel, {
             'parent': actor.frame_id,
             'child': wheel_frame(settings.frame_prefix, actor, wheel)}))
-
-    def is_on(self, settings: Settings) -> bool:
-        """Return whether ``tf`` is not ``none``."""
-        return settings.tf != 'none'
 
     def needs(self, settings: Settings) -> bool:
         """Return the wheels if they have frames or the place of base_link follows from them."""
@@ -106,19 +100,20 @@ class TransformEncoder(encoding.TopicEncoder):
             return None
         return wheels.actor.tobytes(), wheels.wheel.tobytes(), _are_placed(wheels).tobytes()
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the message: the ego or all actors, then the wheels."""
         actor_list, chosen = now.actor_list, now.usable
         if now.settings.tf == 'ego':
             chosen = chosen & (np.arange(len(chosen)) == actor_list.i_ego)
         if not chosen.any():
-            return []
+            return None
         i_ego, others = actor_list.i_ego, chosen
         ego: list[MessageInstance] = []
         if self._odom_pose is not None and i_ego >= 0 and chosen[i_ego]:
             others = chosen & (np.arange(len(chosen)) != i_ego)
             ego = [MessageInstance(self._ego, {'child': actor_list.actors[i_ego].frame_id})]
-        instances = ego + list(compress(self._actors.of(actor_list.actors), others.tobytes()))
+        instances = [self._head, *ego,
+                     *compress(self._actors.of(actor_list.actors), others.tobytes())]
         rows = encoding.rows_where(others, POSE)
         wheels = now.frame.wheels
         if wheels is not None and now.settings.wheel_tf:
@@ -127,7 +122,7 @@ class TransformEncoder(encoding.TopicEncoder):
                 [actor_list.actors[i] for i in wheels.actor[are_placed].tolist()],
                 wheels.wheel[are_placed].tolist())
             rows |= encoding.rows_where(are_placed, WHEEL_POSE)
-        return self._array.blocks(instances, rows, self.topics)
+        return encoding.MessageBlock(instances, rows, self.topics, is_array=True)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the poses of the wheels and in the odom frame; those of the actors are POSE."""

@@ -60,13 +60,15 @@ def test_graph_offers_the_qos_of_the_contract_and_the_registry_to_late_listeners
 def test_graph_qos_can_be_overridden(domain, listener, simulator):
     tf = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     override = {'qos_overrides./state_sensor/frame.publisher.reliability': 'best_effort',
+                'qos_overrides./state_sensor/control_states.publisher.depth': 3,
+                'qos_overrides./state_sensor/control_states.publisher.reliability': 'best_effort',
                 'actor_qos.reliability': 'best_effort', 'actor_qos.depth': 3}
     with NodeProcess(domain, port=simulator.port, **override):
         simulator.accept()
         stream(listener, simulator, lambda: tf)
         topic = '/state_sensor/actors/Ego_Car_1/odometry'
         listener.matched(topic)
-        for name in ('/state_sensor/frame', topic):
+        for name in ('/state_sensor/frame', '/state_sensor/control_states', topic):
             listener.matched(name)
             (info,) = listener.node.get_publishers_info_by_topic(name)
             assert info.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT

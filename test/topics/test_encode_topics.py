@@ -35,7 +35,7 @@ def test_quality_of_service_is_that_of_the_contract():
     offered = {topic.name: topic.qos for topic in Encoder(ALL_ON, definitions()).topics}
     assert offered.pop('/tf') == Qos(reliable=True, latched=False, depth=100)
     assert offered.pop('~/actors') == Qos(reliable=True, latched=True, depth=1)
-    assert set(offered) == {'/clock', '~/frame', '~/markers', '~/control_states', '~/ego/odometry',
+    assert set(offered) == {'/clock', '~/frame', '~/markers', '~/ego/odometry',
                             '~/ego/control_state'}
     assert set(offered.values()) == {Qos(reliable=True, latched=False, depth=10)}
 

@@ -106,7 +106,7 @@ def test_parameters_switch_topics(settings, topics):
 
 
 @pytest.mark.parametrize('name', ['/clock', '/tf', '~/ego/odometry', '~/ego/control_state',
-                                  '~/control_states', '~/frame', '~/markers'])
+                                  '~/frame', '~/markers'])
 def test_topics_without_subscribers_are_dropped(name):
     frame, encoder = two_actors(), Encoder(ALL_ON, definitions())
     actor_list = Registry().update(frame)

@@ -23,7 +23,7 @@ from state_sensor_ros.topics.topic import EVERYTHING, Topic
 MODULE = """
 from state_sensor_ros.cdr.templates import MessageInstance, Slot, Table
 from state_sensor_ros.topics.topic import Topic
-from state_sensor_ros.topics.encoding import message_blocks, TopicEncoder
+from state_sensor_ros.topics.encoding import MessageBlock, TopicEncoder
 import numpy as np
 
 N_ACTORS = Table('number of actors', np.int32, 1)
@@ -37,8 +37,8 @@ class ActorCountEncoder(TopicEncoder):
         template = self.message('std_msgs/msg/Int32', {'data': Slot(N_ACTORS, 0)})
         self.count = MessageInstance(template, {})
 
-    def blocks(self, now):
-        return message_blocks([self.count], {}, self.topics)
+    def layout(self, now):
+        return MessageBlock([self.count], {}, self.topics)
 
     def numbers(self, now, numbers):
         numbers[N_ACTORS] = np.array(((len(now.usable),),), np.int32)

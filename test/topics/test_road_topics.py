@@ -92,7 +92,7 @@ def test_topics_open_with_the_first_frame_that_has_something_for_them():
     rig.send(exact_actors())
     assert {name: topic.qos for name, topic in rig.sink.topics.items()} == {
         '~/map': LATCHED, '~/map/opendrive': LATCHED, '~/roads': LATCHED,
-        '~/traffic_lights': ORDINARY}
+        '~/traffic_lights': ORDINARY, '~/control_states': ORDINARY}
     assert rig.pipeline.counters.n_published == 3
 
 

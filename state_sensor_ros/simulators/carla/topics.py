@@ -69,12 +69,12 @@ class ControlEncoder(encoding.TopicEncoder):
     def key(self, now: encoding.FrameToSend) -> object:
         return _player(now) is not None
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         if not self.key(now):
-            return []
+            return None
         givens = {'frame': now.actor_list.actors[0].frame_id}
         rows = np.arange(len(self.topics))
-        return encoding.message_blocks(
+        return encoding.MessageBlock(
             [MessageInstance(template, givens) for template in self._templates],
             {CONTROLS: rows, SWITCHES: rows}, self.topics)
 
@@ -124,14 +124,14 @@ class PlayerStatusEncoder(ControlEncoder):
         return None if player is None else (
             player.is_dataset, player.has_switches, player.extra_members)
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         player, row = _player(now), np.zeros(1, np.int64)
         if player is None:
-            return []
+            return None
         status = MessageInstance(self._template, {
             'frame': now.actor_list.actors[0].frame_id, 'is_dataset': player.is_dataset,
             'has_switches': player.has_switches, 'extra_members': player.extra_members})
-        return encoding.message_blocks([status], {CONTROLS: row, SWITCHES: row}, self.topics)
+        return encoding.MessageBlock([status], {CONTROLS: row, SWITCHES: row}, self.topics)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add the numbers of the player, and the autopilot's command."""
@@ -159,22 +159,24 @@ class SpeedLimitsEncoder(encoding.TopicEncoder):
         self._element = self.element('state_sensor_ros/msg/SpeedLimit', {
             **{name: Given(name) for name in ('name', 'frame_id', 'id')},
             'pose': pose(SIGN_POSES), 'speed_limit': Slot(SPEED_LIMITS, 0)})
-        self._array = self.array({'header': header(settings.global_frame)})
+        self._head = MessageInstance(self.message(
+            self.topics[0].type_name, {'header': header(settings.global_frame)}), {})
 
     def key(self, now: encoding.FrameToSend) -> object:
         """Return the signs."""
         data = frames.data_of(now.frame)
         return None if data is None else (data.classes.tobytes(), data.ids.tobytes())
 
-    def blocks(self, now: encoding.FrameToSend) -> list[encoding.MessageBlock]:
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         data, actors = frames.data_of(now.frame), now.actor_list.actors
         if data is None:
-            return []
+            return None
         rows = np.flatnonzero(data.classes == frames.SIGN)
-        return self._array.blocks([
+        return encoding.MessageBlock([self._head, *[
             MessageInstance(self._element, {
                 'name': actors[i].name, 'frame_id': actors[i].frame_id, 'id': int(data.ids[i])})
-            for i in rows.tolist()], dict.fromkeys((SIGN_POSES, SPEED_LIMITS), rows), self.topics)
+            for i in rows.tolist()]], dict.fromkeys((SIGN_POSES, SPEED_LIMITS), rows),
+            self.topics, is_array=True)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Add poses and limits; rows of other actors are not used."""
