@@ -56,6 +56,16 @@ def test_missing_library_is_one_line(tmp_path, module, library, words):
             if path.name != '__pycache__'] == ['sitecustomize.py']
 
 
+def test_mock_simulator_needs_no_more_than_the_node(tmp_path):
+    environment = environment_without(
+        f'apsw lz4 mcap rosbags tqdm zstandard {OPTIONAL}', tmp_path)
+    with subprocess.Popen([sys.executable, '-m', 'state_sensor_ros', 'simulate', '--port', '0'],
+                          env=environment, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        process.terminate()
+    assert line.startswith('listening on ')
+
+
 def advice(module):
     """Return what an error says is to be done about a module."""
     with pytest.raises(MissingLibraryError) as caught, importing('here'):

@@ -81,10 +81,8 @@ class Parser(argparse.ArgumentParser):
             word, known = match['word'], re.findall(r"[^\s',]+", match['known'])
         elif message.startswith(f'{_UNKNOWN}-'):
             word = message.removeprefix(_UNKNOWN).split()[0].partition('=')[0]
-            known = re.findall(r'--(\w[\w-]*)', self.format_help())
-        near = did_you_mean([word.removeprefix('--')], known)
-        message = shortened(message, _MAX_MESSAGE) + (
-            near.replace(" '", " '--") if word.startswith('--') else near)
+            known = re.findall(r'--\w[\w-]*', self.format_help())
+        message = shortened(message, _MAX_MESSAGE) + did_you_mean([word], known, 0.75)
         print_line(f'error: {self.prog}: {message} '
                    f'(see {self.prog} --help)')
         self.exit(WRONG_USAGE)

@@ -22,11 +22,11 @@ import sys
 import threading
 from typing import Any, NoReturn, TextIO, TYPE_CHECKING
 
-from tqdm import tqdm
-
-from state_sensor_ros.texts import counted, one_line, seconds, size  # noqa: I100
+from state_sensor_ros.texts import counted, one_line, seconds, size
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from state_sensor_ros.files.recording import RecordingReader
     from state_sensor_ros.frame import Frame
 
@@ -84,6 +84,7 @@ def bar_type() -> type[tqdm[Any]]:
     """Return the type of progress bars, for commands that show one."""
     # By default, tqdm locks between processes. From Python 3.14 on, it starts a process for the
     # lock, which prints a warning when a signal ends the command.
+    from tqdm import tqdm
     tqdm.set_lock(threading.RLock())
     return tqdm
 

@@ -317,9 +317,8 @@ def chosen_topics(name: str, topics: Collection[TopicKey],
     for topic in named:
         if topic not in by_name:
             names = listed(sorted(by_name, key=lambda each: 'odometry' in each), 10) or 'none'
-            near = did_you_mean([topic], by_name)
             raise ConfigError('--topic', f'{topic} is not a topic of {name} that can be evaluated'
-                              + (near or f'; there are {names}'))
+                              + (did_you_mean([topic], by_name) or f'; there are {names}'))
     keys = [by_name[topic] for topic in named] or _usual(name, [*by_name.values()])
     if not keys:
         raise TrajectoryFormatError(
