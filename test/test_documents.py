@@ -113,3 +113,10 @@ def test_documents_show_launch_arguments_that_are_declared():
         texts = text_of(f'launch/{file}') + text_of('launch/state_sensor.launch.py')
         assert package == 'state_sensor_ros'
         assert [word for word in words if f"'{word.partition(':=')[0]}'" not in texts] == []
+
+
+def test_architecture_names_files_that_exist():
+    names = re.findall(r'`([a-z_/0-9]+(?:/|\.py))`', text_of('doc/design/architecture.md'))
+    assert len(names) > 50
+    assert [name for name in names if not (ROOT / 'state_sensor_ros' / name).exists()
+            and not (ROOT / name).exists()] == []

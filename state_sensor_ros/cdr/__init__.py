@@ -6,4 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Definitions of ROS messages, templates compiled from them, buffers of serialized messages."""
+"""
+ROS messages as bytes, of any type: no particular message.
+
+``definitions`` reads and checks them, ``templates`` compiles one into bytes whose numbers numpy
+patches, ``columns`` reads arrays of numbers back.
+"""

@@ -6,4 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The command ``state_sensor``: a module for each sub-command, and what several use."""
+"""
+The command ``state_sensor``: a module for each sub-command.
+
+``cli`` has their list, their help and the errors of wrong usage; ``options`` the options that
+several have; ``terminal`` what is printed.
+"""

@@ -6,4 +6,10 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Commands to the ego: from the messages of an autonomy stack to the pedals that are sent."""
+"""
+Commands to the ego: from the messages of an autonomy stack to the pedals that are sent.
+
+``command_inputs`` reads the messages, ``speed_controller`` makes pedals of speeds, ``gate``
+decides what may drive and when to brake, ``witness`` whether the ego obeys, ``ego_driver`` joins
+them.
+"""

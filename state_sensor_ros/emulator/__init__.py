@@ -7,8 +7,8 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The mock simulators: synthetic traffic, servers of monoDrive, CARLA 0.8 and CARLA 0.9.
+The mock simulator of monoDrive, and synthetic traffic.
 
-They import `errors`, `rotations` and `share` only: each protocol is implemented twice,
-independently, so that an error in one of them shows as a difference.
+No decoding is shared with the receiving side: the protocol is implemented twice, independently, so
+that an error in one of them shows as a difference. The mock servers of CARLA are in test/mocks/.
 """

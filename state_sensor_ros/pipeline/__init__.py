@@ -6,4 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The path of a packet from source to sink: threads, stamps, tags, topics of actors, counters."""
+"""
+The path of a frame from its reader to the topics: threads, stamps, tags, counters.
+
+``stream`` receives and queues, ``stamps`` and ``actors`` give times and names, ``checks`` names
+impossible values, ``pipeline`` calls them for each frame.
+"""

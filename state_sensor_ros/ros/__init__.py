@@ -6,4 +6,9 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The driver as a ROS node: life cycle, parameters, topics, diagnostics and services."""
+"""
+The driver as a ROS node, and all that imports ``rclpy``.
+
+``node`` has the life cycle, ``parameters`` declares, ``sink`` publishes, ``report`` writes log
+lines and diagnostics, ``services`` plays and steps.
+"""

@@ -6,4 +6,8 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The topics, and the serialized messages of a frame for each of them."""
+"""
+The topics: name, type, QoS and bytes of each, in the module of its kind.
+
+``encoder`` has the list of all, ``encoding`` what their encoders have in common.
+"""

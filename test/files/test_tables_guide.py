@@ -12,11 +12,9 @@ import json
 import math
 import re
 
-import numpy as np
 from paths import ROOT
 import pytest
 
-import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 
 PAGE = (ROOT / 'doc' / 'guide' / 'tables.md').read_text(encoding='utf-8')
@@ -63,21 +61,3 @@ def test_tables_guide_nearest_neighbor_in_duckdb(folder, monkeypatch):
         expected.append((frame['game_time'], name, distance))
     assert [row[:2] for row in nearest] == [row[:2] for row in expected]
     assert [row[2] for row in nearest] == pytest.approx([row[2] for row in expected], abs=1e-6)
-
-
-def test_tables_guide_many_recordings_in_duckdb(folder, monkeypatch):
-    for name, frames in (('a', '10'), ('b', '20')):
-        path = folder / 'drives' / name / f'{name}.json'
-        path.parent.mkdir(parents=True)
-        assert main(['synth', str(path), '--frames', frames, '--vehicles', '3']) == 0
-    assert main(['convert', str(folder / 'drives'), str(folder / 'tables'),
-                 '--to', 'parquet', '--jobs', '1']) == 0
-    rows = answer('One table', 'duckdb', folder, monkeypatch)['fastest'].fetchall()
-    found = {name: (actors, speed) for name, actors, speed in rows}
-    assert set(found) == {'tables/a/a.parquet', 'tables/b/b.parquet'}
-    for name in 'ab':
-        with sensor.open_recording(folder / 'drives' / name / f'{name}.json') as recording:
-            tracks = [recording.track(name) for name in recording.actors]
-        actors, speed = found[f'tables/{name}/{name}.parquet']
-        assert actors == len(tracks)
-        assert speed == pytest.approx(max(np.nanmax(track.speed) for track in tracks))

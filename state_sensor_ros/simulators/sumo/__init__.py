@@ -6,7 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Eclipse SUMO: started in a process of its own, or joined; its FCD output and its maps."""
+"""
+Eclipse SUMO: started in a process of its own, or joined; its FCD output and its maps.
+
+``steps`` makes a frame of a step: position, velocity, yaw rate, lane. ``commands`` drives the ego.
+"""
 
 from __future__ import annotations
 
