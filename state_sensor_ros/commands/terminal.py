@@ -27,7 +27,7 @@ from state_sensor_ros.texts import counted, one_line, seconds, size
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from state_sensor_ros.files.recording import RecordingReader
+    from state_sensor_ros.files.recording import RecordingReader  # noqa: I100
     from state_sensor_ros.frame import Frame
 
 # Path of an output that is standard output.
