@@ -64,42 +64,6 @@ def look(client, n_ticks):
             'actors': {actor.id: description_of(actor) for actor in world.get_actors()}}
 
 
-def drive(client, throttle, steer, brake, n_ticks):
-    """Drive the hero; return its states before and after, and its control."""
-    from carla import VehicleControl
-    world = client.get_world()
-    synchronous(world, 0.05)
-    hero, = (actor for actor in world.get_actors() if actor.attributes.get('role_name') == 'hero')
-    states = [state_of(hero)]
-    hero.apply_control(VehicleControl(throttle=float(throttle), steer=float(steer),
-                                      brake=float(brake)))
-    for _ in range(int(n_ticks)):
-        world.tick()
-        states.append(state_of(hero))
-    control = hero.get_control()
-    return {'states': states, 'control': [control.throttle, control.steer, control.brake]}
-
-
-def follow(client, speed, n_ticks):
-    """Have the hero stop, follow a speed, then brake; return its states in between."""
-    from carla import VehicleAckermannControl, VehicleControl
-    world = client.get_world()
-    synchronous(world, 0.05)
-    hero, = (actor for actor in world.get_actors() if actor.attributes.get('role_name') == 'hero')
-    states = {}
-    for name, apply in (
-            ('stopped', lambda: hero.apply_control(VehicleControl(brake=1.0))),
-            ('followed', lambda: hero.apply_ackermann_control(VehicleAckermannControl(
-                steer=0.1, speed=float(speed), acceleration=3.0))),
-            # The library does not send a control that is equal to the last one.
-            ('braked', lambda: hero.apply_control(VehicleControl(brake=0.9)))):
-        apply()
-        for _ in range(int(n_ticks)):
-            world.tick()
-        states[name] = [*state_of(hero), hero.get_control().steer]
-    return states
-
-
 def main():
     # A crash in the library names the thread.
     faulthandler.enable()

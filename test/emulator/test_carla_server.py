@@ -11,7 +11,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-import math
 import re
 import socket
 import struct
@@ -19,10 +18,7 @@ import threading
 import time
 
 from budgets import AWAIT_S
-from carla_server.town import CRUISE_SPEED, LIMITS_KMH
-from carla_server.town_server import CarlaOptions, CarlaServer
 import carla_wire as wire
-import numpy as np
 from programs import start_mock
 import pytest
 from source_errors import error_of
@@ -30,12 +26,8 @@ from stopwatch import Stopwatch
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla.frames import FrameMaker, SERVER
+from state_sensor_ros.simulators.carla.frames import SERVER
 from state_sensor_ros.simulators.carla.stream import CarlaSource
-from state_sensor_ros.source import Faults
-
-FAST = CarlaOptions(rate='max')
-SYNCHRONOUS_INI = '[CARLA/Server]\nSynchronousMode=true\nSendNonPlayerAgentsInfo=true\n'
 
 
 def read_frame(connection):
@@ -47,16 +39,6 @@ def read_frame(connection):
 
 def send(connection, body):
     connection.sendall(struct.pack('<I', len(body)) + body)
-
-
-def is_hung_up(connection):
-    """Read to the end of the connection; return whether the peer has closed it."""
-    try:
-        while read_frame(connection):
-            pass
-    except (EOFError, ConnectionError):
-        return True
-    return False
 
 
 @contextmanager
@@ -73,87 +55,6 @@ def connected(port) -> Iterator[socket.socket]:
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
-
-
-@contextmanager
-def episode(server, ini, start=0):
-    """Begin an episode as a client does; yield the world connection and the scene."""
-    with connected(server.world_port) as world:
-        send(world, wire.sub(1, ini.encode()))
-        scene = SERVER['SceneDescription'].FromString(wire.read_message(world))
-        send(world, wire.integer(1, start))
-        assert SERVER['EpisodeReady'].FromString(wire.read_message(world)).ready
-        yield world, scene
-
-
-def test_carla_server_positions_agree_with_speeds_and_accelerations():
-    with CarlaServer(FAST) as server, connected(server.port) as reader:
-        measurements = [SERVER['Measurements'].FromString(read_frame(reader)[0])
-                        for _ in range(60)]
-    maker = FrameMaker(Faults())
-    frames = [maker.frame(message) for message in measurements]
-    assert [m.frame_number for m in measurements] == list(range(60))
-    assert [m.game_timestamp for m in measurements] == [100 * i for i in range(60)]
-    first, last = frames[-2:]
-    assert len(first.names) == 1 + 12 + 6 + 4 + 4
-    step = last.position_xyz - first.position_xyz
-    # At these radii, chords are shorter than arcs by 1e-4.
-    for i, speed in enumerate(first.forward_speed):
-        if math.isnan(speed):
-            assert not step[i].any()
-            continue
-        x, y, z, w = (first.orientation_xyzw[i] + last.orientation_xyzw[i]) / 2
-        forward = np.array((1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)))
-        np.testing.assert_allclose(step[i], 0.1 * speed * forward, atol=0.01)
-        assert np.linalg.norm(step[i]) > 0.05
-    assert last.forward_speed[0] == pytest.approx(CRUISE_SPEED, abs=1.0)
-    assert last.forward_speed.tolist().count(last.forward_speed[0]) == 1
-    limits = last.extension.speed_limits[~np.isnan(last.extension.speed_limits)]
-    assert {round(3.6 * limit) for limit in limits} == set(LIMITS_KMH)
-    assert {0, 2} <= {state for frame in frames for state in frame.extension.lights.tolist()}
-    # The ring turns right.
-    assert last.extension.player.controls[0, 0] > 0.0
-    positions = np.array([frame.position_xyz[0] for frame in frames])
-    measured = np.diff(positions, 2, axis=0) / 0.01
-    stated = np.array([frame.extension.player.numbers[:3] for frame in frames])[1:-1]
-    np.testing.assert_allclose(measured[3:], stated[3:], atol=0.5)
-    assert np.linalg.norm(stated[5]) > 1.0
-
-
-def test_carla_server_begins_an_episode_with_the_settings_of_its_client():
-    ini = ('[CARLA/Server]\nSendNonPlayerAgentsInfo=true\n[CARLA/LevelSettings]\n'
-           'NumberOfVehicles=3\nNumberOfPedestrians=1\n')
-    with CarlaServer(FAST) as server, connected(server.port) as old:
-        read_frame(old)
-        with episode(server, ini, start=2) as (_, scene), connected(server.port) as reader:
-            assert len(scene.player_start_spots) == 8
-            [message] = read_frame(reader)
-            measurement = SERVER['Measurements'].FromString(message)
-            assert measurement.game_timestamp == 0
-            assert measurement.frame_number > 0  # episodes do not reset it
-            at, spot = (measurement.player_measurements.transform.location,
-                        scene.player_start_spots[2].location)
-            assert (at.x, at.y, at.z) == (spot.x, spot.y, spot.z)
-            kinds = [agent.WhichOneof('agent') for agent in measurement.non_player_agents]
-            assert kinds.count('vehicle') == 3
-            assert kinds.count('pedestrian') == 1
-        assert is_hung_up(old)
-
-
-def test_carla_server_waits_for_commands_in_synchronous_mode():
-    with CarlaServer(FAST) as server, episode(server, SYNCHRONOUS_INI), \
-            connected(server.port) as reader, connected(server.control_port) as control:
-        speeds = []
-        for i in range(5):
-            speeds.append(SERVER['Measurements'].FromString(
-                read_frame(reader)[0]).player_measurements.forward_speed)
-            reader.settimeout(0.2)
-            with pytest.raises(TimeoutError):
-                reader.recv(1)
-            reader.settimeout(AWAIT_S)
-            send(control, wire.control(throttle=1.0) if i < 2 else wire.control(brake=1.0))
-        assert server.n_sent <= 6
-    assert 0.0 == speeds[0] < speeds[1] < speeds[2] > speeds[3] == speeds[4] == 0.0
 
 
 @contextmanager

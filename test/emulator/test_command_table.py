@@ -22,9 +22,7 @@ from simulator_peer import Controller, Reader
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import (
-    EmulatedFrame,
     IteratorSource,
-    TrajectorySource,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
@@ -76,11 +74,6 @@ def state_sensor(port, **changes):
     return {'type': 'State', 'listen_port': port, 'desired_tags': ['vehicle', 'cone'],
             'undesired_tags': [''], 'include_obb': True, 'packet_size': 1472,
             'location': {'x': 0.0, 'y': 0.0, 'z': 0.0}, **changes}
-
-
-def names_v2(frame):
-    return ([thing['name'] for thing in frame['frame']['objects']],
-            [vehicle['state']['name'] for vehicle in frame['frame']['vehicles']])
 
 
 # Framing and envelope
@@ -196,17 +189,6 @@ def test_boxes_are_dropped_as_the_real_simulator_does(generation):
                        for actor in actors_of(reader.frame()))
 
 
-def test_filters_apply_to_a_free_running_trajectory():
-    source = TrajectorySource([EmulatedFrame(json.dumps(frame).encode()) for frame in traffic(6)])
-    with connected(source, MonodriveOptions(control_port=0, rate='max')) as (simulator, control):
-        control.request(SENSORS, state_sensor(simulator.port, desired_tags=['ego']))
-        with Reader(simulator.port) as reader:
-            frames = reader.frames_until_end()
-    assert [frame['game_time'] for frame in frames] == [
-        frame['game_time'] for frame in traffic(6)]
-    assert all(names_v2(frame)[0] == [] and len(names_v2(frame)[1]) == 1 for frame in frames)
-
-
 @pytest.mark.parametrize('changes', [
     {'type': 'Camera'}, {'type': None}, {'listen_port': 0}, {'listen_port': 70000},
     {'listen_port': '8700'}, {'listen_port': None}, {'listen_port': 1.5}, {'listen_port': True},
@@ -249,27 +231,6 @@ def test_steps_move_through_a_trajectory_both_ways(served):
     # A sample repeats the frame with the next sample count.
     control.request(SAMPLE)
     assert reader.frame() == {**frames[place], 'sample_count': 10}
-
-
-def test_frames_without_a_sample_count_are_sent_without_one(served):
-    _, control, reader = served
-    frame = {key: value for key, value in traffic(1, 'v1')[0].items() if key != 'sample_count'}
-    control.request(TRAJECTORY, [frame])
-    control.request(STEP, {'amount': 1})
-    *_, sample_count, payload = reader.packet()
-    assert sample_count == 1
-    assert json.loads(payload) == frame
-
-
-def test_synthetic_traffic_steps_forward_only(monkeypatch):
-    monkeypatch.setattr('state_sensor_ros.emulator.monodrive_frames.MAX_SKIPPED', 50)
-    source = IteratorSource(generate(1, 0, 20.0, 1, 'v2'))
-    with commanded(source, ON_SAMPLE) as (_, control, reader):
-        times = []
-        for amount in (1, 3, -5, 1, 10**30):
-            assert control.request(STEP, {'amount': amount})['success']
-            times.append(reader.frame()['game_time'])
-    assert times == pytest.approx([8.0, 8.15, 8.15, 8.2, 10.7], abs=1e-5)
 
 
 # State steps
@@ -371,36 +332,6 @@ def test_a_closed_loop_session_has_an_ego_after_the_first_control(served):
     assert control.request(SAMPLE)['success']
     assert reader.frame()['sample_count'] == 1
     assert not control.request('EgoControl_ID', {'forward_amount': 'x'})['success']
-
-
-def test_a_scenario_or_a_spawned_vehicle_can_be_the_ego(served):
-    _, control, reader = served
-    ego = {'name': 'e', 'tags': ['vehicle', 'Ego']}
-    for command, message, text in (
-            ('ClosedLoopConfigCommand_ID', {'vehicles': [ego]},
-             'Successfully configured scenario.'),
-            ('SpawnVehicleCommand_ID', ego, 'Successfully spawned vehicle.')):
-        control.request('SimulatorConfig_ID', {'simulation_mode': 3})
-        assert not control.request(SAMPLE)['success']
-        assert control.request(command, message)['message'] == text
-        assert control.request(SAMPLE)['success']
-        assert reader.frame()['sample_count'] == 1
-    assert not control.request('SpawnVehicleCommand_ID', {})['success']
-
-
-def test_fixed_steps_advance_without_a_sample(served):
-    _, control, reader = served
-    frames = traffic(3)
-    control.request('SimulatorConfig_ID', {'simulation_mode': 3})
-    control.request('SpawnVehicleCommand_ID', {'tags': ['ego']})
-    for i in range(3):
-        reply = control.request('ClosedLoopStepCommand_ID', {'time_step': 0.05, 'type': 'x'})
-        assert (reply['message'], reply['success']) == (True, True)
-        assert reader.has_nothing(0.05)
-        control.request(SAMPLE)
-        assert reader.frame() == frames[i]
-    for message in (None, {}, {'time_step': 0}, {'time_step': 'x'}, {'time_step': float('nan')}):
-        assert not control.request('ClosedLoopStepCommand_ID', message)['success']
 
 
 def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
