@@ -221,9 +221,12 @@ def near_names(wanted: Iterable[str], known: Iterable[str]) -> str:
 
     >>> near_names(['x'], ['car', 'hero'])
     '; there are car, hero'
+    >>> near_names(['wall'], ['hero', 'wall'])
+    '; there are hero'
     """
-    names = sorted(set(known))
-    return did_you_mean(wanted, names) or (
+    words = list(wanted)
+    names = sorted({*known}.difference(words))
+    return did_you_mean(words, names) or (
         f'; there are {listed(names, _MAX_NEAR)}' if names else '')
 
 

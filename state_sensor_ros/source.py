@@ -33,10 +33,11 @@ def ignore(*text: str) -> None:
 # Kinds of faults: an actor that is not in the frame, or is there twice; a packet that is no frame;
 # a member that is not used, or that no format has; a person in a vehicle, who is not in the frame;
 # before the name of a type, actors whose class and size are assumed; a file that the recording
-# needs and does not contain; another actor that could be the ego.
+# needs and does not contain; velocities of another point of the vehicles than is set.
 DROPPED, DUPLICATE, LOST = 'dropped', 'duplicate', 'payload'
 IGNORED, MEMBER = 'ignored', 'ignored_member'
 RIDER, UNDECLARED, MISSING = 'rider', 'undeclared_type_', 'missing_file'
+OTHER_POINT = 'velocity_point'
 _MAX_FAULTS = 10_000
 
 

@@ -63,7 +63,8 @@ _NOT_STRICT, _NO_EGO = 'frames that are not strict JSON', 'frames without an ego
 _FAULTS = {source.DROPPED: 'actors dropped', source.DUPLICATE: 'duplicate names',
            source.LOST: 'entries that are not frames',
            source.IGNORED: 'members ignored', source.RIDER: 'people in vehicles dropped',
-           source.MISSING: 'files not found', source.MEMBER: 'unknown members'}
+           source.MISSING: 'files not found', source.MEMBER: 'unknown members',
+           source.OTHER_POINT: 'velocities of another point'}
 # Steps are counted with a resolution of 10 us. One of more than five times the median is a jump;
 # the rate is that of those near the median.
 _STEPS_PER_S, _JUMP, _USUAL = 100_000, 5.0, (0.5, 1.5)

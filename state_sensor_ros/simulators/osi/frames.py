@@ -57,7 +57,7 @@ from state_sensor_ros.frame import (
     Wheels,
 )
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
-from state_sensor_ros.simulators.osi import OsiParameters, REAR_AXLE
+from state_sensor_ros.simulators.osi import CENTER, OsiParameters, REAR_AXLE
 from state_sensor_ros.simulators.osi.messages import (
     indicators_of,
     LanePlace,
@@ -68,7 +68,7 @@ from state_sensor_ros.simulators.osi.messages import (
     scenario_name,
     Truth,
 )
-from state_sensor_ros.source import DROPPED, DUPLICATE, Faults
+from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, OTHER_POINT
 
 if TYPE_CHECKING:
     from osi3.osi_object_pb2 import MovingObject
@@ -79,10 +79,13 @@ _UNKNOWN = (math.nan,) * 3
 # End of the names that esmini gives the ghosts of its actors, which are ahead of them in time.
 _GHOST = '_ghost'
 _AT_REST = (0.0,) * 12
-# Center, roll pitch yaw, size, velocity, its place from the center in the axes of the actor, rates
-# of the angles, acceleration.
+# Velocities are compared with displacements of two points that differ by at least so much, m, over
+# at most this time, s; so many of one point and few of the other tell whose velocities they are.
+_LEAST_TURN_M, _LONGEST_STEP_S, _N_ALIKE = 0.001, 0.5, 20
+# Center, roll pitch yaw, size, velocity, place of the rear axle from the center in the axes of the
+# actor, rates of the angles, acceleration.
 _N_COLUMNS = 21
-_CENTER, _ANGLES, _SIZE, _VELOCITY, _PLACE, _RATES, _ACCELERATION = (
+_CENTER, _ANGLES, _SIZE, _VELOCITY, _REAR, _RATES, _ACCELERATION = (
     slice(i, i + 3) for i in range(0, _N_COLUMNS, 3))
 # By axle, counted from the front, and index on it, counted from the right.
 _PLACES = {(0, 0): FRONT_RIGHT, (0, 1): FRONT_LEFT, (1, 0): REAR_RIGHT, (1, 1): REAR_LEFT}
@@ -150,6 +153,36 @@ class _Actor(NamedTuple):
     is_ego: bool = False
 
 
+class Motion(NamedTuple):
+    """The moving objects of a message, and how many pairs of them moved as one of two points."""
+
+    time_s: float = math.nan
+    ids: tuple[int, ...] = ()
+    points: Floats = np.zeros((2, 0, 3))  # those whose velocities are expected, and the others, m
+    velocities: Floats = np.zeros((0, 3))  # as given, m/s
+    n_alike: Rows = np.zeros(2, np.int64)
+
+    def after(self, new: Motion) -> Motion:
+        """Return the next message with the pairs up to it."""
+        elapsed_s = new.time_s - self.time_s
+        if new.ids != self.ids or not 0.0 < elapsed_s <= _LONGEST_STEP_S:
+            return new._replace(n_alike=self.n_alike)
+        moved = new.points - self.points
+        # Of the step before, of the next one, or of the moment.
+        given = np.stack((new.velocities, self.velocities, (
+            new.velocities + self.velocities) / 2.0)) * elapsed_s
+        errors = np.linalg.norm(moved[:, None] - given, axis=3).min(axis=1)
+        are_apart = np.linalg.norm(moved[1] - moved[0], axis=1) > _LEAST_TURN_M
+        return new._replace(n_alike=self.n_alike + (
+            are_apart & (errors < errors[::-1] / 4.0)).sum(axis=1))
+
+    @property
+    def is_other(self) -> bool:
+        """Whether the velocities are those of the other points."""
+        expected, other = self.n_alike.tolist()
+        return bool(other >= max(_N_ALIKE, 4 * expected))
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What is known of a run of the simulator after a message, and of what it sends."""
@@ -159,6 +192,7 @@ class Run:
     game_time: float = -math.inf
     host: int | None = None
     is_host_missing: bool = False
+    motion: Motion = Motion()
     known: Mapping[int, Known] = field(default_factory=dict)  # moving objects of the last message
     stationary: Kept[_Actor] = Kept()
     logical: Lanes = Lanes()
@@ -251,13 +285,26 @@ class Decoder:
                 'that of a moving object, or the parameter osi.ego'))
         self.run = replace(self.run, is_host_missing=is_missing)
 
+    def _check_velocities(self, motion: Motion) -> None:
+        """Name velocities that are those of another point than is set, once in a run."""
+        points, names = motion.points, [CENTER, REAR_AXLE]
+        if self._own.velocity_at == REAR_AXLE:
+            points, names = points[::-1], names[::-1]
+        last, now = self.run.motion, self.run.motion.after(motion._replace(points=points))
+        if now.is_other and not last.is_other:
+            self._faults.add(OTHER_POINT, DecodeError(
+                'velocity', f'velocities of the {names[1].replace("_", " ")} of vehicles that turn',
+                f'those of the {names[0].replace("_", " ")}, or the parameter osi.velocity_at: '
+                f'{names[1]}'))
+        self.run = replace(self.run, motion=now)
+
     def _numbers_of(self, moving: MovingObject) -> _Numbers:
         """Return a row; what the message does not have is NaN."""
         base, rear = moving.base, moving.vehicle_attributes.bbcenter_to_rear
         velocity, rate, change = base.velocity, base.orientation_rate, base.acceleration
         return (*_pose_of(moving),
                 *((velocity.x, velocity.y, velocity.z) if base.HasField('velocity') else _UNKNOWN),
-                *((rear.x, rear.y, rear.z) if self._own.velocity_at == REAR_AXLE else (0.0,) * 3),
+                rear.x, rear.y, rear.z,
                 *((rate.roll, rate.pitch, rate.yaw) if base.HasField('orientation_rate')
                   else _UNKNOWN),
                 *((change.x, change.y, change.z) if base.HasField('acceleration') else _UNKNOWN))
@@ -272,9 +319,13 @@ class Decoder:
             axes = global_from_unit(orientation_xyzw)
             downward = np.nan_to_num(sizes[:, 2:], posinf=0.0) / -2.0 * axes[:, :, 2]
             turning = angular_velocity_of(rows[:, _RATES], angles)
+            rears = (axes @ rows[:, _REAR, None])[:, :, 0]
             # From the point whose velocity is given; it stays where the turning is unknown.
-            arms = downward - (axes @ rows[:, _PLACE, None])[:, :, 0]
+            arms = downward - rears * (self._own.velocity_at == REAR_AXLE)
             velocities = rows[:, _VELOCITY] + np.cross(np.nan_to_num(turning), arms)
+            self._check_velocities(Motion(
+                truth.game_time, tuple([actor.number for actor in actors]),
+                np.stack((centers, centers + rears)), rows[:, _VELOCITY]))
         frame = build_frame(
             'osi', truth.game_time, [actor.known.name for actor in actors], centers + downward,
             orientation_xyzw=orientation_xyzw, velocity_xyz=velocities,

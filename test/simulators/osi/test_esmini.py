@@ -2,6 +2,7 @@
 
 import gzip
 from itertools import pairwise
+import math
 
 import numpy as np
 import osi_traces
@@ -12,6 +13,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.files.osi_writer import angular_velocity_of, rates_of
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.objects.object_maker import ObjectMaker
+from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
 from state_sensor_ros.settings import DEFAULTS
 
@@ -102,6 +104,8 @@ def test_host_that_is_no_vehicle_is_named_once_and_a_given_ego_wins():
     frames, faults = frames_of('misc_first.osi', **{'osi.ego': 'Ego'})
     assert [frame.names[frame.ego_row] for frame in frames] == ['Ego'] * 2
     assert faults == []
+    # A name that is there is not proposed in its place.
+    assert near_names(['Wall1'], frames[0].names) == '; there are Ego, Other'
     # Also over a host that is a vehicle.
     frames, _ = frames_of('added.osi', **{'osi.ego': 'nobody'})
     assert [frame.ego for frame in frames] == [None] * 5
@@ -117,6 +121,36 @@ def test_velocities_of_rear_axles_become_those_of_origins():
     # By hand: 1.4 m before the axle at 0.2435 rad/s.
     assert np.linalg.norm(frames[0].velocity_xyz[0] - as_given[0].velocity_xyz[0]) \
         == pytest.approx(1.3999999761581421 * 0.24349916589060605, abs=1e-12)
+
+
+@pytest.mark.parametrize('is_set', [False, True])
+@pytest.mark.parametrize('behind_m', [0.0, 1.4])
+@pytest.mark.parametrize('late_s', [-0.025, 0.0, 0.025])
+def test_velocities_of_another_point_than_is_set_are_named_once(tmp_path, late_s, behind_m,
+                                                                is_set):
+    """In a circle; velocities of the moment, or of the steps before and after."""
+    messages, radius_m = [], 40.0
+    for i in range(60):
+        message = osi_traces.ground_truth(0.05 * i, objects=2)
+        for each in message.moving_object:
+            yaw, base = 0.25 * 0.05 * i, each.base
+            base.position.x, base.position.y = radius_m * math.sin(yaw), -radius_m * math.cos(yaw)
+            base.orientation.yaw, base.orientation_rate.yaw = yaw, 0.25
+            # The velocity of a point behind the center.
+            yaw += 0.25 * late_s
+            base.velocity.x = 0.25 * (radius_m * math.cos(yaw) + behind_m * math.sin(yaw))
+            base.velocity.y = 0.25 * (radius_m * math.sin(yaw) - behind_m * math.cos(yaw))
+        messages.append(message)
+    path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', messages)
+    with sensor.open_recording(path, parameters={
+            'osi.velocity_at': 'rear_axle' if is_set else 'center'}) as recording:
+        list(recording)
+        texts = [fault.text for fault in recording.faults]
+    names = 'center', 'rear axle'
+    expected, found = names[is_set], names[behind_m > 0.0]
+    assert texts == ([] if expected == found else [
+        f'velocity: found velocities of the {found} of vehicles that turn; expected those of the '
+        f'{expected}, or the parameter osi.velocity_at: {found.replace(" ", "_")}'])
 
 
 @pytest.mark.parametrize('name', ['added.osi', 'added.osi.gz'])
