@@ -126,11 +126,11 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                              selection=selection)
         frames = read_frames(selected, 'convert' if stream is None else 'record',
                              is_quiet=args.quiet)
-        if stream is None:
-            frames = with_upcoming(frames, settings)
         try:
-            with _salvaging(writer, stream), _flushed(writer, is_live=stream is not None) as lock:
-                for frame in frames:
+            # Closed, the source knows what it has not read.
+            with _salvaging(writer, stream), closing(frames), \
+                    _flushed(writer, is_live=stream is not None) as lock:
+                for frame in frames if stream else with_upcoming(frames, settings):
                     if not writer.checks:
                         remarks.add(frame)
                     with signals_held(), lock:

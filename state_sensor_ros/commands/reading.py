@@ -72,7 +72,7 @@ def with_progress(recording: RecordingReader, what: str, *,
 
 
 def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
-                warns: bool = True) -> Iterator[Frame]:
+                warns: bool = True) -> Generator[Frame, None, None]:
     """
     Yield the frames of a recording with progress, then print a warning for each kind of fault.
 
@@ -147,10 +147,13 @@ class LiveRecording:
     @property
     def lines(self) -> list[str]:
         """Return what is to be said of it at its end."""
-        n_reconnects = self.source.health.n_reconnects
-        return [*(text for kind, text in self.notes.items() if kind != 'clocks'), *(
-            [f'the stream was interrupted {counted(n_reconnects, "time")}'] if n_reconnects
-            else [])]
+        n_reconnects, unread = self.source.health.n_reconnects, self.source.health.unread
+        lines = [text for kind, text in self.notes.items() if kind != 'clocks']
+        if n_reconnects:
+            lines.append(f'the stream was interrupted {counted(n_reconnects, "time")}')
+        if unread:
+            lines.append(f'{unread} had arrived before the end and were not read')
+        return lines
 
     def mark(self) -> None:
         """Return None: it is read once."""

@@ -15,7 +15,7 @@ therefore only shut it down, which wakes the reading thread; that one closes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 import errno
@@ -189,6 +189,14 @@ class Connection:
         except BlockingIOError:
             return False
         return True
+
+    def n_unread(self) -> int:
+        """Return the bytes that have arrived and were not read; for the thread that reads."""
+        with suppress(OSError):
+            if self._socket is not None:
+                return len(self._socket.recv(_RECEIVE_BUFFER_BYTES,
+                                             socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        return 0
 
     def watch(self, on_end: Callable[[], None]) -> None:
         """
@@ -411,12 +419,19 @@ class DatagramPort:
         try:
             data, notes, _, _ = self._socket.recvmsg(
                 _MAX_DATAGRAM_BYTES, socket.CMSG_SPACE(_DROPS.size))
-        except TimeoutError:
+        except (BlockingIOError, TimeoutError):
             return None
         for level, kind, note in notes:
             if (level, kind) == (socket.SOL_SOCKET, _SO_RXQ_OVFL):
                 [self.n_dropped] = _DROPS.unpack(note[:_DROPS.size])
         return data or None
+
+    def waiting(self) -> Iterator[bytes]:
+        """Yield the datagrams that have arrived, no more than the system keeps."""
+        n_bytes = 0
+        while n_bytes < _RECEIVE_BUFFER_BYTES and (data := self.receive(0.0)) is not None:
+            n_bytes += len(data)
+            yield data
 
     def interrupt(self) -> None:
         """End a wait, and every later one; may be called from any thread."""

@@ -310,7 +310,10 @@ class TcpSource(LiveSource):
             raise failure
 
     def disconnect(self) -> None:
-        """Close the connection."""
+        """Close the connection; note what waits there if it is more than two packets."""
+        health, n_unread = self.health, self._connection.n_unread()
+        if n_unread * health.n_packets > 2 * health.n_bytes:
+            health.unread = f'{n_unread / 1e6:.3g} MB'
         self._connection.close()
 
     def interrupt(self) -> None:

@@ -15,11 +15,13 @@ import os
 import re
 import signal
 import socket
+from threading import Event
 import time
 
 from budgets import AWAIT_S
 from mock_simulator import served
-from ports import free_port
+import osi_traces
+from ports import free_port, free_udp_port
 from process_state import wait_until_asleep
 from programs import start
 import pytest
@@ -114,6 +116,39 @@ def test_record_interrupted_keeps_what_has_come(peer, tmp_path, number, words, n
     assert output.startswith(f'{out}: 30 frames, ')
     assert 'interrupted: ' not in errors
     assert names(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(('source', 'unit'), [('osi', 'messages'), ('monodrive', 'MB')])
+def test_what_has_arrived_and_is_not_recorded_is_said(peer, out, capsys, monkeypatch, source,
+                                                      unit):
+    port, has_begun = peer.port if source == 'monodrive' else free_udp_port(), Event()
+
+    def send():
+        if source == 'monodrive':
+            peer.emit(frame(2.0) + b' ' * 100_000)
+            return
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, \
+                suppress(ConnectionRefusedError):
+            for datagram in osi_traces.datagrams(osi_traces.large_drive()[0]):
+                sender.sendto(datagram, ('127.0.0.1', port))
+
+    def begin():
+        while not has_begun.wait(0.01):
+            send()
+
+    class Ending(convert.Summary):
+        def add(self, frame):
+            super().add(frame)
+            has_begun.set()
+            for _ in range(9):
+                send()
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(convert, 'Summary', Ending)
+    with InBackground(begin):
+        assert main(['record', str(out), '--source', source, '--port', str(port)]) == 0
+    assert re.search(rf'[\d.]+ {unit} had arrived before the end and were not read\n',
+                     capsys.readouterr().err)
 
 
 def test_record_does_not_overwrite(peer, out, capsys):

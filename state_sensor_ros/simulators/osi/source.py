@@ -96,9 +96,14 @@ class OsiSource(LiveSource):
                          'invalid: not message parts as esmini sends them')
 
     def disconnect(self) -> None:
-        """Close the port."""
+        """Close the port; note what waits there."""
         port, self._port = self._port, None
         if port is not None:
+            n_unread = sum(self._parts.add(datagram, port.n_dropped) is not None
+                           for datagram in port.waiting())
+            self._count(self._parts)
+            if n_unread > 1:
+                self.health.unread = counted(n_unread, 'message')
             port.close()
 
     def interrupt(self) -> None:
