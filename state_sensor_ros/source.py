@@ -301,6 +301,10 @@ class SteerableSource(Protocol):
         """Whether frames are sent by :meth:`step` only."""
 
     @property
+    def is_stepping(self) -> bool:
+        """Whether not all of these have been yielded, nor the first one after a restart."""
+
+    @property
     def position(self) -> float:
         """Seconds of the recording or the run that have passed."""
 

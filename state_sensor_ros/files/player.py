@@ -61,7 +61,7 @@ class FileSource:
         self.health = Health(state=SourceState.PLAYING, n_connects=1)
         self._changed = threading.Condition()
         self.is_paused = self._is_closed = self._is_restart = self._is_iterating = False
-        self._n_steps = 0
+        self._n_steps, self._is_in_step = 0, False
         # Time from the beginning to the last frame that was played, s; -1 for none.
         self._position = -1.0
 
@@ -78,6 +78,13 @@ class FileSource:
     def position(self) -> float:
         """Seconds of the recording that have been played."""
         return max(self._position, 0.0)
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether frames that were requested in the pause are outstanding."""
+        with self._changed:
+            return self.is_paused and (
+                self._n_steps > 0 or self._is_in_step or self._is_restart)
 
     def pause(self) -> None:
         """Stop before the next frame; steps that are left are not taken."""
@@ -157,6 +164,7 @@ class FileSource:
             self._position = 0.0 if is_first else self._position + gap
             self.health.n_packets += 1
             yield replace(frame, is_behind_gap=True) if is_first and is_again else frame
+            self._is_in_step = False
         if self._recording.cut is not None:
             # It appears in the log; all frames have been played.
             self.health.last_error = self._recording.cut.warning
@@ -181,7 +189,7 @@ class FileSource:
                     wait_s = self._schedule.time_left(gap)
                 elif self._n_steps:
                     self._n_steps -= 1
-                    wait_s = 0.0
+                    self._is_in_step, wait_s = True, 0.0
                 else:
                     self.health.state = SourceState.PAUSED
                     self._schedule.restart()

@@ -20,7 +20,7 @@ import time
 from typing import Any, TypeAlias
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -104,11 +104,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         # Whether /clock is left to another node, and the end of the search for it.
         self._clock_left, self._clock_until_s = False, 0.0
         sink.guard_service(self, ChangeState, self._refusing)
-        # Of the services that an executor may run beside everything else.
-        self.service_group = MutuallyExclusiveCallbackGroup()
+        # Of the services that an executor may run beside everything else, and each other.
+        self.service_group = ReentrantCallbackGroup()
         if find_spec('simulation_interfaces') is not None:
             from state_sensor_ros.ros.services import Services
             Services(self, self.service_group, self.snapshot, self.steerable, self.with_boxes,
+                     lambda: Counters() if self._pipeline is None else self._pipeline.counters,
                      self.settings.global_frame)
         self._log = report.NodeLog(self.get_logger())
         self._diagnostics = report.DiagnosticsTopic(self)

@@ -16,20 +16,24 @@ can be held, as a recording can; these have the states
 =======  ===================  ========  ==================  ==================
 state    of the source        PLAYING   PAUSED              STOPPED
 =======  ===================  ========  ==================  ==================
-PLAYING  not paused           --        set: pause          set: pause, begin
+PLAYING  not paused, or in    --        set: pause          set: pause, begin
+         the steps of a pause
 PAUSED   paused after 0 s     set:      step: plays frames  set: begin, reset
                               resume
 STOPPED  paused at 0 s        set:      step: plays frames  --
                               resume
 =======  ===================  ========  ==================  ==================
 
-with the service (set, step, reset) that leads from the state of a row to that of a column.
+with the service (set, step, reset) that leads from the state of a row to that of a column. Steps
+and resets are answered when their frames have been published; until then the state is PLAYING, and
+setting another one ends them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+import time
 from typing import Any
 
 from geometry_msgs.msg import Vector3
@@ -46,7 +50,7 @@ from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.frame import Floats, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
-from state_sensor_ros.pipeline.pipeline import Snapshot
+from state_sensor_ros.pipeline.pipeline import Counters, Snapshot
 from state_sensor_ros.source import SteerableSource
 
 # Each is a method of Services.
@@ -54,6 +58,8 @@ _SERVICES = ('get_simulator_features', 'get_entities', 'get_entities_states', 'g
              'get_entity_info', 'get_entity_bounds', 'get_simulation_state',
              'set_simulation_state', 'step_simulation', 'reset_simulation')
 _FAILED = Result.RESULT_OPERATION_FAILED
+# Between two looks whether steps have been made, s.
+_LOOK_S = 0.002
 # Features of any source, and further ones of a source that can be held.
 _FEATURES = (Features.ENTITY_TAGS, Features.ENTITY_CATEGORIES, Features.ENTITY_BOUNDS,
              Features.ENTITY_BOUNDS_BOX, Features.ENTITY_STATE_GETTING,
@@ -71,12 +77,14 @@ class Services:
     :param snapshot: returns the last frame, None before the first.
     :param steerable: returns the source, None if it cannot be held or is not active.
     :param with_boxes: returns the last frame, with boxes, None before the first.
+    :param counters: returns those of the frames of the source.
     """
 
     def __init__(self, node: Node, group: CallbackGroup, snapshot: Callable[[], Snapshot | None],
                  steerable: Callable[[], SteerableSource | None],
-                 with_boxes: Callable[[], Snapshot | None], global_frame: str) -> None:
-        self._snapshot, self._steerable = snapshot, steerable
+                 with_boxes: Callable[[], Snapshot | None], counters: Callable[[], Counters],
+                 global_frame: str) -> None:
+        self._snapshot, self._steerable, self._counters = snapshot, steerable, counters
         self._with_boxes, self._global_frame = with_boxes, global_frame
         for name in _SERVICES:
             node.create_service(getattr(srv, name.title().replace('_', '')), f'~/{name}',
@@ -118,7 +126,7 @@ class Services:
 
     def get_simulation_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source, state = self._steerable(), State.STATE_PLAYING
-        if source is not None and source.is_paused:
+        if source is not None and source.is_paused and not source.is_stepping:
             state = State.STATE_PAUSED if source.position \
                 else State.STATE_STOPPED
         response.state.state = int(state)
@@ -126,31 +134,43 @@ class Services:
     def set_simulation_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source, now = self._source('the state'), srv.GetSimulationState.Response()
         self.get_simulation_state(request, now)
-        if request.state.state == now.state.state:
+        if request.state.state == now.state.state and not source.is_stepping:
             raise _RefusedError(srv.SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
         if request.state.state == State.STATE_PLAYING:
             source.resume()
         elif request.state.state in (State.STATE_PAUSED, State.STATE_STOPPED):
             source.pause()
             if request.state.state == State.STATE_STOPPED:
-                source.restart()
+                self._made(source.restart)
         else:
             raise _unsupported(f'state {request.state.state}')
 
     def step_simulation(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('steps')
-        if not source.is_paused:
+        if not source.is_paused or source.is_stepping:
             raise _RefusedError(
                 _FAILED, 'found a source that is playing; expected it to be paused')
         if request.steps < 1:
             raise _RefusedError(_FAILED, f'found {request.steps} steps; expected 1 or more')
-        source.step(request.steps)
+        n_made = self._made(partial(source.step, request.steps))
+        if n_made < request.steps:
+            raise _RefusedError(_FAILED, f'{n_made} of {request.steps} steps made: another state '
+                                'was set, or the run is over')
 
     def reset_simulation(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('the reset')
         if request.scope not in (request.SCOPE_DEFAULT, request.SCOPE_TIME, request.SCOPE_ALL):
             raise _unsupported(f'scope {request.scope}')
-        source.restart()
+        self._made(source.restart)
+
+    def _made(self, request: Callable[[], None]) -> int:
+        """Request steps; return how many frames were made until all were published."""
+        n_before = self._counters().n_received
+        request()
+        while (source := self._steerable()) is not None and (
+                source.is_stepping or (source.is_paused and self._counters().n_in_flight)):
+            time.sleep(_LOOK_S)
+        return self._counters().n_received - n_before
 
     def _source(self, wanted: str) -> SteerableSource:
         source = self._steerable()

@@ -69,12 +69,22 @@ class StepPace:
 
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether to make no steps
-    n_steps: int = 0  # more steps at once in a pause
+    n_steps: int | None = 0  # more steps at once in a pause, None to end those that are left
+    number: int = 0  # of the request for steps
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
     """A request to such a child: begin again, with a first step even in a pause."""
+
+    number: int  # as in StepPace
+
+
+@dataclass(frozen=True, slots=True)
+class StepsMade:
+    """The message that all steps of a request were sent."""
+
+    number: int  # as in StepPace
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +100,18 @@ class StepClock:
 
     :param rate: as in :class:`StepPace`.
     :param is_paused: whether steps are made only on request.
+    :ivar number: number of the last request, 0 once it is answered.
     """
 
     def __init__(self, rate: float, *, is_paused: bool) -> None:
         self._pace = StepPace(rate, is_paused)
-        self._n_steps = 0
+        self._n_steps = self.number = 0
         self._due_s = time.monotonic()
 
     def take(self, pace: StepPace) -> None:
-        """Keep another pace; a change of its pause drops the steps requested before."""
-        if pace.is_paused != self._pace.is_paused:
-            self._n_steps = 0
-        self._pace = pace
-        self._n_steps += pace.n_steps
+        """Keep another pace."""
+        self._pace, self.number = pace, pace.number or self.number
+        self._n_steps = 0 if pace.n_steps is None else self._n_steps + pace.n_steps
         self._due_s = time.monotonic()
 
     def restart(self) -> None:
@@ -115,6 +124,13 @@ class StepClock:
         if self._pace.is_paused:
             return 0.0 if self._n_steps else None
         return max(self._due_s - time.monotonic(), 0.0) if self._pace.rate else 0.0
+
+    def made(self) -> StepsMade | None:
+        """Return the answer to a request in a pause, once, after its last step was sent."""
+        if not self.number or self._n_steps or not self._pace.is_paused:
+            return None
+        number, self.number = self.number, 0
+        return StepsMade(number)
 
     def step(self, step_s: float) -> None:
         """Count a step that is due, of ``step_s`` of simulated time, s."""
@@ -147,6 +163,7 @@ class ChildSource(LiveSource):
     :cvar simulator: its name, for the diagnostics.
     :cvar program: what has ended if the child has, for errors.
     :ivar is_paused: whether steps are made only on request.
+    :ivar is_stepping: whether steps of a request are outstanding.
     :ivar position: simulated time since the first step of the run, s.
     """
 
@@ -157,8 +174,10 @@ class ChildSource(LiveSource):
                  reconnect: bool = True) -> None:
         super().__init__(settings, address, reconnect=reconnect)
         self._module = module
-        self.is_paused, self.position = False, 0.0
-        self._begin_s = math.nan
+        self.is_paused = self.is_stepping = False
+        self.position, self._begin_s = 0.0, math.nan
+        # Of the requests for steps.
+        self._n_requests = 0
         # Guards the child and the pipe to it.
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -219,6 +238,8 @@ class ChildSource(LiveSource):
                 message = messages.recv()
                 if isinstance(message, ProcessEnd):
                     end = message
+                elif isinstance(message, StepsMade):
+                    self.is_stepping &= message.number != self._n_requests
                 elif (item := self.take(message)) is not None:
                     yield item
         if end and not end.is_failure:
@@ -284,6 +305,7 @@ class ChildSource(LiveSource):
         with self._lock:
             process, self._process = self._process, None
             requests, self._requests = self._requests, None
+            self.is_stepping = False
         if requests is not None:
             requests.close()
         if process is not None:
@@ -359,8 +381,8 @@ class ChildSource(LiveSource):
         super().reconfigure(settings)
         self.send_pace()
 
-    def send_pace(self, n_steps: int = 0) -> None:
-        """Send pace and pause, which a new child is started with; ``n_steps`` in a pause."""
+    def send_pace(self, n_steps: int | None = 0) -> None:
+        """Send pace and pause, which a new child is started with; ``n_steps`` as in StepPace."""
         with suppress(TransportError):
             self.send(StepPace(self.step_rate(self.settings), self.is_paused, n_steps))
 
@@ -385,19 +407,29 @@ class StepControl(ChildSource):
     def step(self, n_frames: int = 1) -> None:
         """Make so many steps at once while paused."""
         self._check_running()
-        self.send_pace(n_frames)
+        self._ask(StepPace(self.step_rate(self.settings), self.is_paused, n_frames,
+                           self._n_requests + 1))
 
     def restart(self) -> None:
         """Begin the run again; it stays paused after its first step if it is paused."""
         self._check_running()
+        # A child that is started anew begins with the run.
         with suppress(TransportError):
-            self.send(Restart())
+            self._ask(Restart(self._n_requests + 1))
         self.position = 0.0
+
+    def _ask(self, request: StepPace | Restart) -> None:
+        self._n_requests, self.is_stepping = request.number, self.is_paused
+        try:
+            self.send(request)
+        except TransportError:
+            self.is_stepping = False
+            raise
 
     def _set_pause(self, *, is_paused: bool) -> None:
         self._check_running()
-        self.is_paused = is_paused
-        self.send_pace()
+        self.is_paused, self.is_stepping = is_paused, False
+        self.send_pace(None)
         self.show_pause()
 
     def _check_running(self) -> None:

@@ -10,6 +10,7 @@
 
 from importlib.util import find_spec
 import math
+import re
 import socket
 
 from commands_rig import pedals, Stack
@@ -45,7 +46,7 @@ def caller(listener):
                for type_, name in NAMES.items()}
     listener.until_served(*clients.values(), probe=GetSimulationState.Request())
 
-    def call_service(type_, **fields):
+    def start(type_, **fields):
         request = type_.Request()
         for name, value in fields.items():
             owner = request
@@ -53,10 +54,14 @@ def caller(listener):
             for step in path:
                 owner = getattr(owner, step)
             setattr(owner, last, value)
-        future = clients[type_].call_async(request)
+        return clients[type_].call_async(request)
+
+    def call_service(type_, **fields):
+        future = start(type_, **fields)
         listener.until(future.done, what='an answer')
         return future.result()
 
+    call_service.start = start
     return call_service
 
 
@@ -120,6 +125,37 @@ def filter_by_bounds(call):
         assert call(GetEntities, filters__bounds=bounds).result.result == code, points
 
 
+def x_of(call):
+    return call(GetEntityState, entity='ego_car').state.pose.position.x
+
+
+def answer_after_the_steps(call):
+    """The last frame is that of the last step; the frames of the recording are 0.5 m apart."""
+    assert call(ResetSimulation).result.result == Result.RESULT_OK
+    for n_steps in (1, 2, 3, 4):
+        before = x_of(call)
+        assert call(StepSimulation, steps=n_steps).result.result == Result.RESULT_OK
+        assert x_of(call) == before + n_steps / 2
+    call.listener.receive_all(call.frames)
+    assert call.frames[-1].actors[0].pose.position.x == before + n_steps / 2
+
+
+def end_steps_by_a_pause(call):
+    """Outstanding steps are no pause; their request is answered when they end."""
+    waiting = call.start(StepSimulation, steps=10 ** 9)
+    states = SimulationState.STATE_PLAYING, SimulationState.STATE_PAUSED
+    assert call(GetSimulationState).state.state == states[0]
+    assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
+    assert not waiting.done()
+    assert call(SetSimulationState, state=SimulationState(
+        state=states[1])).result.result == Result.RESULT_OK
+    call.listener.until(waiting.done, what='an answer')
+    assert (waiting.result().result.result, call(GetSimulationState).state.state) == (
+        Result.RESULT_OPERATION_FAILED, states[1])
+    assert re.fullmatch(r'\d+ of 1000000000 steps made: another state was set, or .*',
+                        waiting.result().result.error_message)
+
+
 def test_services_list_entities_and_steer_the_recording(call):
     list_entities(call)
     report_bounds(call)
@@ -130,11 +166,10 @@ def test_services_list_entities_and_steer_the_recording(call):
     assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK
     assert call(SetSimulationState, state=pause).result.result == \
         SetSimulationState.Response.ALREADY_IN_TARGET_STATE
-    call.listener.receive_all(call.frames)
-    n_frames = len(call.frames)
-    assert call(StepSimulation, steps=2).result.result == Result.RESULT_OK
-    call.listener.until(lambda: len(call.frames) == n_frames + 2)
+    answer_after_the_steps(call)
+    end_steps_by_a_pause(call)
     assert call(ResetSimulation).result.result == Result.RESULT_OK
+    assert x_of(call) == 0.0
     play = SimulationState(state=SimulationState.STATE_PLAYING)
     assert call(SetSimulationState, state=play).result.result == Result.RESULT_OK
     assert call(GetSimulationState).state.state == SimulationState.STATE_PLAYING
@@ -159,7 +194,8 @@ def test_services_pause_a_sumo_whose_ego_is_driven(domain, listener):
         listener.until(lambda: len(stack.diagnostics) > n_reports + 3, what='three seconds')
         assert (stack.status()['state'], stack.status()['level']) == ('driving', 0)
         assert call(StepSimulation, steps=20).result.result == Result.RESULT_OK
-        listener.until(lambda: len(odometry) == n_frames + 20, what='the steps')
+        listener.receive_all(odometry)
+        assert len(odometry) == n_frames + 20
         before, after = (each.twist.twist.linear.x for each in (odometry[-20], odometry[-1]))
         assert after > before + 0.1
         assert all(each.brake == 0.0 for each in stack.sent[n_sent:])

@@ -350,8 +350,11 @@ class WorldClient:
                 if self._is_reload or (left_s := self._clock.left_s()) == 0.0:
                     self._clock.step(self._own.step)
                     break
-                self._changed.wait(left_s if left_s is not None else _WAKE_S)
+                if (made := self._clock.made()) is None:
+                    self._changed.wait(left_s if left_s is not None else _WAKE_S)
             if left_s is None:
+                if made is not None:
+                    self._tell(made)
                 self._watch_pause()
         self._note_fault('')
         return not self._is_reload
@@ -546,7 +549,7 @@ class WorldClient:
                 if isinstance(request, StepPace):
                     self._clock.take(request)
                 else:
-                    self._is_reload = True
+                    self._is_reload, self._clock.number = True, request.number
                 self._changed.notify_all()
 
     def _drive(self, command: EgoCommand) -> None:

@@ -182,7 +182,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
 
 def serve(run: Run, requests: Connection, frames: Connection) -> None:
     """Run SUMO until the scenario is over, again after each request to reset it."""
-    driver = DriverRequests(run, requests)
+    driver = DriverRequests(run, requests, frames)
     is_reset = False
     while _serve_once(run, driver, frames, is_reset=is_reset):
         is_reset = True
@@ -246,9 +246,9 @@ def _lending(ego: SumoEgo, own: SumoParameters, step_s: float,
 class DriverRequests:
     """The requests of the driver: when a step is made, and the command to the ego."""
 
-    def __init__(self, run: Run, pipe: Connection) -> None:
+    def __init__(self, run: Run, pipe: Connection, messages: Connection) -> None:
         self.clock = child_process.StepClock(run.rate, is_paused=run.is_paused)
-        self.pipe = pipe
+        self.pipe, self._messages = pipe, messages
         self._command: EgoCommand | None = None
         # Wanted turn signals of the ego, None before the first request.
         self.indicators: int | None = None
@@ -262,9 +262,12 @@ class DriverRequests:
     def await_step(self, step_s: float) -> bool:
         """Take requests until the next step is due, or the scenario is to begin again."""
         while True:
+            if (made := self.clock.made()) is not None:
+                self._messages.send(made)
             if self.pipe.poll(self.clock.left_s()):
                 request = self.pipe.recv()
                 if isinstance(request, child_process.Restart):
+                    self.clock.number = request.number
                     return False
                 if isinstance(request, EgoCommand):
                     self._command = request

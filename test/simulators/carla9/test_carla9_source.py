@@ -50,6 +50,7 @@ from state_sensor_ros.simulators.carla9.frames import (
     WorldStep,
 )
 from state_sensor_ros.simulators.carla9.source import Carla9Source
+from state_sensor_ros.source import SourceState
 
 # Not found by its failure: without the library, a driver that is started here does not end.
 pytestmark = [pytest.mark.skipif(find_spec('carla') is None, reason='needs carla'),
@@ -313,6 +314,28 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
             drive()
         assert not server.world.settings.is_synchronous
         assert server.ego.pedals.brake == 1.0
+
+
+def test_steps_are_outstanding_until_their_last_frame_has_come():
+    with Rig(rate=100.0) as server, opened(server, tick=True) as (source, frames, _):
+        source.pause()
+        collected = []
+        thread = threading.Thread(target=lambda: collected.extend(frames))
+        thread.start()
+        until(lambda: source.health.state is SourceState.PAUSED)
+        source.step(5)
+        until(lambda: not source.is_stepping)
+        assert len(collected) == 5
+        source.step(10 ** 6)
+        until(lambda: len(collected) > 6)
+        assert source.is_stepping
+        source.pause()
+        assert not source.is_stepping
+        source.restart()
+        until(lambda: not source.is_stepping)
+        assert collected[-1].is_behind_gap
+        source.close()
+        thread.join()
 
 
 @pytest.mark.parametrize('tick', one_of([True, False]))

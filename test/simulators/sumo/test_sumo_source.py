@@ -105,19 +105,31 @@ def held():
 def test_sumo_that_is_reset_begins_again_with_the_same_frames(held):
     source, collector = held
     source.step(20)
-    until(lambda: len(collector.times) == 20)
+    until(lambda: not source.is_stepping)
+    assert len(collector.times) == 20
     source.restart()
     # The first frame shows that it has begun again.
-    until(lambda: len(collector.times) == 21)
+    until(lambda: not source.is_stepping)
+    assert len(collector.times) == 21
     assert (collector.times[-1], source.is_paused, source.position) == (0.0, True, 0.0)
     assert collector.packets[20].is_behind_gap
     source.step(19)
-    until(lambda: len(collector.times) == 40)
+    until(lambda: not source.is_stepping)
     assert collector.times[:20] == collector.times[20:]
     first, again = (packets[-1] for packets in (
         collector.packets[:20], collector.packets[20:]))
     assert first.position_xyz.tolist() == again.position_xyz.tolist()
     assert source.health.n_reconnects == 0
+    source.step(10 ** 6)
+    until(lambda: len(collector.times) > 41)
+    assert source.is_stepping
+    source.pause()
+    assert not source.is_stepping
+    # A step under way may still arrive before that of the next request.
+    n_before = len(collector.times)
+    source.step()
+    until(lambda: not source.is_stepping)
+    assert 1 <= len(collector.times) - n_before <= 10 ** 5
 
 
 def test_sumo_lights_without_a_color_are_dropped_and_counted():
