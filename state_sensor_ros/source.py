@@ -204,7 +204,8 @@ class Health:
     n_earlier_reconnects: int = 0  # reconnects of earlier sources of the same stream
     n_losses: int = 0  # connections that ended
     loss: str = ''  # the cause of the last end
-    unread: str = ''  # what had arrived when the source was closed and was not read, '' for nothing
+    # What had arrived when the source was closed and was not read, empty for nothing.
+    unread: str = ''
     error: LastError = field(default_factory=LastError)
     # A probable cause if nothing has been received since the connect, empty otherwise and if none
     # is known.

@@ -30,23 +30,10 @@ import sys
 import threading
 from typing import Any, TYPE_CHECKING
 
+from state_sensor_ros import errors
+from state_sensor_ros.commands import terminal
 from state_sensor_ros.commands.cli import run_command
-from state_sensor_ros.commands.terminal import (
-    captured,
-    n_bytes_of,
-    print_line,
-    print_output,
-    show_result,
-    size_of,
-)
 from state_sensor_ros.ends import interrupt_blocking_calls
-from state_sensor_ros.errors import (
-    ConfigError,
-    reason_of,
-    TrajectoryFormatError,
-    TransportError,
-    UsageError,
-)
 from state_sensor_ros.files import Format, format_of, format_of_name, formats
 from state_sensor_ros.files.bag import is_bag
 from state_sensor_ros.files.output import WholeFile
@@ -99,10 +86,10 @@ def run_job(job: Job) -> Result:
         try:
             Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            return Result(1, '', one_line(f'{job.args.output}: {reason_of(error)}'))
-    with captured() as (output, errors):
+            return Result(1, '', one_line(f'{job.args.output}: {errors.reason_of(error)}'))
+    with terminal.captured() as (output, printed):
         code = run_command(job.command, lambda: job.args)
-    lines = errors.getvalue().splitlines()
+    lines = printed.getvalue().splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     return Result(code, output.getvalue(), failures[0] if failures else '',
                   [line for line in lines if line.startswith('warning: ')])
@@ -203,12 +190,12 @@ def _cluster(address: str) -> Iterator[futures.Executor]:
     # A wrong address raises many types, among them TypeError, ImportError and RuntimeError.
     except Exception as error:
         reason = str(error).split('\n')[0] or 'no reply'
-        raise TransportError(f'cannot connect to the scheduler {address}', f'{reason}; '
-                             'expected an address such as tcp://HOST:8786') from error
+        raise errors.TransportError(f'cannot connect to the scheduler {address}', f'{reason}; '
+                                    'expected an address such as tcp://HOST:8786') from error
     with client:
         if not client.nthreads():
-            raise TransportError(address, 'the cluster has no worker; is a `dask worker` of it '
-                                 'running?')
+            raise errors.TransportError(address, 'the cluster has no worker; is a `dask worker` '
+                                        'of it running?')
         yield client.get_executor(pure=False, retries=3)
 
 
@@ -225,12 +212,12 @@ def records_of(jobs: Sequence[Job], *, n_processes: int | None, dask: str,
     waiting = deque(jobs)
     for job, result in run_jobs(jobs, n_processes=n_processes, dask=dask):
         for line in result.warnings:
-            print_line(line)
+            terminal.print_line(line)
         printed = json.loads(result.text) if result.text.strip() else {}
         error = result.error.removeprefix(f'{job.source}: ')
         records[job.source] = {**printed, 'file': job.source, 'error': error or None}
         while is_json and waiting and waiting[0].source in records:
-            print_output(json.dumps(records[waiting.popleft().source], allow_nan=False))
+            terminal.print_output(json.dumps(records[waiting.popleft().source], allow_nan=False))
     return [records[job.source] for job in jobs]
 
 
@@ -240,17 +227,19 @@ def write_table(args: argparse.Namespace, table_of: Callable[[], pa.Table]) -> N
     with WholeFile(args.parquet, force=args.force) as file:
         table = table_of()
         parquet.write_table(table, file.handle, write_page_checksum=True)
-    show_result(args.parquet, [counted(table.num_rows, 'row'), *size_of(args.parquet)],
-                is_quiet=args.quiet or args.json)
+    terminal.show_result(
+        args.parquet, [counted(table.num_rows, 'row'), *terminal.size_of(args.parquet)],
+        is_quiet=args.quiet or args.json)
 
 
 def refuse_failures(command: str, records: Sequence[dict[str, Any]]) -> None:
     """Print the errors in records of a command, and raise one if there are any."""
     failed = [record for record in records if record['error'] is not None]
     for record in failed:
-        print_line(f'error: {record["file"]}: {record["error"]}')
+        terminal.print_line(f'error: {record["file"]}: {record["error"]}')
     if failed:
-        raise TrajectoryFormatError(command, f'{len(failed)} of {len(records)} recordings failed')
+        raise errors.TrajectoryFormatError(
+            command, f'{len(failed)} of {len(records)} recordings failed')
 
 
 def convert_many(args: argparse.Namespace) -> None:
@@ -262,14 +251,15 @@ def convert_many(args: argparse.Namespace) -> None:
     bags = [found.path for found in recordings if file_format.storage and is_bag(Path(found.path))
             and (os.path.isdir(found.path) or format_of(found.path).storage)]
     if bags:
-        print_line(f'warning: {args.output}: ignored, because they are bags: {listed(bags)}')
+        terminal.print_line(
+            f'warning: {args.output}: ignored, because they are bags: {listed(bags)}')
     outputs = _outputs_of({found.path: found.place for found in recordings
                            if found.path not in bags}, args.output, file_format)
     jobs = [job_of('convert', args, path, input=[path], output=output, to=None, force=True,
                    storage=file_format.storage or None) for path, output in outputs.items()
             if args.force or not _is_newer(Path(output), Path(path))]
     # The largest first: a long job at the end would run alone.
-    jobs.sort(key=lambda job: n_bytes_of(Path(job.source)), reverse=True)
+    jobs.sort(key=lambda job: terminal.n_bytes_of(Path(job.source)), reverse=True)
     failures, n_done, shown = dict[str, str](), 0, set[str]()
     try:
         for job, result in run_jobs(jobs, n_processes=args.jobs, dask=args.dask):
@@ -280,39 +270,39 @@ def convert_many(args: argparse.Namespace) -> None:
             for line in result.warnings:
                 text = line.replace(job.source, 'IN').replace(job.args.output, 'OUT')
                 if text not in shown:
-                    print_line(line)
+                    terminal.print_line(line)
                 shown.add(text)
             if sys.stderr.isatty() and not args.quiet:
                 sys.stderr.write(f'\r{n_done} of {len(jobs)}' + '\n' * (n_done == len(jobs)))
     except KeyboardInterrupt:
-        print_line(f'{n_done - len(failures)} of {counted(len(jobs), "recording")} '
-                   'converted; the same command continues with the others')
+        terminal.print_line(f'{n_done - len(failures)} of {counted(len(jobs), "recording")} '
+                            'converted; the same command continues with the others')
         raise
     finally:
         width = max(map(len, ('failed', *map(one_line, failures))))
         for name, reason in (('failed', 'reason'), *sorted(failures.items())) if failures else ():
-            print_line(f'{one_line(name):{width}}  {reason}')
+            terminal.print_line(f'{one_line(name):{width}}  {reason}')
     n_old = len(outputs) - len(jobs)
     if failures:
-        raise TrajectoryFormatError(
+        raise errors.TrajectoryFormatError(
             args.output, f'{len(jobs) - len(failures)} of {len(jobs)} converted'
             + (f', {n_old} already up to date' if n_old else '') + f'; {len(failures)} failed: '
             + listed(sorted(failures)))
-    show_result(args.output, [f'{counted(len(jobs), "recording")} converted',
-                              f'{n_old} already up to date',
-                              *([f'{len(bags)} ignored'] if bags else [])], is_quiet=args.quiet)
+    terminal.show_result(args.output, [
+        f'{counted(len(jobs), "recording")} converted', f'{n_old} already up to date',
+        *([f'{len(bags)} ignored'] if bags else [])], is_quiet=args.quiet)
 
 
 def _check_folder(args: argparse.Namespace, output: Format) -> None:
     """Refuse an OUT that is not a folder, or a storage that --to does not write."""
     folder, named = Path(args.output), format_of_name(args.output)
     if named is not None and not folder.exists():
-        raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected a '
-                         'folder for the outputs of --to')
+        raise errors.UsageError(f'OUT {args.output} is the name of {named.noun}; expected a '
+                                'folder for the outputs of --to')
     if args.storage and output.storage != args.storage:
-        raise UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}')
+        raise errors.UsageError(f'--storage {args.storage}: --to {args.to} writes {output.noun}')
     if folder.exists() and not folder.is_dir():
-        raise ConfigError('OUT', args.output, 'a folder')
+        raise errors.ConfigError('OUT', args.output, 'a folder')
 
 
 def _outputs_of(places: dict[str, str], folder: str, file_format: Format) -> dict[str, str]:
@@ -323,8 +313,9 @@ def _outputs_of(places: dict[str, str], folder: str, file_format: Format) -> dic
     folders = {str(parent) for output in outputs.values() for parent in Path(output).parents}
     for path, output in outputs.items():
         if str(Path(output)) in folders or os.path.realpath(path) == os.path.realpath(output):
-            raise ConfigError('OUT', f'{output}, which is also an input or the folder of others',
-                              'another folder, or other names')
+            raise errors.ConfigError(
+                'OUT', f'{output}, which is also an input or the folder of others',
+                'another folder, or other names')
     return outputs
 
 

@@ -21,19 +21,11 @@ from contextlib import closing, contextmanager, suppress
 import math
 import threading
 
+from state_sensor_ros import errors
 from state_sensor_ros.commands import options
 from state_sensor_ros.commands.reading import LiveRecording, open_frames, read_frames
 from state_sensor_ros.commands.terminal import print_warnings, show_result, size_of, Summary
 from state_sensor_ros.ends import signals_held
-from state_sensor_ros.errors import (
-    ConfigError,
-    no_frames,
-    reason_of,
-    SinkError,
-    StateSensorError,
-    TransportError,
-    UsageError,
-)
 from state_sensor_ros.files import Format, output_format, WriteOptions
 from state_sensor_ros.files.output import refuse_part
 from state_sensor_ros.files.player import with_upcoming
@@ -95,12 +87,13 @@ def run_convert(args: argparse.Namespace) -> None:
         convert_many(args)
         return
     if len(args.input) > 1 or args.jobs is not None or args.dask:
-        raise UsageError('several inputs need --to FORMAT; OUT is then a folder')
+        raise errors.UsageError('several inputs need --to FORMAT; OUT is then a folder')
     output = output_format(args.output, storage=args.storage or '')
     settings, opened = open_frames(args, args.input[0], has_clock=args.clock)
     with closing(opened) as reader:
         if output.storage and settings.stamp_source == 'ros':
-            raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
+            raise errors.ConfigError(
+                'stamp_source', 'ros', 'game_time or utc: a recording is not live')
         _write(args, output, reader, settings)
 
 
@@ -144,16 +137,16 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                             # The reader of a pipe waits for it.
                             writer.flush()
                     selected.reader.details = writer.details
-        except (KeyboardInterrupt, TransportError) as end:
+        except (KeyboardInterrupt, errors.TransportError) as end:
             # The ordinary end of a stream, or its failure: what has come is kept.
             if stream is None or not summary.n_frames:
                 raise
-            failure = end if isinstance(end, TransportError) else None
+            failure = end if isinstance(end, errors.TransportError) else None
         print_warnings(reader.name, [*writer.remarks, *remarks.lines])
         if stream is None:
             if not summary.n_frames:
-                raise no_frames(selected.name, is_part=not selection.has_all_frames,
-                                end_s=selected.reader.elapsed_s)
+                raise errors.no_frames(selected.name, is_part=not selection.has_all_frames,
+                                       end_s=selected.reader.elapsed_s)
             selected.reader.check_actors()
         with _salvaging(writer, stream):
             writer.finish()
@@ -171,11 +164,11 @@ def _salvaging(writer: FrameWriter, stream: LiveRecording | None) -> Iterator[No
         yield
     except OSError as error:
         if stream is None or isinstance(error, BrokenPipeError) or not (
-                isinstance(error, SinkError) or error.filename):
+                isinstance(error, errors.SinkError) or error.filename):
             raise
         kept = writer.salvage()
-        raise SinkError(writer.name, (
-            error.found if isinstance(error, SinkError) else reason_of(error)) + (
+        raise errors.SinkError(writer.name, (
+            error.found if isinstance(error, errors.SinkError) else errors.reason_of(error)) + (
                 f'; what fitted is in {kept}' if kept else '')) from error
 
 
@@ -214,7 +207,7 @@ def _flushed(writer: FrameWriter, *, is_live: bool) -> Iterator[threading.Lock]:
     def flush() -> None:
         while not over.wait(_FLUSH_S):
             # The next write or the end fails as well.
-            with lock, suppress(OSError, StateSensorError):
+            with lock, suppress(OSError, errors.StateSensorError):
                 writer.flush()
 
     thread = threading.Thread(target=flush, name='flush', daemon=True)

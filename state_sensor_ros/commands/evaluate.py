@@ -24,16 +24,9 @@ from typing import Any
 import numpy as np
 
 from state_sensor_ros.classes import CLASS_NAMES, TagRule
-from state_sensor_ros.commands import options
+from state_sensor_ros.commands import options, terminal
 from state_sensor_ros.commands.batch import job_of, records_of, refuse_failures, write_table
 from state_sensor_ros.commands.reading import fault_lines, read_frames
-from state_sensor_ros.commands.terminal import (
-    print_line,
-    print_output,
-    print_warnings,
-    show_result,
-    size_of,
-)
 from state_sensor_ros.errors import (
     ConfigError,
     DecodeError,
@@ -145,7 +138,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
         found, len(truth.stamps_ns), definition=args.definition, alignment=args.align)
     tables = [*report.tables_of(result)]
     for each in found:
-        print_warnings(f'{stack}: {each.topic}', _warnings(each))
+        terminal.print_warnings(f'{stack}: {each.topic}', _warnings(each))
     if args.parquet is not None:
         write_table(args, lambda: _match_table(found))
     if args.html is not None:
@@ -154,7 +147,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
             f'<p>{report.heading_of(result)}.</p>',
             *(part for each in found for part in report.sections(each))), result)
     if args.json:
-        print_output(json.dumps(result, indent=2, allow_nan=False))
+        terminal.print_output(json.dumps(result, indent=2, allow_nan=False))
     elif not args.quiet:
         _print_tables(args, tables, report.heading_of(result))
     _check_bounds(args, stack, result)
@@ -164,17 +157,17 @@ def _print_tables(args: argparse.Namespace, tables: Iterable[report.Table],
                   heading: str = '') -> None:
     """Print tables in the format that is asked for."""
     if heading and args.format == 'text':
-        print_output(heading)
+        terminal.print_output(heading)
     for table in tables:
         for line in ('', *table.lines(args.format)) if heading else table.lines(args.format):
-            print_output(line)
+            terminal.print_output(line)
 
 
 def _write_page(args: argparse.Namespace, title: str, tables: Sequence[report.Table],
                 parts: Iterable[str] = (), result: report.Result | None = None) -> None:
     with WholeFile(args.html, force=args.force) as file:
         report.write_page(file.handle, title, tables, parts, result)
-    show_result(args.html, size_of(args.html), is_quiet=args.quiet or args.json)
+    terminal.show_result(args.html, terminal.size_of(args.html), is_quiet=args.quiet or args.json)
 
 
 def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[TopicResult]]:
@@ -230,7 +223,7 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
     if args.start > duration_s:
         raise ConfigError('--start', f'{args.start:g} s', 'a time from the first frame to the '
                           f'last one, {duration_s:.6g} s, of {truth.name}')
-    print_warnings(truth.name, outside(
+    terminal.print_warnings(truth.name, outside(
         RecordingSelection(end_s=options.selection_of(args).end_s), len(truth.stamps_ns),
         duration_s))
     times: dict[str, Any] = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
@@ -286,7 +279,7 @@ def _check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any
                 failures.append(TrajectoryFormatError(f'{stack}: {path}', value,
                                                       f'at {word} {limit}'))
     for failure in failures[1:]:
-        print_line(f'error: {failure}')
+        terminal.print_line(f'error: {failure}')
     if failures:
         raise failures[0]
 
@@ -398,7 +391,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
             names.add(frame)
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
         found = truth.finish()
-    print_warnings(args.truth, (
+    terminal.print_warnings(args.truth, (
         *fault_lines(faults), *truth.assumptions.lines, *truth.jumps.lines,
         *names.lines(is_empty=not rule.passes_all and not tagged)))
     return found
@@ -423,8 +416,8 @@ def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> Groun
             builder.add(message.stamp_ns, objects, np.array(
                 [not args.actors or name in args.actors for name in objects.ids], np.bool_))
     for name in sorted({*args.actors} - seen):
-        print_line(f'warning: --actors {name}: the ground truth has no such object'
-                   + near_names([name], seen))
+        terminal.print_line(f'warning: --actors {name}: the ground truth has no such object'
+                            + near_names([name], seen))
     return builder.finish(_ego_of(bag))
 
 

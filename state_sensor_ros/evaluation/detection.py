@@ -27,18 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
-from state_sensor_ros.evaluation.matching import (
-    EVALUATED_CLASSES,
-    EvaluatedFrame,
-    I_ERRORS,
-    MATCH_DISTANCES_M,
-    NOTHING,
-    PERIOD,
-    SIZE,
-    VELOCITY,
-    XY,
-    YAW,
-)
+from state_sensor_ros.evaluation import matching
+from state_sensor_ros.evaluation.matching import EvaluatedFrame
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import wrapped
 
@@ -48,7 +38,7 @@ _N_ERRORS = len(ERROR_NAMES)
 # Speed above which an object moves, m/s, as in the submissions of mmdetection3d to nuScenes.
 MOVING_SPEED: Final = 0.2
 # Whether a cycle that stands has a rider is in no message.
-_CYCLES = np.isin(EVALUATED_CLASSES, ('cyclist', 'motorcycle'))
+_CYCLES = np.isin(matching.EVALUATED_CLASSES, ('cyclist', 'motorcycle'))
 # Ours: plain means over the matches at 2 m. nuScenes': means over recall of running means.
 PLAIN: Final = 'plain'
 NUSCENES: Final = 'nuscenes'
@@ -61,7 +51,7 @@ _I_FIRST = round(100 * _MIN_RECALL) + 1
 Records = npt.NDArray[np.void]
 # ``are_matches``: at each of MATCH_DISTANCES_M; ``errors`` at 2 m, NaN without a match.
 _DETECTION = np.dtype([('class', np.int8), ('score', np.float64),
-                       ('are_matches', np.bool_, len(MATCH_DISTANCES_M)),
+                       ('are_matches', np.bool_, len(matching.MATCH_DISTANCES_M)),
                        ('errors', np.float64, _N_ERRORS)])
 
 
@@ -71,18 +61,20 @@ def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
     # truth: (R, 10) float64, states.
     # classes: (R,) int64, index in EVALUATED_CLASSES.
     with np.errstate(all='ignore'):
-        common = np.minimum(stack[:, SIZE], truth[:, SIZE]).prod(axis=1)
-        union = stack[:, SIZE].prod(axis=1) + truth[:, SIZE].prod(axis=1) - common
+        sizes, true_sizes = stack[:, matching.SIZE], truth[:, matching.SIZE]
+        common = np.minimum(sizes, true_sizes).prod(axis=1)
+        union = sizes.prod(axis=1) + true_sizes.prod(axis=1) - common
         scale = 1.0 - common / union
-        turn = np.abs(wrapped(truth[:, YAW] - stack[:, YAW]))
-        turn = np.minimum(turn, np.abs(stack[:, PERIOD] - turn))
-        velocity = np.linalg.norm(stack[:, VELOCITY] - truth[:, VELOCITY], axis=1)
-        is_moving, truth_moves = (np.linalg.norm(states[:, VELOCITY], axis=1) > MOVING_SPEED
-                                  for states in (stack, truth))
+        turn = np.abs(wrapped(truth[:, matching.YAW] - stack[:, matching.YAW]))
+        turn = np.minimum(turn, np.abs(stack[:, matching.PERIOD] - turn))
+        velocities, true_velocities = stack[:, matching.VELOCITY], truth[:, matching.VELOCITY]
+        velocity = np.linalg.norm(velocities - true_velocities, axis=1)
+        is_moving, truth_moves = (np.linalg.norm(each, axis=1) > MOVING_SPEED
+                                  for each in (velocities, true_velocities))
     is_known = ~np.isnan(velocity) & (classes != UNKNOWN) & (truth_moves | ~_CYCLES[classes])
     attribute = np.where(is_known, is_moving != truth_moves, np.nan)
-    return np.column_stack((np.linalg.norm(stack[:, XY] - truth[:, XY], axis=1), scale, turn,
-                            velocity, attribute))
+    translation = np.linalg.norm(stack[:, matching.XY] - truth[:, matching.XY], axis=1)
+    return np.column_stack((translation, scale, turn, velocity, attribute))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,11 +109,12 @@ class ClassScores:
 def score_classes(frames: Sequence[EvaluatedFrame]) -> list[ClassScores]:
     """Score each class that has a ground-truth object or a detection."""
     detections = np.concatenate([np.zeros(0, _DETECTION), *map(_detections_of, frames)])
-    n_truths = np.bincount(np.concatenate([NOTHING.classes, *(
-        frame.truth.classes for frame in frames)]), minlength=len(EVALUATED_CLASSES)).tolist()
+    n_truths = np.bincount(np.concatenate([matching.NOTHING.classes, *(
+        frame.truth.classes for frame in frames)]),
+        minlength=len(matching.EVALUATED_CLASSES)).tolist()
     rows_of = [detections[detections['class'] == number] for number in range(len(n_truths))]
     return [_scored(name, rows, n) for name, rows, n in zip(
-        EVALUATED_CLASSES, rows_of, n_truths, strict=True) if len(rows) or n]
+        matching.EVALUATED_CLASSES, rows_of, n_truths, strict=True) if len(rows) or n]
 
 
 def _detections_of(frame: EvaluatedFrame) -> Records:
@@ -137,7 +130,7 @@ def _detections_of(frame: EvaluatedFrame) -> Records:
 def _scored(name: str, rows: Records, n_truths: int) -> ClassScores:
     # Of equal confidences the later one is first, as in nuscenes-devkit.
     rows = rows[np.argsort(rows['score'], kind='stable')[::-1]]
-    matched = rows[rows['are_matches'][:, I_ERRORS]]
+    matched = rows[rows['are_matches'][:, matching.I_ERRORS]]
     known = np.isfinite(matched['errors'])
     n_known, sums = known.cumsum(axis=0), np.where(known, matched['errors'], 0.0).cumsum(axis=0)
     curves: Curves | None = None
@@ -148,7 +141,8 @@ def _scored(name: str, rows: Records, n_truths: int) -> ClassScores:
             strict=True)))
         means = sums / np.maximum(n_known, 1.0)
         means[:, (n_known[-1:] == 0).any(axis=0)] = 1.0
-        recall_errors = _recall_means(matched['score'], means, curves.confidences[I_ERRORS])
+        recall_errors = _recall_means(
+            matched['score'], means, curves.confidences[matching.I_ERRORS])
     with np.errstate(all='ignore'):
         errors: Floats = np.where(known, matched['errors'], 0.0).sum(axis=0) / known.sum(axis=0)
     return ClassScores(name, n_truths, len(rows), len(matched), curves, errors, recall_errors)

@@ -24,17 +24,10 @@ import numpy as np
 from state_sensor_ros import __version__
 from state_sensor_ros.classes import CLASS_NAMES, UNKNOWN
 from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.evaluation import detection, prediction, tracking
+from state_sensor_ros.evaluation import detection, matching, prediction, tracking
 from state_sensor_ros.evaluation.detection import ERROR_NAMES, NUSCENES, PLAIN
 from state_sensor_ros.evaluation.evaluator import TopicResult
-from state_sensor_ros.evaluation.matching import (
-    EvaluatedFrame,
-    I_ERRORS,
-    MATCH_DISTANCES_M,
-    SIZE,
-    XY,
-    YAW,
-)
+from state_sensor_ros.evaluation.matching import EvaluatedFrame
 from state_sensor_ros.frame import Floats, Rows
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import plane_rotations
@@ -45,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Result = Mapping[str, Any]
-DISTANCES: Final = tuple(str(distance) for distance in MATCH_DISTANCES_M)
+DISTANCES: Final = tuple(str(distance) for distance in matching.MATCH_DISTANCES_M)
 # Heading and key of the numbers in tables.
 _OF_TRACKS = (
     ('HOTA', 'hota'), ('MOTA', 'mota'), ('IDF1', 'idf1'), ('MOTP m', 'motp'),
@@ -322,12 +315,12 @@ def sections(found: TopicResult) -> Iterator[str]:
             'position': found.ego.distances})
     if found.classes is None:
         return
-    if curves := {each.name: (detection.RECALLS, each.curves.precisions[I_ERRORS])
+    if curves := {each.name: (detection.RECALLS, each.curves.precisions[matching.I_ERRORS])
                   for each in found.classes if each.curves is not None}:
         yield f'<h2>Precision and recall of matches within 2 m, {topic}</h2>'
         yield _curves('recall', 'precision', curves)
     stamps_ns = np.array([frame.stamp_ns for frame in found.frames])
-    pairs = [(frame.stack.states[rows, XY], frame.truth.states[others, XY])
+    pairs = [(frame.stack.states[rows, matching.XY], frame.truth.states[others, matching.XY])
              for frame in found.frames for rows, others in [frame.matched]]
     n_matched = np.array([len(places) for places, _ in pairs])
     errors = np.array([np.linalg.norm(some - others, axis=1).sum() for some, others in pairs])
@@ -404,23 +397,26 @@ def _moment(frame: EvaluatedFrame) -> str:
             (frame.stack, is_matched, 'stack', _STACK, 1.2),
             (frame.stack, ~is_matched, 'false positive', _FALSE, 1.8)):
         states = objects.states[mask]
-        edges = np.where(states[:, SIZE][:, :2] > 0.0, states[:, SIZE][:, :2], _SMALL)
-        turns = plane_rotations(np.nan_to_num(states[:, YAW]))
+        sizes = states[:, matching.SIZE][:, :2]
+        edges = np.where(sizes > 0.0, sizes, _SMALL)
+        turns = plane_rotations(np.nan_to_num(states[:, matching.YAW]))
         # The line from the center to the front marks the heading.
-        outlines, fronts = (states[:, None, XY] + np.einsum('nij,nkj->nki', turns, points * edges[
-            :, None]) for points in (_CORNERS, np.array(((0.0, 0.0), (0.5, 0.0)))))
+        outlines, fronts = (
+            states[:, None, matching.XY] + np.einsum(
+                'nij,nkj->nki', turns, points * edges[:, None])
+            for points in (_CORNERS, np.array(((0.0, 0.0), (0.5, 0.0)))))
         axes.add_collection(PolyCollection(
             list(outlines), facecolors='none', edgecolors=color, linewidths=width))
         axes.add_collection(LineCollection(list(fronts), colors=color, linewidths=width))
         axes.plot([], [], color=color, linewidth=width, label=name)
-    links = np.stack((frame.stack.states[rows, XY], frame.truth.states[others, XY]), axis=1)
+    stack_xy, truth_xy = (each.states[:, matching.XY] for each in (frame.stack, frame.truth))
+    links = np.stack((stack_xy[rows], truth_xy[others]), axis=1)
     axes.add_collection(LineCollection(list(links), colors=_STACK, linewidths=1.0))
     if np.isfinite(frame.ego_xyz).all():
         axes.plot(*frame.ego_xyz[:2], marker='*', color='black', linestyle='none', label='ego')
     figure.legend(loc='outside upper center', ncols=5, frameon=False, fontsize=8)
     # Around the point with the most missed and false objects, else the greatest error.
-    points = np.concatenate((frame.truth.states[~is_found, XY], frame.stack.states[~is_matched,
-                                                                                   XY]))
+    points = np.concatenate((truth_xy[~is_found], stack_xy[~is_matched]))
     if not len(points):
         points = links[[np.linalg.norm(links[:, 0] - links[:, 1], axis=1).argmax()], 0]
     are_near = (np.abs(points[:, None] - points) < 0.4 * _VIEW_M).all(axis=2)

@@ -33,41 +33,15 @@ from zlib import crc32
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.classes import EGO_TAG, GHOST_TAG
 from state_sensor_ros.errors import DecodeError
+from state_sensor_ros.files import osi_writer
 from state_sensor_ros.files.frame_builder import build_frame, lane_states
-from state_sensor_ros.files.osi_writer import (
-    angular_velocity_of,
-    is_vehicle,
-    moving_tags,
-    stationary_tags,
-)
-from state_sensor_ros.frame import (
-    Boxes,
-    Floats,
-    Frame,
-    FRONT_LEFT,
-    FRONT_RIGHT,
-    INDICATORS_UNKNOWN,
-    MAX_ID,
-    NO_WHEELS,
-    REAR_LEFT,
-    REAR_RIGHT,
-    Rows,
-    Wheels,
-)
+from state_sensor_ros.frame import Boxes, Floats, Frame, NO_WHEELS, Rows, Wheels
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
-from state_sensor_ros.simulators.osi import CENTER, OsiParameters, REAR_AXLE
-from state_sensor_ros.simulators.osi.messages import (
-    indicators_of,
-    LanePlace,
-    lit_lights,
-    MAX_INT32,
-    parse,
-    place_of,
-    scenario_name,
-    Truth,
-)
+from state_sensor_ros.simulators.osi import CENTER, messages, OsiParameters, REAR_AXLE
+from state_sensor_ros.simulators.osi.messages import LanePlace, Truth
 from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, OTHER_POINT
 
 if TYPE_CHECKING:
@@ -88,7 +62,8 @@ _N_COLUMNS = 21
 _CENTER, _ANGLES, _SIZE, _VELOCITY, _REAR, _RATES, _ACCELERATION = (
     slice(i, i + 3) for i in range(0, _N_COLUMNS, 3))
 # By axle, counted from the front, and index on it, counted from the right.
-_PLACES = {(0, 0): FRONT_RIGHT, (0, 1): FRONT_LEFT, (1, 0): REAR_RIGHT, (1, 1): REAR_LEFT}
+_PLACES = {(0, 0): frames.FRONT_RIGHT, (0, 1): frames.FRONT_LEFT,
+           (1, 0): frames.REAR_RIGHT, (1, 1): frames.REAR_LEFT}
 _N_WHEEL_COLUMNS = 10
 
 
@@ -119,7 +94,7 @@ class Lanes:
         """Return the lanes after a message."""
         places = self.places.after({
             lane.id.value: place for lane in lanes
-            if (place := place_of(lane.source_reference)) is not None})
+            if (place := messages.place_of(lane.source_reference)) is not None})
         if places is self.places:
             return self
         sections: dict[str, dict[float, int]] = {}
@@ -133,8 +108,9 @@ class Lanes:
 
 
 def _road_number(road: str) -> int:
-    is_number = road.isascii() and road.isdigit() and len(road) <= len(str(MAX_INT32))
-    return int(road) if is_number and int(road) <= MAX_INT32 else crc32(road.encode()) & MAX_INT32
+    most = messages.MAX_INT32
+    is_number = road.isascii() and road.isdigit() and len(road) <= len(str(most))
+    return int(road) if is_number and int(road) <= most else crc32(road.encode()) & most
 
 
 class Known(NamedTuple):
@@ -183,6 +159,9 @@ class Motion(NamedTuple):
         return bool(other >= max(_N_ALIKE, 4 * expected))
 
 
+_NO_MOTION = Motion()
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What is known of a run of the simulator after a message, and of what it sends."""
@@ -192,7 +171,7 @@ class Run:
     game_time: float = -math.inf
     host: int | None = None
     is_host_missing: bool = False
-    motion: Motion = Motion()
+    motion: Motion = _NO_MOTION
     known: Mapping[int, Known] = field(default_factory=dict)  # moving objects of the last message
     stationary: Kept[_Actor] = Kept()
     logical: Lanes = Lanes()
@@ -219,13 +198,14 @@ class Decoder:
 
         :raises DecodeError: if it cannot be parsed.
         """
-        truth = parse(data, self.run.schema)
+        truth = messages.parse(data, self.run.schema)
         self._begin(truth)
         names = _Names(self.run.known)
         rows: list[tuple[MovingObject, _Actor]] = []
         for moving in truth.message.moving_object:
             id_, types = moving.id.value, (moving.type, moving.vehicle_classification.type)
-            known = names.known(moving, types, moving_tags(*types), is_vehicle(types[0]))
+            known = names.known(moving, types, osi_writer.moving_tags(*types),
+                                osi_writer.is_vehicle(types[0]))
             if known is None:
                 self._duplicate('moving_object', moving)
             else:
@@ -254,7 +234,7 @@ class Decoder:
         still, names = dict[int, _Actor](), _Names({})
         for each in message.stationary_object:
             types = each.classification.type, 0
-            known = names.known(each, types, stationary_tags(types[0]), False)
+            known = names.known(each, types, osi_writer.stationary_tags(types[0]), False)
             if known is None:
                 self._duplicate('stationary_object', each)
             else:
@@ -292,10 +272,10 @@ class Decoder:
             points, names = points[::-1], names[::-1]
         last, now = self.run.motion, self.run.motion.after(motion._replace(points=points))
         if now.is_other and not last.is_other:
+            expected, found = (name.replace('_', ' ') for name in names)
             self._faults.add(OTHER_POINT, DecodeError(
-                'velocity', f'velocities of the {names[1].replace("_", " ")} of vehicles that turn',
-                f'those of the {names[0].replace("_", " ")}, or the parameter osi.velocity_at: '
-                f'{names[1]}'))
+                'velocity', f'velocities of the {found} of vehicles that turn',
+                f'those of the {expected}, or the parameter osi.velocity_at: {names[1]}'))
         self.run = replace(self.run, motion=now)
 
     def _numbers_of(self, moving: MovingObject) -> _Numbers:
@@ -318,7 +298,7 @@ class Decoder:
             orientation_xyzw = quaternion_from_rpy(angles)
             axes = global_from_unit(orientation_xyzw)
             downward = np.nan_to_num(sizes[:, 2:], posinf=0.0) / -2.0 * axes[:, :, 2]
-            turning = angular_velocity_of(rows[:, _RATES], angles)
+            turning = osi_writer.angular_velocity_of(rows[:, _RATES], angles)
             rears = (axes @ rows[:, _REAR, None])[:, :, 0]
             # From the point whose velocity is given; it stays where the turning is unknown.
             arms = downward - rears * (self._own.velocity_at == REAR_AXLE)
@@ -336,10 +316,10 @@ class Decoder:
             lanes=lane_states(*self._lanes_of(moving), road_names={
                 **self.run.physical.road_names, **self.run.logical.road_names}),
             ids=_ids_of(actors),
-            traffic_lights=lit_lights(truth.message.traffic_light)
+            traffic_lights=messages.lit_lights(truth.message.traffic_light)
             if truth.message.traffic_light else None)
-        indicators = [*map(indicators_of, moving),
-                      *[INDICATORS_UNKNOWN] * (len(actors) - len(moving))]
+        indicators = [*map(messages.indicators_of, moving),
+                      *[frames.INDICATORS_UNKNOWN] * (len(actors) - len(moving))]
         # The boxes with exactly the given centers; the origins are rounded.
         owners = np.flatnonzero(np.isfinite(sizes).all(axis=1) & frame.has_pose())
         boxes = np.hstack((centers, orientation_xyzw, sizes, np.ones_like(sizes)))[owners]
@@ -349,7 +329,7 @@ class Decoder:
             accelerations=rows[:, _ACCELERATION].copy()
             if np.isfinite(rows[:, _ACCELERATION]).any() else None,
             indicators=np.array(indicators, np.int8)
-            if any(lit != INDICATORS_UNKNOWN for lit in indicators) else None)
+            if any(lit != frames.INDICATORS_UNKNOWN for lit in indicators) else None)
 
     def _lanes_of(self, moving: list[MovingObject]) -> tuple[Rows, Rows, Floats]:
         """Return rows, ids and s of the lanes: by the logical ones, else by the physical ones."""
@@ -373,7 +353,7 @@ def _ids_of(actors: list[_Actor]) -> Rows:
     """Return the ids of the actors, -1 for one that is too great, or that one before it has."""
     taken, ids = {-1}, []
     for actor in actors:
-        ids.append(-1 if actor.number in taken or actor.number > MAX_ID else actor.number)
+        ids.append(-1 if actor.number in taken or actor.number > frames.MAX_ID else actor.number)
         taken.add(actor.number)
     return np.array(ids, np.int64)
 
@@ -392,7 +372,7 @@ class _Names:
         id_ = thing.id.value
         known = self._last.get(id_)
         if known is None or known.types != types:
-            name = scenario_name(thing.source_reference) \
+            name = messages.scenario_name(thing.source_reference) \
                 or f'{tags[-1] if tags else "object"}_{id_}'
             known = Known(name, (*tags, GHOST_TAG) if name.endswith(_GHOST) else tags, is_vehicle,
                           types)
@@ -448,6 +428,6 @@ def _wheel_rows(row: int, vehicle: MovingObject) -> Iterator[_Numbers]:
     elif attributes.HasField('bbcenter_to_rear'):
         axle = attributes.bbcenter_to_rear
         # Assumed: an axle is as long as the vehicle is wide. Only its middle is used.
-        for place, side in ((REAR_LEFT, 0.5), (REAR_RIGHT, -0.5)):
+        for place, side in ((frames.REAR_LEFT, 0.5), (frames.REAR_RIGHT, -0.5)):
             yield (row, place, -1, axle.x, axle.y + side * size.width, axle.z + up,
                    *(math.nan,) * 4)

@@ -27,23 +27,10 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
+from state_sensor_ros import frame as frames
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.osi_writer import NAME_REFERENCE
-from state_sensor_ros.frame import (
-    INDICATORS_BOTH,
-    INDICATORS_LEFT,
-    INDICATORS_OFF,
-    INDICATORS_RIGHT,
-    INDICATORS_UNKNOWN,
-    LIGHT_CIRCLE,
-    LIGHT_GREEN,
-    LIGHT_PEDESTRIAN,
-    LIGHT_RED,
-    LIGHT_YELLOW,
-    MAX_ID,
-    NS_PER_S,
-    TrafficLights,
-)
+from state_sensor_ros.frame import TrafficLights
 from state_sensor_ros.rotations import quaternion_from_rpy
 
 if TYPE_CHECKING:
@@ -59,14 +46,15 @@ _NAME_MARKS = 'entity_name:', 'object_name:'
 _PLACE_MARKS = 'road_id:', 'road_s:', 'lane_id:'
 MAX_INT32 = 2**31 - 1
 # Numbers of osi_trafficlight.proto.
-_COLORS = {2: LIGHT_RED, 3: LIGHT_YELLOW, 4: LIGHT_GREEN}
+_COLORS = {2: frames.LIGHT_RED, 3: frames.LIGHT_YELLOW, 4: frames.LIGHT_GREEN}
 _LIT_MODES = frozenset((3, 5))
 # Arrows as autoware_perception_msgs/TrafficLightElement; a diagonal one points up, too. Others
 # are unknown, 0.
-_SHAPES = {2: LIGHT_CIRCLE, 3: 4, 4: 2, 5: 5, 6: 5, 7: 3, 8: 6, 9: 6, 11: 7, 12: 8, 13: 9,
-           15: LIGHT_PEDESTRIAN, 16: LIGHT_PEDESTRIAN, 17: LIGHT_PEDESTRIAN}
+_SHAPES = {2: frames.LIGHT_CIRCLE, 3: 4, 4: 2, 5: 5, 6: 5, 7: 3, 8: 6, 9: 6, 11: 7, 12: 8, 13: 9,
+           15: frames.LIGHT_PEDESTRIAN, 16: frames.LIGHT_PEDESTRIAN, 17: frames.LIGHT_PEDESTRIAN}
 # Numbers of MovingObject.VehicleClassification.LightState.
-_INDICATORS = {2: INDICATORS_OFF, 3: INDICATORS_LEFT, 4: INDICATORS_RIGHT, 5: INDICATORS_BOTH}
+_INDICATORS = {2: frames.INDICATORS_OFF, 3: frames.INDICATORS_LEFT, 4: frames.INDICATORS_RIGHT,
+               5: frames.INDICATORS_BOTH}
 
 
 class Truth(NamedTuple):
@@ -124,7 +112,8 @@ def _time_of(message: Any) -> float:  # noqa: ANN401
     if not message.HasField('timestamp'):
         return math.nan
     # One division: the float that is nearest to the nanoseconds.
-    return float((message.timestamp.seconds * NS_PER_S + message.timestamp.nanos) / NS_PER_S)
+    stamp = message.timestamp
+    return float((stamp.seconds * frames.NS_PER_S + stamp.nanos) / frames.NS_PER_S)
 
 
 def _host_of(message: Any) -> int | None:  # noqa: ANN401
@@ -183,7 +172,7 @@ def lit_lights(lights: Iterable[TrafficLight]) -> TrafficLights:
     # One whose id is not unique is as the first one.
     shown = {light.id.value: light for light in reversed([*lights])
              if light.classification.mode in _LIT_MODES
-             and light.classification.color in _COLORS and light.id.value <= MAX_ID}
+             and light.classification.color in _COLORS and light.id.value <= frames.MAX_ID}
     ids = sorted(shown)
     poses, of = np.full((len(ids), 7), np.nan), [shown[number].classification for number in ids]
     for row, number in enumerate(ids):
@@ -209,6 +198,6 @@ def _signal_of(light: TrafficLight) -> str:
 def indicators_of(moving: MovingObject) -> int:
     """Return the turn signals of a vehicle."""
     if not moving.vehicle_classification.HasField('light_state'):
-        return INDICATORS_UNKNOWN
+        return frames.INDICATORS_UNKNOWN
     return _INDICATORS.get(moving.vehicle_classification.light_state.indicator_state,
-                           INDICATORS_UNKNOWN)
+                           frames.INDICATORS_UNKNOWN)

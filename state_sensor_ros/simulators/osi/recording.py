@@ -18,12 +18,7 @@ import re
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
-from state_sensor_ros.errors import (
-    DecodeError,
-    StateSensorError,
-    TrajectoryFormatError,
-    TruncatedError,
-)
+from state_sensor_ros import errors
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
 from state_sensor_ros.files.input import decompressed, open_input
@@ -67,14 +62,14 @@ class Trace(FrameFile):
                          'osi', total)
         first = next(self.messages(None), None)
         if first is None:
-            raise TrajectoryFormatError(name, 'an empty file', _FORMAT)
+            raise errors.TrajectoryFormatError(name, 'an empty file', _FORMAT)
         try:
             truth = parse(first.data, schema)
-        except DecodeError as error:
-            raise TrajectoryFormatError(f'{name}: message 1', error.found,
-                                        error.expected) from error
+        except errors.DecodeError as error:
+            raise errors.TrajectoryFormatError(f'{name}: message 1', error.found,
+                                               error.expected) from error
         if truth.n_objects and not truth.n_placed:
-            raise TrajectoryFormatError(
+            raise errors.TrajectoryFormatError(
                 name, f'{counted(truth.n_objects, "object")} without a position',
                 f'positions, as an {schema or " or ".join(SCHEMAS)} has them')
 
@@ -97,7 +92,7 @@ class Trace(FrameFile):
                 self.position = message.position
             try:
                 yield decoder.frame(message.data)
-            except DecodeError as error:
+            except errors.DecodeError as error:
                 self.faults.add(LOST, error)
 
 
@@ -123,9 +118,9 @@ class PlainTrace(Trace):
                     position=compressed.n_read)
             if compressed is not None and compressed.fault:
                 compressed.check_undamaged(self.name)
-                raise TruncatedError(self.name, compressed.fault, 'a whole file', n_frames=1,
-                                     end=file.tell(), lost='what follows',
-                                     container='compressed data', advice='')
+                raise errors.TruncatedError(
+                    self.name, compressed.fault, 'a whole file', n_frames=1, end=file.tell(),
+                    lost='what follows', container='compressed data', advice='')
 
 
 def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Iterator[Message]:
@@ -141,7 +136,7 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
         data = file.read(min(length, n_bytes))
         if len(head) < _LENGTH.size or len(data) < length:
             last = f'the last {len(head) + len(data)} bytes'
-            raise TruncatedError(
+            raise errors.TruncatedError(
                 f'{name}: message {n_messages + 1}', f'{last} of a message', 'a whole message',
                 n_frames=n_messages, end=offset, lost=last, container='a message')
         n_messages += 1
@@ -153,10 +148,10 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
 def _damage_of_trace(name: str) -> Iterator[None]:
     try:
         yield
-    except (StateSensorError, ImportError, OSError):
+    except (errors.StateSensorError, ImportError, OSError):
         raise
     except Exception as error:
-        raise TrajectoryFormatError(
+        raise errors.TrajectoryFormatError(
             name, f'a damaged trace ({" ".join(str(error).split()) or type(error).__name__})',
             'a whole trace') from error
 
@@ -182,10 +177,10 @@ class McapTrace(Trace):
                     and storage.counts[number]}
         if not channels:
             others = ', '.join(sorted({each.type_name for each in storage.topics.values()}))
-            raise TrajectoryFormatError(self.name, f'messages of {others or "no type"}',
-                                        f'a channel of {" or ".join(SCHEMAS)}')
+            raise errors.TrajectoryFormatError(self.name, f'messages of {others or "no type"}',
+                                               f'a channel of {" or ".join(SCHEMAS)}')
         if topic not in channels and (topic or len(channels) > 1):
-            raise TrajectoryFormatError(
+            raise errors.TrajectoryFormatError(
                 self.name, f'no channel {topic}' if topic else 'several channels',
                 f'one of {", ".join(sorted(channels))} to be named by --topic')
         return channels[topic or next(iter(channels))]
@@ -228,8 +223,8 @@ def open_trace(path: str, options: ReadOptions) -> Trace:
     if path.endswith('.mcap'):
         return McapTrace(path, options.topic, options.settings)
     if options.topic:
-        raise TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
-                                    'an MCAP file, or no topic')
+        raise errors.TrajectoryFormatError(path, f'a trace without channels for {options.topic}',
+                                           'an MCAP file, or no topic')
     return PlainTrace(path, options.settings)
 
 
@@ -240,9 +235,10 @@ def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
         for message in whole_messages(cut, '', 0, n_bytes):
             target.write(_LENGTH.pack(len(message.data)) + message.data)
             n_messages += 1
-    except TruncatedError as error:
+    except errors.TruncatedError as error:
         lost = error.lost
     if not n_messages:
-        raise TrajectoryFormatError(name, 'no whole message', 'at least one of a trace in .osi; '
-                                    'of one in MCAP, a folder as OUT')
+        raise errors.TrajectoryFormatError(
+            name, 'no whole message', 'at least one of a trace in .osi; of one in MCAP, a folder '
+            'as OUT')
     return n_messages, lost
