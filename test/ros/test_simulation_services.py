@@ -130,7 +130,7 @@ def x_of(call):
 
 
 def answer_after_the_steps(call):
-    """The last frame is that of the last step; the frames of the recording are 0.5 m apart."""
+    """Expect the frame of the last step; those of the recording are 0.5 m apart."""
     assert call(ResetSimulation).result.result == Result.RESULT_OK
     for n_steps in (1, 2, 3, 4):
         before = x_of(call)
@@ -141,7 +141,7 @@ def answer_after_the_steps(call):
 
 
 def end_steps_by_a_pause(call):
-    """Outstanding steps are no pause; their request is answered when they end."""
+    """End steps, which are no pause; their request is answered then."""
     waiting = call.start(StepSimulation, steps=10 ** 9)
     states = SimulationState.STATE_PLAYING, SimulationState.STATE_PAUSED
     assert call(GetSimulationState).state.state == states[0]

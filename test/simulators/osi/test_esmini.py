@@ -148,9 +148,9 @@ def test_velocities_of_another_point_than_is_set_are_named_once(tmp_path, late_s
         texts = [fault.text for fault in recording.faults]
     names = 'center', 'rear axle'
     expected, found = names[is_set], names[behind_m > 0.0]
-    assert texts == ([] if expected == found else [
-        f'velocity: found velocities of the {found} of vehicles that turn; expected those of the '
-        f'{expected}, or the parameter osi.velocity_at: {found.replace(" ", "_")}'])
+    text = (f'velocity: found velocities of the {found} of vehicles that turn; expected those of '
+            f'the {expected}, or the parameter osi.velocity_at: {found.replace(" ", "_")}')
+    assert texts == [text] * (expected != found)
 
 
 @pytest.mark.parametrize('name', ['added.osi', 'added.osi.gz'])
