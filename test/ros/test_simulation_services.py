@@ -144,7 +144,7 @@ def end_steps_by_a_pause(call):
     """End steps, which are no pause; their request is answered then."""
     waiting = call.start(StepSimulation, steps=10 ** 9)
     states = SimulationState.STATE_PLAYING, SimulationState.STATE_PAUSED
-    assert call(GetSimulationState).state.state == states[0]
+    call.listener.until(lambda: call(GetSimulationState).state.state == states[0])
     assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
     assert not waiting.done()
     assert call(SetSimulationState, state=SimulationState(
