@@ -23,27 +23,17 @@ from typing import Any
 
 import numpy as np
 
+from state_sensor_ros import errors
 from state_sensor_ros.classes import CLASS_NAMES, TagRule
 from state_sensor_ros.commands import options, terminal
 from state_sensor_ros.commands.batch import job_of, records_of, refuse_failures, write_table
 from state_sensor_ros.commands.reading import fault_lines, read_frames
-from state_sensor_ros.errors import (
-    ConfigError,
-    DecodeError,
-    no_frames,
-    TrajectoryFormatError,
-)
 from state_sensor_ros.evaluation import detection, messages, report
 from state_sensor_ros.evaluation import truth as truths
 from state_sensor_ros.evaluation.evaluator import Evaluator, TopicResult
 from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, Selection
 from state_sensor_ros.evaluation.tracking import MAX_IDS
-from state_sensor_ros.evaluation.truth import (
-    EgoTrack,
-    FrameGroundTruth,
-    GroundTruth,
-    GroundTruthBuilder,
-)
+from state_sensor_ros.evaluation.truth import EgoTrack, GroundTruth
 from state_sensor_ros.files import format_of, open_any, ReadOptions
 from state_sensor_ros.files.bag import Bag, is_bag
 from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
@@ -196,10 +186,10 @@ def _evaluated(args: argparse.Namespace, stack: str) -> tuple[GroundTruth, list[
 def _opened(stack: str) -> closing[Bag]:
     path = Path(stack)
     if not path.exists():
-        raise TrajectoryFormatError(stack, 'no such file or directory')
+        raise errors.TrajectoryFormatError(stack, 'no such file or directory')
     if not is_bag(path):
-        raise TrajectoryFormatError(stack, format_of(stack).noun, 'a bag with the topics of the '
-                                    'stack')
+        raise errors.TrajectoryFormatError(stack, format_of(stack).noun,
+                                           'a bag with the topics of the stack')
     return closing(Bag(path))
 
 
@@ -216,13 +206,13 @@ def _transforms(stack: str) -> Iterator[tuple[bytes, bool]]:
 
 def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
     if args.range and truth.ego is None:
-        raise ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} does not '
-                          'have', 'ground truth with an ego')
+        raise errors.ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} '
+                                 'does not have', 'ground truth with an ego')
     first_ns = int(truth.stamps_ns[0])
     duration_s = (int(truth.stamps_ns[-1]) - first_ns) * 1e-9
     if args.start > duration_s:
-        raise ConfigError('--start', f'{args.start:g} s', 'a time from the first frame to the '
-                          f'last one, {duration_s:.6g} s, of {truth.name}')
+        raise errors.ConfigError('--start', f'{args.start:g} s', 'a time from the first frame to '
+                                 f'the last one, {duration_s:.6g} s, of {truth.name}')
     terminal.print_warnings(truth.name, outside(
         RecordingSelection(end_s=options.selection_of(args).end_s), len(truth.stamps_ns),
         duration_s))
@@ -253,7 +243,7 @@ def _warnings(found: TopicResult) -> list[str]:
         lines.append(f'the bag has no transform from base_link to {found.unplaced_child}, which '
                      'is evaluated as if it were base_link')
     same = 'are TRUTH and STACK from the same drive, clock and global frame?'
-    median = 0.0 if found.ego is None else found.ego.statistics['ate/translation']['median']
+    median = 0.0 if found.ego is None else found.ego.statistics['ate']['translation']['median']
     if _ANOTHER_M < median < math.inf:
         lines.append(f'half of the positions of the ego are more than {median:.0f} m off; {same}')
     classes = found.classes or []
@@ -273,11 +263,11 @@ def _check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any
             try:
                 found = report.number_at(result, path)
                 value = 'no value' if found is None else f'{found:.6g}'
-            except ConfigError as error:
+            except errors.ConfigError as error:
                 found, value = None, error.found
             if found is None or sign * (found - float(limit)) > 0.0:
-                failures.append(TrajectoryFormatError(f'{stack}: {path}', value,
-                                                      f'at {word} {limit}'))
+                failures.append(errors.TrajectoryFormatError(f'{stack}: {path}', value,
+                                                             f'at {word} {limit}'))
     for failure in failures[1:]:
         terminal.print_line(f'error: {failure}')
     if failures:
@@ -345,16 +335,17 @@ def _truths_of(args: argparse.Namespace, stacks: list[FoundRecording]) -> list[s
     by_place = {recording.place: recording.path for recording in truths}
     missing = [stack.place for stack in stacks if stack.place not in by_place]
     if missing:
-        raise ConfigError('TRUTH', f'no recording {listed(missing)} in {args.truth}',
-                          'a recording of the same name for each bag, such as '
-                          f'{stacks[0].path}')
+        raise errors.ConfigError('TRUTH', f'no recording {listed(missing)} in {args.truth}',
+                                 'a recording of the same name for each bag, such as '
+                                 f'{stacks[0].path}')
     return [by_place[stack.place] for stack in stacks]
 
 
 def _read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
     """Read the ground truth: a recording of frames, or a bag of objects."""
     if settings.stamp_source == 'ros':
-        raise ConfigError('stamp_source', 'ros', 'game_time or utc: a recording is not live')
+        raise errors.ConfigError(
+            'stamp_source', 'ros', 'game_time or utc: a recording is not live')
     stamps_ns: list[int] | None = None
     # An OSI trace may be an MCAP file, too.
     if is_bag(Path(args.truth)) and format_of(args.truth).storage:
@@ -385,8 +376,9 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
 
     reader = open_any(args.truth, ReadOptions(settings, args.truth_topic))
     with closing(FrameLoop(reader)) as recording:
-        truth = FrameGroundTruth(args.truth, settings, selects, lambda kind, text: faults.add(
-            FrameFault(kind, recording.place, text)))
+        truth = truths.FrameGroundTruth(
+            args.truth, settings, selects, lambda kind, text: faults.add(
+                FrameFault(kind, recording.place, text)))
         for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
             names.add(frame)
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
@@ -401,16 +393,17 @@ def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> Groun
     """Read another program's bag of TrackedObjects, with the ego's odometry if the bag has it."""
     key = messages.truth_topic(args.truth, bag.with_messages(), args.truth_topic)
     if args.desired_tags or args.undesired_tags:
-        raise ConfigError('--desired-tags, --undesired-tags', f'TRUTH {args.truth}, a bag of '
-                          'objects, which have no tags', 'TRUTH with frames, or --actors')
-    builder, seen = GroundTruthBuilder(args.truth), set[str]()
+        raise errors.ConfigError(
+            '--desired-tags, --undesired-tags', f'TRUTH {args.truth}, a bag of objects, which '
+            'have no tags', 'TRUTH with frames, or --actors')
+    builder, seen = truths.GroundTruthBuilder(args.truth), set[str]()
     with _decoding(bag, key):
         for _, _, data in bag.messages({key}):
             message = messages.objects_in(data, messages.TRACKED)
             if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
-                raise DecodeError(key[0], f'objects in the frame {message.frame_id}',
-                                  f'the frame {settings.global_frame}; -p '
-                                  'global_frame:=NAME selects another')
+                raise errors.DecodeError(key[0], f'objects in the frame {message.frame_id}',
+                                         f'the frame {settings.global_frame}; -p '
+                                         'global_frame:=NAME selects another')
             objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
             seen.update(objects.ids)
             builder.add(message.stamp_ns, objects, np.array(
@@ -447,16 +440,16 @@ def _decoding(bag: Bag, key: tuple[str, str]) -> Iterator[None]:
     bag.check_definition(key)
     try:
         yield
-    except DecodeError as error:
-        raise TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
-                                    error.expected) from error
+    except errors.DecodeError as error:
+        raise errors.TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
+                                           error.expected) from error
 
 
 def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:
     if not len(truth.stamps_ns):
-        raise no_frames(truth.name)
+        raise errors.no_frames(truth.name)
     if (args.actors or args.desired_tags or args.undesired_tags) and truth.names \
             and not truth.are_selected.any():
-        raise TrajectoryFormatError(truth.name, 'no selected object in any frame',
-                                    'at least one selected object beside the ego')
+        raise errors.TrajectoryFormatError(truth.name, 'no selected object in any frame',
+                                           'at least one selected object beside the ego')
     return truth

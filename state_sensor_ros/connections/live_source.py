@@ -35,14 +35,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from state_sensor_ros import errors
 from state_sensor_ros.connections.connection import Connection, keep_alive
-from state_sensor_ros.errors import (
-    DecodeError,
-    FramingError,
-    reason_of,
-    StateSensorError,
-    TransportError,
-)
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.source import Faults, Health, LOST, SourceState
@@ -118,12 +112,12 @@ class LiveSource(ABC):
                 if frame is None:
                     break
                 yield frame
-        except DecodeError as error:
+        except errors.DecodeError as error:
             self.faults.add(LOST, error)
         except Exception as error:
             if not self.faults.has_defects:
                 raise
-            self.faults.add(LOST, DecodeError(self.faults.place, repr(error)), defect=error)
+            self.faults.add(LOST, errors.DecodeError(self.faults.place, repr(error)), defect=error)
         finally:
             # Also if it had several frames, or none.
             self.health.n_packets = n_packets
@@ -181,10 +175,10 @@ class LiveSource(ABC):
                     yield frame
                 if not self.is_over:
                     self._failed(self.end_reason(), None, frame)
-            except (StateSensorError, OSError) as error:
-                failure = error if isinstance(error, StateSensorError) \
-                    else TransportError(self._address, reason_of(error))
-                self.health.n_protocol_errors += isinstance(error, FramingError)
+            except (errors.StateSensorError, OSError) as error:
+                failure = error if isinstance(error, errors.StateSensorError) \
+                    else errors.TransportError(self._address, errors.reason_of(error))
+                self.health.n_protocol_errors += isinstance(error, errors.FramingError)
                 self._failed(str(failure), failure, frame)
             finally:
                 self.disconnect()
@@ -295,10 +289,10 @@ class TcpSource(LiveSource):
                 self.connected()
             if self._after_connect is not None:
                 self._after_connect()
-            failure: TransportError | None = None
+            failure: errors.TransportError | None = None
             try:
                 yield from self._receive()
-            except TransportError as error:
+            except errors.TransportError as error:
                 failure = error
             if self.health.n_bytes > n_bytes or time.monotonic() >= late_s \
                     or self._drop_reason or self.is_closing:
@@ -355,7 +349,7 @@ class TcpSource(LiveSource):
                 n_bytes = receive_into(ahead) if reads_ahead \
                     else receive_into(room, 0, socket.MSG_WAITALL)
             except OSError as error:
-                raise TransportError(self._address, reason_of(error)) from error
+                raise errors.TransportError(self._address, errors.reason_of(error)) from error
             if not n_bytes:
                 self._end(framer)
                 return
@@ -371,7 +365,7 @@ class TcpSource(LiveSource):
             return
         try:
             framer.end()
-        except TransportError:
+        except errors.TransportError:
             self.health.n_cut_packets += 1
             raise
 

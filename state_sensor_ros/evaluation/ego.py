@@ -18,17 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from state_sensor_ros import rotations
 from state_sensor_ros.frame import Floats, Rows
-from state_sensor_ros.rotations import (
-    CONJUGATE_XYZW,
-    global_from_body,
-    global_from_unit,
-    quaternion_product,
-)
 
 # Lengths of the relative errors: distances traveled, m.
 DISTANCES_M: Final = (1.0, 10.0, 100.0)
@@ -45,11 +40,10 @@ class EgoScores:
     """The scores of the ego."""
 
     distances: Floats  # (T,) error of each position, m
-    # Those of evo, and of the size of the errors of a driver, with ``bias``, the signed mean. The
-    # paths are ``ate/translation`` (m), ``ate/rotation`` (rad), the same by length, such as
-    # ``rpe/10m/translation``, and the errors of a driver: ``longitudinal_error``,
-    # ``lateral_error`` (m), ``speed_error`` (m/s).
-    statistics: dict[str, Statistics]
+    # Those of evo, and of the size of the errors of a driver, with ``bias``, the signed mean: of
+    # ``ate`` the ``translation`` (m) and the ``rotation`` (rad), of ``rpe`` the same by length,
+    # such as ``10m``; ``longitudinal_error``, ``lateral_error`` (m), ``speed_error`` (m/s).
+    statistics: dict[str, Any]
     scale: float  # of the alignment
 
 
@@ -77,15 +71,13 @@ def score_ego(stack: Floats, truth: Floats, alignment: str) -> EgoScores:
         poses, scale = _aligned(poses, true_poses, has_scale=alignment == 'sim3')
     offsets = poses[:, :3] - true_poses[:, :3]
     distances: Floats = np.linalg.norm(offsets, axis=1)
-    turns = _angles(quaternion_product(true_poses[:, 3:] * CONJUGATE_XYZW, poses[:, 3:]))
-    own_offsets = (offsets[:, None, :] @ global_from_unit(true_poses[:, 3:]))[:, 0]
-    found = {'ate/translation': statistics(distances), 'ate/rotation': statistics(turns)}
-    for length in DISTANCES_M:
-        marks = _distance_marks(true_poses, length)
-        for name, errors in _relative(poses, true_poses, marks).items():
-            found[f'rpe/{length:g}m/{name}'] = statistics(errors)
+    turns = _angles(_between(true_poses[:, 3:], poses[:, 3:]))
+    own_offsets = (offsets[:, None, :] @ rotations.global_from_unit(true_poses[:, 3:]))[:, 0]
     return EgoScores(distances, {
-        **found, 'longitudinal_error': _signed(own_offsets[:, 0]),
+        'ate': {'translation': statistics(distances), 'rotation': statistics(turns)},
+        'rpe': {f'{length:g}m': {name: statistics(errors) for name, errors in _relative(
+            poses, true_poses, _distance_marks(true_poses, length)).items()}
+            for length in DISTANCES_M}, 'longitudinal_error': _signed(own_offsets[:, 0]),
         'lateral_error': _signed(own_offsets[:, 1]),
         'speed_error': _signed(stack[:, 7] - truth[:, 7])}, scale)
 
@@ -102,15 +94,19 @@ def _relative(stack: Floats, truth: Floats, marks: Rows) -> dict[str, Floats]:
         _steps(poses[marks]) for poses in (stack, truth))
     # The translation of the relative pose of both; a rotation does not change its length.
     translation: Floats = np.linalg.norm(stack_steps - truth_steps, axis=1)
-    rotation = _angles(quaternion_product(truth_turns * CONJUGATE_XYZW, stack_turns))
+    rotation = _angles(_between(truth_turns, stack_turns))
     return {'translation': translation, 'rotation': rotation}
 
 
 def _steps(poses: Floats) -> tuple[Floats, Floats]:
     """Return the step (m) and the turn (xyzw) from each pose to the next, in its own axes."""
-    axes = global_from_body(poses[:-1, 3:])
+    axes = rotations.global_from_body(poses[:-1, 3:])
     steps: Floats = (np.diff(poses[:, :3], axis=0)[:, None, :] @ axes)[:, 0, :]
-    return steps, quaternion_product(poses[:-1, 3:] * CONJUGATE_XYZW, poses[1:, 3:])
+    return steps, _between(poses[:-1, 3:], poses[1:, 3:])
+
+
+def _between(turns_xyzw: Floats, others_xyzw: Floats) -> Floats:
+    return rotations.quaternion_product(turns_xyzw * rotations.CONJUGATE_XYZW, others_xyzw)
 
 
 def _angles(turns_xyzw: Floats) -> Floats:
@@ -148,5 +144,5 @@ def _aligned(poses: Floats, truth: Floats, *, has_scale: bool) -> tuple[Floats, 
     if has_scale:
         scale = float(values @ signs) / float(np.square(offsets).sum() / len(poses))
     turn = Rotation.from_matrix(rotation).as_quat()
-    return np.column_stack((scale * offsets @ rotation.T + true_middle, quaternion_product(
-        np.broadcast_to(turn, (len(poses), 4)), poses[:, 3:]))), scale
+    turned = rotations.quaternion_product(np.broadcast_to(turn, (len(poses), 4)), poses[:, 3:])
+    return np.column_stack((scale * offsets @ rotation.T + true_middle, turned)), scale

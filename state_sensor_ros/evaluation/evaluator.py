@@ -21,15 +21,9 @@ import numpy as np
 
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.evaluation import detection, ego, messages, prediction, tracking
+from state_sensor_ros.evaluation import truth as truths
 from state_sensor_ros.evaluation.matching import EvaluatedFrame, NOTHING, Selection
 from state_sensor_ros.evaluation.messages import TopicKey
-from state_sensor_ros.evaluation.truth import (
-    EgoTrack,
-    FrameTransforms,
-    GroundTruth,
-    Placed,
-    turned,
-)
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.rotations import CONJUGATE_XYZW, IDENTITY_XYZW, quaternion_product
 from state_sensor_ros.texts import counted
@@ -38,9 +32,11 @@ from state_sensor_ros.topics.transforms import BASE_LINK
 AT_STAMP: Final = 'stamp'
 # Time of receipt, ns, and message.
 Messages = Iterable[tuple[int, bytes]]
-_UNMOVED: Placed = (np.array(IDENTITY_XYZW), np.zeros(3))
+_UNMOVED: truths.Placed = (np.array(IDENTITY_XYZW), np.zeros(3))
 # Messages that are late by less come from several threads.
 _RESTART_NS = 1_000_000_000
+# Messages that are nearer are one answer; stamps may be rounded.
+_SAME_NS = 1_000_000
 # A longer interval than so many usual ones has unanswered frames.
 _ALMOST = 0.1
 
@@ -68,14 +64,14 @@ class TopicResult:
 class Evaluator:
     """Evaluate topics against one ground truth, which has the same clock as the stamps."""
 
-    truth: GroundTruth
+    truth: truths.GroundTruth
     selection: Selection  # of messages and objects
     at: str  # AT_STAMP or ``received``, the time at which ground truth is taken
     global_frame: str  # of the ground truth
     alignment: str  # ``none``, ``se3`` or ``sim3``, for the poses of the ego
     with_nuscenes: bool  # whether tracks are scored as by nuScenes, too
     # Returns the transforms of the bag; called once, and only if a message is in another frame.
-    open_transforms: Callable[[], FrameTransforms]
+    open_transforms: Callable[[], truths.FrameTransforms]
     horizons_s: Sequence[float] = prediction.HORIZONS_S
     # Numbers of the most confident paths that count, beside all.
     path_counts: Sequence[int] = prediction.PATH_COUNTS
@@ -219,7 +215,7 @@ class Evaluator:
                                         ) from error
         return result
 
-    def _pose_of(self, message: Any, stamp_ns: int, track: EgoTrack,  # noqa: ANN401
+    def _pose_of(self, message: Any, stamp_ns: int, track: truths.EgoTrack,  # noqa: ANN401
                  result: TopicResult) -> Floats | None:
         """Return pose and speed of base_link in the global frame, (8,), None if unknown."""
         result.faults['frame'] += not message.header.frame_id
@@ -233,8 +229,8 @@ class Evaluator:
         result.n_without_truth += pose is not None
         return None
 
-    def _base_link(self, child: str, stamp_ns: int, track: EgoTrack,
-                   result: TopicResult) -> Placed:
+    def _base_link(self, child: str, stamp_ns: int, track: truths.EgoTrack,
+                   result: TopicResult) -> truths.Placed:
         """Return orientation and origin of base_link in the child frame of a message."""
         if child in track.frames:
             return _UNMOVED[0], track.offset
@@ -251,14 +247,14 @@ class Evaluator:
         origin: Floats = self.truth.ego.at(np.array([at_ns], np.int64))[0, 8:]
         return origin
 
-    def _placed(self, frame_id: str, stamp_ns: int) -> Placed | None:
+    def _placed(self, frame_id: str, stamp_ns: int) -> truths.Placed | None:
         """Return orientation and origin of a frame in the global frame; None if unknown."""
         if frame_id.removeprefix('/') in ('', self.global_frame):
             return _UNMOVED
         return self._transforms.between(self.global_frame, frame_id, stamp_ns)
 
     @cached_property
-    def _transforms(self) -> FrameTransforms:
+    def _transforms(self) -> truths.FrameTransforms:
         return self.open_transforms()
 
     def _check(self, name: str, result: TopicResult, span: _Span) -> None:
@@ -295,7 +291,8 @@ def missing_times(times_ns: Sequence[int], truth_ns: Rows, selection: Selection)
     """
     times = np.unique(np.array(times_ns, np.int64))
     judged = truth_ns[(truth_ns >= selection.start_ns) & (truth_ns <= selection.end_ns)]
-    steps = np.diff(times if len(times) > 1 else judged)
+    steps = np.diff(times)[np.diff(times) > _SAME_NS]
+    steps = steps if len(steps) else np.diff(judged)
     if not len(steps) or not len(judged):
         return times[:0]
     step_ns = float(np.median(steps))
@@ -309,7 +306,8 @@ def missing_times(times_ns: Sequence[int], truth_ns: Rows, selection: Selection)
     return np.sort(np.concatenate(found)).astype(np.int64)
 
 
-def _at_base_link(pose: Floats, twist: Floats, placed: Placed, base_link: Placed) -> Floats:
+def _at_base_link(pose: Floats, twist: Floats, placed: truths.Placed,
+                  base_link: truths.Placed) -> Floats:
     """
     Return (8,) the pose of base_link in the global frame, and its speed forward.
 
@@ -321,9 +319,9 @@ def _at_base_link(pose: Floats, twist: Floats, placed: Placed, base_link: Placed
     (turn, origin), (own_turn, offset) = placed, base_link
     velocity = twist[:3] + np.cross(twist[3:], offset)
     return np.concatenate((
-        turned(turn, pose[:3] + turned(pose[3:], offset)) + origin,
+        truths.turned(turn, pose[:3] + truths.turned(pose[3:], offset)) + origin,
         quaternion_product(turn, quaternion_product(pose[3:], own_turn)),
-        turned(own_turn * CONJUGATE_XYZW, velocity)[:1]))
+        truths.turned(own_turn * CONJUGATE_XYZW, velocity)[:1]))
 
 
 class _Span:

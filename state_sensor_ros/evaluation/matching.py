@@ -42,8 +42,6 @@ MATCH_DISTANCES_M: Final = (0.5, 1.0, 2.0, 4.0)
 # Most objects in a frame, and pairs of them near each other: 0.5 GB.
 MAX_OBJECTS: Final = 100_000
 MAX_PAIRS: Final = 4_000_000
-_MAX_CELL = 1e9
-_CELL_CODE: Rows = np.array((1 << 32, 1), np.int64)
 # Index in MATCH_DISTANCES_M: errors, recall and precision are those of the matches at 2 m.
 I_ERRORS: Final = 2
 
@@ -126,20 +124,17 @@ def near_pairs(places: Floats, others: Floats, limit_m: float) -> tuple[Rows, Ro
     n_most = max(len(places), len(others))
     if n_most > MAX_OBJECTS:
         raise DecodeError('objects', f'{n_most} objects in a frame', f'at most {MAX_OBJECTS}')
-    cells, other_cells = (np.floor(np.clip(xy / limit_m, -_MAX_CELL, _MAX_CELL)).astype(np.int64)
-                          for xy in (places, others))
-    codes = other_cells @ _CELL_CODE
-    order = codes.argsort(kind='stable')
-    # Three neighboring cells of a column are one range of codes.
-    middles = ((cells[:, None] + [(-1, 0), (0, 0), (1, 0)]) @ _CELL_CODE).ravel()
-    begins = np.searchsorted(codes, middles - 1, 'left', sorter=order)
-    ends = np.searchsorted(codes, middles + 1, 'right', sorter=order)
-    counts = ends - begins
+    # Candidates are near along the axis on which the objects are spread most; more than the limit,
+    # as sums are rounded.
+    axis = int(np.ptp(places, axis=0).argmax()) if len(places) else 0
+    order = others[:, axis].argsort(kind='stable')
+    begins = np.searchsorted(others[order, axis], places[:, axis] - 1.01 * limit_m)
+    counts = np.searchsorted(others[order, axis], places[:, axis] + 1.01 * limit_m) - begins
     n_pairs = int(counts.sum())
     if n_pairs > MAX_PAIRS:
         raise DecodeError('objects', f'{n_pairs} pairs of objects beside each other in a frame',
                           f'at most {MAX_PAIRS}')
-    rows = np.repeat(np.arange(len(middles)) // 3, counts)
+    rows = np.repeat(np.arange(len(places)), counts)
     columns = order[np.arange(n_pairs) + np.repeat(begins - np.cumsum(counts) + counts, counts)]
     difference = places[rows] - others[columns]
     distances: Floats = np.sqrt(np.einsum('pi,pi->p', difference, difference))

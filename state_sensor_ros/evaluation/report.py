@@ -92,10 +92,10 @@ def result_of(topic_results: Sequence[TopicResult], n_truth_frames: int, *,
                 for horizon_s, by_count in found.prediction.finish().items()})
         if found.ego is not None:
             numbers = found.ego.statistics
-            result.setdefault('ego', _nested({
-                'ate_rmse': numbers['ate/translation']['rmse'],
-                'rpe_rmse': numbers['rpe/1m/translation']['rmse'], **numbers,
-                'alignment': alignment, 'scale': found.ego.scale}))
+            result.setdefault('ego', {
+                'ate_rmse': numbers['ate']['translation']['rmse'],
+                'rpe_rmse': numbers['rpe']['1m']['translation']['rmse'], **numbers,
+                'alignment': alignment, 'scale': found.ego.scale})
     return _known(result)
 
 
@@ -134,18 +134,6 @@ def _tracking(scores: tracking.TrackingScores | None) -> dict[str, Any] | None:
     means = tracking.class_means(scores.classes)
     averages = {name: means.pop(name) for name in ('amota', 'amotp')}
     return {**scores.numbers, **averages, NUSCENES: means, 'classes': scores.classes}
-
-
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result of values by their paths."""
-    result: dict[str, Any] = {}
-    for path, value in values.items():
-        *keys, name = path.split('/')
-        part = result
-        for key in keys:
-            part = part.setdefault(key, {})
-        part[name] = value
-    return result
 
 
 def number_at(result: Result, path: str) -> float | None:

@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import rotations
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError
 from state_sensor_ros.evaluation import matching
 from state_sensor_ros.evaluation.messages import decode_flat, nanoseconds, unit_pose
@@ -29,15 +30,6 @@ from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.criticality import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.rotations import (
-    CONJUGATE_XYZW,
-    global_from_unit,
-    IDENTITY_XYZW,
-    normalized,
-    quaternion_product,
-    slerp,
-    wrapped,
-)
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.transforms import BASE_LINK, BaseLink
 
@@ -113,7 +105,7 @@ class EgoTrack:
         share = _share(self.stamps_ns, before, after, stamps_ns)
         begin, end = self.states[before], self.states[after]
         found: Floats = begin + share[:, None] * (end - begin)
-        found[:, 3:7] = slerp(begin[:, 3:7], end[:, 3:7], share)
+        found[:, 3:7] = rotations.slerp(begin[:, 3:7], end[:, 3:7], share)
         found[~is_near] = np.nan
         return found
 
@@ -177,7 +169,7 @@ class GroundTruth:
     def _change(self, frame: int, actors: Ints | Rows, states: Floats) -> Floats:
         """Return the change of states (K, 10) of actors up to a frame, NaN without them there."""
         change = self._states_in(frame, actors) - states
-        change[:, matching.YAW] = wrapped(change[:, matching.YAW])
+        change[:, matching.YAW] = rotations.wrapped(change[:, matching.YAW])
         return change
 
     def _states_in(self, frame: int, actors: Ints | Rows) -> Floats:
@@ -269,9 +261,9 @@ class FrameGroundTruth:
 
     def _add_ego(self, frame: Frame, i_ego: int, ego: Actor, stamp_ns: int) -> None:
         origin = frame.position_xyz[i_ego]
-        orientation = normalized(frame.orientation_xyzw[i_ego:i_ego + 1])
+        orientation = rotations.normalized(frame.orientation_xyzw[i_ego:i_ego + 1])
         self._offset = self._base_link.offset(frame, i_ego)
-        axes = global_from_unit(orientation)[0]
+        axes = rotations.global_from_unit(orientation)[0]
         base = origin + axes @ self._offset
         twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
                             is_finite=False)[0]
@@ -320,12 +312,12 @@ class FrameTransforms:
             self._to_root(_plain(name), stamp_ns) for name in (source, target))
         if root != other or turn is None or back is None:
             return None
-        back = back * CONJUGATE_XYZW
-        return quaternion_product(back, turn), turned(back, origin - target_origin)
+        back = back * rotations.CONJUGATE_XYZW
+        return rotations.quaternion_product(back, turn), turned(back, origin - target_origin)
 
     def _to_root(self, name: str, stamp_ns: int) -> tuple[str, Floats | None, Floats]:
         """Return the root above a frame, its orientation, None if unknown, and its origin."""
-        turn: Floats = np.array(IDENTITY_XYZW)
+        turn: Floats = np.array(rotations.IDENTITY_XYZW)
         origin: Floats = np.zeros(3)
         for _ in range(_MAX_DEPTH):
             if name not in self._parents:
@@ -333,7 +325,7 @@ class FrameTransforms:
             values = self._at(name, stamp_ns)
             if values is None:
                 break
-            turn = quaternion_product(values[3:], turn)
+            turn = rotations.quaternion_product(values[3:], turn)
             origin = turned(values[3:], origin) + values[:3]
             name = self._parents[name]
         return name, None, origin
@@ -347,13 +339,14 @@ class FrameTransforms:
         if not is_near or (before == after and stamps[before] != stamp_ns):
             return None
         values: Floats = moving[before] + share * (moving[after] - moving[before])
-        values[3:] = slerp(moving[[before], 3:], moving[[after], 3:], np.array([share]))[0]
+        turns = moving[[before], 3:], moving[[after], 3:]
+        values[3:] = rotations.slerp(*turns, np.array([share]))[0]
         return values
 
 
 def turned(orientation_xyzw: Floats, vector_xyz: Floats) -> Floats:
     """Return a vector turned by a rotation; ``orientation_xyzw``: (4,) float64, of unit length."""
-    vector: Floats = global_from_unit(orientation_xyzw[None])[0] @ vector_xyz
+    vector: Floats = rotations.global_from_unit(orientation_xyzw[None])[0] @ vector_xyz
     return vector
 
 

@@ -316,11 +316,13 @@ def test_silence_of_the_ego_is_counted_only(tmp_path, capsys, evaluate, drive, s
     ([0, 10, 20], []), ([0, 10, 20, 40], [30]), ([0, 15, 20, 35], []),
     ([0, 10, 20, 60], [30, 40, 50]),
     ([20, 30], [0, 10]), ([0, 10], [20, 30]), ([10, 20, 20], [0, 30]), ([5, 15, 25], []),
-    ([10], [0, 20, 30])])
+    ([10], [0, 20, 30]), ([0, 0.1, 10, 10.1, 20, 20.1, 40], [30.05])])
 def test_times_that_are_missing(times, expected):
+    """In ms; answers that are given twice are one."""
     end = max(times) if times not in ([0, 10], [10, 20, 20], [10]) else 30
-    truth = np.arange(0, end + 1, 10)
-    assert missing_times(times, truth, Selection()).tolist() == expected
+    truth, times_ns = np.arange(0, end + 1, 10) * 10 ** 6, [round(t * 1e6) for t in times]
+    missing_ms = missing_times(times_ns, truth, Selection()) / 1e6
+    assert missing_ms.tolist() == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.parametrize('topic', [TRACKING, DETECTION])
