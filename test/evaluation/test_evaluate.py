@@ -277,11 +277,9 @@ def test_ids_that_objects_share_are_no_tracks(tmp_path, capsys, drive, stack, to
         assert f'{bag}: ' in captured.err
 
 
-def without(lost):
-    """Return a change that marks the messages of some numbers as lost, and the rest of a bag."""
-    def messages(stack, topic):
-        return [each for i, each in enumerate(messages_of(stack, (topic,))) if i not in lost]
-    return messages
+def without(lost, stack, topic):
+    """Return the messages of a topic without those of some numbers."""
+    return [each for i, each in enumerate(messages_of(stack, (topic,))) if i not in lost]
 
 
 @pytest.mark.parametrize('lost', [range(12, 24), range(6), range(8, 14), [5, 9, 23]])
@@ -294,7 +292,7 @@ def test_silence_weighs_as_answers_without_objects(tmp_path, evaluate, stack, lo
         if next(numbers) in lost:
             message.objects = []
     empty = evaluate(changed(stack, tmp_path / 'empty', emptied))
-    silent = evaluate(write_bag(tmp_path / 'silent', without(lost)(stack, TRACKING)))
+    silent = evaluate(write_bag(tmp_path / 'silent', without(lost, stack, TRACKING)))
     assert (silent['frames'], silent['unanswered_frames']) == (N_FRAMES - len(lost), len(lost))
     assert silent['tracking'] == pytest.approx(empty['tracking'], abs=1e-5)
     assert silent['detection']['classes']['car']['recall'] == pytest.approx(
@@ -303,7 +301,7 @@ def test_silence_weighs_as_answers_without_objects(tmp_path, evaluate, stack, lo
 
 
 def test_silence_of_the_ego_is_counted_only(tmp_path, capsys, evaluate, drive, stack):
-    bag = write_bag(tmp_path / 'bag', without(range(10, 15))(stack, EGO))
+    bag = write_bag(tmp_path / 'bag', without(range(10, 15), stack, EGO))
     result = evaluate(bag)
     assert (result['unanswered_frames'], result['ego']['ate_rmse'] < 1e-6) == (5, True)
     assert main(['evaluate', str(drive), str(bag), '-q', '--end', '0.9']) == 0

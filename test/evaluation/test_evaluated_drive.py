@@ -14,10 +14,7 @@ import re
 
 import numpy as np
 import pytest
-from stack_bags import (
-    changed,
-    N_CARS,
-)
+from stack_bags import changed, N_CARS
 from test_evaluate import TRACKING_KEYS
 
 from state_sensor_ros.commands.cli import main
