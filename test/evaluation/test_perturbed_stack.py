@@ -9,7 +9,6 @@
 """Known perturbations move the numbers that they should by the amount that mathematics says."""
 
 import copy
-import math
 
 from budgets import one_of
 import numpy as np
