@@ -326,13 +326,10 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         if self._clock_left or not settings.publish_clock or settings.stamp_source != 'game_time' \
                 or time.monotonic() > self._clock_until_s:
             return
-        others = {*report.rival_publishers(self, '/clock')} - {self.get_fully_qualified_name()}
-        # A publisher may be found before its node.
-        if others and report.UNDISCOVERED not in others:
+        if others := report.other_publishers(self, '/clock'):
             self._clock_left = True
             self._reconfigure(settings)
-            self.get_logger().warning(f'/clock has another publisher, {", ".join(sorted(others))}:'
-                                      ' it is left to that one')
+            self.get_logger().warning(f'/clock has another publisher, {others}: it is left to it')
 
     def _reconfigure(self, settings: Settings) -> None:
         """Apply dynamic parameters between two frames, or at once."""

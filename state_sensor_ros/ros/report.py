@@ -328,6 +328,15 @@ def rival_publishers(node: Node, topic: str, type_name: str = '') -> list[str]:
     return names if len(names) > 1 else []
 
 
+def other_publishers(node: Node, topic: str) -> str:
+    """Return the names of the other nodes that publish a topic of a node, once they have names."""
+    names = set(rival_publishers(node, topic))
+    if not names or UNDISCOVERED in names:
+        return ''
+    names.discard(node.get_fully_qualified_name())
+    return ', '.join(sorted(names)) or 'a node of the same name'
+
+
 class GraphWatch:
     """
     Warn once of each other node of the same name, publisher of an own topic, and unread publisher.
@@ -359,12 +368,9 @@ class GraphWatch:
     def find_others(self) -> None:
         """Find other publishers of exclusive topics, once their nodes have names."""
         for topic in sorted(self.exclusive):
-            names = set(rival_publishers(self._node, topic))
-            if names and UNDISCOVERED not in names:
-                names.discard(self._node.get_fully_qualified_name())
+            if others := other_publishers(self._node, topic):
                 self.exclusive.remove(topic)
-                self._warn(f'{topic} has another publisher, '
-                           f'{", ".join(sorted(names)) or "a node of the same name"}')
+                self._warn(f'{topic} has another publisher, {others}')
 
     def find_unread(self) -> None:
         """Find publishers whose messages are not received."""

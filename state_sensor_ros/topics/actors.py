@@ -259,7 +259,6 @@ class ActorArrayEncoder(encoding.TopicEncoder):
     """One ActorArray for each change of the actors: their names in ROS, ids, kinds and tags."""
 
     topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
-    is_of_new_actors = True
 
     def set_up(self, settings: Settings) -> None:
         names = 'name', 'topic_name', 'frame_id', 'id'

@@ -32,7 +32,7 @@ from state_sensor_ros.cdr.definitions import Definitions, DUMMY, Field, SEQUENCE
 from state_sensor_ros.cdr.templates import MESSAGE_PHASE, Template
 from state_sensor_ros.errors import EncodeError
 from state_sensor_ros.frame import Floats, Frame, FutureFrame
-from state_sensor_ros.naming import Actor, ActorList, EMPTY_ACTOR_LIST
+from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.plug_ins import imported
@@ -88,19 +88,6 @@ def perception_used(settings: Settings) -> frozenset[str]:
                      if encoder.topics_of(settings) for name in encoder.uses_perception)
 
 
-class _Layout:
-    """The layout of the messages of one topic encoder, what it depends on, and its methods."""
-
-    __slots__ = ('block', 'encoder', 'key', 'key_of', 'messages', 'numbers')
-
-    def __init__(self, encoder: TopicEncoder) -> None:
-        self.encoder = encoder
-        # Looked up once: it takes as long as a call.
-        self.key_of, self.numbers, self.messages = encoder.key, encoder.numbers, encoder.messages
-        self.key: object = None
-        self.block: encoding.MessageBlock | None = None
-
-
 def _names_of(encoder: TopicEncoder) -> frozenset[str]:
     """Return the names of the topics of an encoder, and the last part of those of actors."""
     return frozenset(filter(None, (encoder.kind, *[topic.name for topic in encoder.topics])))
@@ -125,8 +112,6 @@ class Encoder:
         self._unopened = [encoder for encoder in self._encoders if encoder.opens_with]
         self.topics = tuple(topic for encoder in self._encoders if not encoder.opens_with
                             for topic in encoder.topics)
-        # The last list whose topics were all encoded, also those of new actors only.
-        self._actor_list: ActorList = EMPTY_ACTOR_LIST
         self._set_subscriptions(NOTHING)
 
     def _add(self, added: TopicEncoder) -> None:
@@ -203,14 +188,6 @@ class Encoder:
         # upcoming: the frame in its recording, None for a live stream.
         if subscriptions is not self._subscriptions and subscriptions != self._subscriptions:
             self._set_subscriptions(subscriptions)
-        are_new = advanced and actor_list is not self._actor_list
-        layouts = [layout for layout in self._layouts
-                   if (advanced or layout.encoder.is_of_every_frame)
-                   and (are_new or not layout.encoder.is_of_new_actors)]
-        if are_new:
-            self._actor_list = actor_list
-        if not layouts:
-            return []
         bodies = frame.bodies()
         # The actor list is immutable and compared by identity: the same object has the same
         # actors, and an equal copy only costs a new layout.
@@ -220,13 +197,17 @@ class Encoder:
         # Rows that are not sent are computed, too, whatever they hold.
         with _NOTHING if bodies.is_plain else np.errstate(all='ignore'):
             now, numbers = self._begin(frame, actor_list, stamp_ns, upcoming)
-            for layout in layouts:
-                key = common if layout.key_of is None else (common, layout.key_of(now))
-                if key != layout.key:
-                    layout.block, layout.key = layout.encoder.layout(now), key
-                if (block := layout.block) is not None:
-                    if layout.numbers is not None:
-                        layout.numbers(now, numbers)
+            for encoder in self._wanted:
+                if not (advanced or encoder.is_of_every_frame):
+                    continue
+                key = common if encoder.key is None else (common, encoder.key(now))
+                last_key, block = encoder.kept
+                if key != last_key:
+                    block = encoder.layout(now)
+                    encoder.kept = key, block
+                if block is not None:
+                    if encoder.numbers is not None:
+                        encoder.numbers(now, numbers)
                     for table, chosen, put, targets in block.patches:
                         put(targets, numbers[table] if chosen is None else numbers[table][chosen])
                     # A copy of the block and slices of it take less time than a copy of each
@@ -234,8 +215,8 @@ class Encoder:
                     data = block.data.tobytes()
                     for topic, begin, end in block.parts:
                         messages.append((topic, data[begin:end]))
-                if layout.messages is not None:
-                    messages += layout.messages(now)
+                if encoder.messages is not None:
+                    messages += encoder.messages(now)
         return messages
 
     def _begin(self, frame: Frame, actor_list: ActorList, stamp_ns: int,
@@ -258,11 +239,11 @@ class Encoder:
 
     def _set_subscriptions(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
-        self._actor_list = EMPTY_ACTOR_LIST
-        self._layouts = [_Layout(encoder) for encoder in self._encoders
-                         if encoder.is_wanted(self._settings, subscriptions)
-                         and encoder not in self._unopened]
-        self._uses_rows = any(layout.encoder.uses_rows for layout in self._layouts)
+        self._wanted = [encoder for encoder in self._encoders if encoder not in self._unopened
+                        and encoder.is_wanted(self._settings, subscriptions)]
+        for encoder in self._wanted:
+            encoder.kept = None, None
+        self._uses_rows = any(encoder.uses_rows for encoder in self._wanted)
 
 
 # Types as message classes of ROS name them; their bounds of texts and of sequences, such as

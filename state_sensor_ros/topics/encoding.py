@@ -163,7 +163,6 @@ class TopicEncoder:
         state of the actor), ``wheels`` (it is a vehicle), or empty for all actors.
     :cvar has_details: whether boxes, wheels or inputs of a frame are used.
     :cvar is_of_every_frame: whether a frame whose clock did not advance has messages, too.
-    :cvar is_of_new_actors: whether only frames whose actor list has changed have messages.
     :cvar opens_with: returns the part of a frame that the topics need: they are advertised with
         the first frame that has it; None if they exist from the start.
     :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
@@ -177,12 +176,14 @@ class TopicEncoder:
 
     topics: tuple[Topic, ...] = ()
     kind = type_name = switch = actor_switch = only_with = ''
-    has_details = is_of_every_frame = is_of_new_actors = uses_rows = False
+    has_details = is_of_every_frame = uses_rows = False
     opens_with: Callable[[Frame], object] | None = None
     uses_perception: frozenset[str] = frozenset()
     key: Callable[[FrameToSend], object] | None = None
     numbers: Callable[[FrameToSend, Numbers], None] | None = None
     messages: Callable[[FrameToSend], Messages] | None = None
+    # The layout of the last frame, and its key.
+    kept: tuple[object, MessageBlock | None] = (None, None)
 
     def __init__(self, settings: Settings, definitions: Definitions, report: Report) -> None:
         self.topics = self.topics_of(settings)

@@ -344,7 +344,6 @@ class LabelInfoEncoder(encoding.TopicEncoder):
     """The names of the classes, before the first detections."""
 
     topics = (Topic('~/label_info', 'vision_msgs/msg/LabelInfo', LATCHED),)
-    is_of_new_actors = True
 
     def set_up(self, settings: Settings) -> None:
         self._template = self.message(self.topics[0].type_name, {

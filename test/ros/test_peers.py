@@ -54,7 +54,7 @@ def test_clock_of_another_node_is_left_to_it(bench, listener):
     rig = bench()
     clocks = listener.subscribe('/clock', 'rosgraph_msgs/Clock')
     rig.connect()
-    line = '/clock has another publisher, /listener: it is left to that one'
+    line = '/clock has another publisher, /listener: it is left to it'
     listener.until(lambda: line in rig.node.log, what='the warning')
     rig.publishes_again()
     listener.receive_all(clocks)
