@@ -101,7 +101,6 @@ class CommandTopics:
         self.rivals = self._reported = ''
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
-        self._is_awaited = False  # whether the log says that a message of it is missing
         self._ages = {topic: (CommandAge(), CommandAge()) for topic in command_input.topics}
         # The last message that is a command, and the gear, None before the first of each.
         self._command: Any = None
@@ -200,10 +199,6 @@ class CommandTopics:
         if not self._node.count_publishers(state):
             self._gear = DRIVE
             self._report('command state', f'{state} has no publisher: the gear is drive')
-        elif not self._is_awaited:
-            self._is_awaited = True
-            self._report('command state', f'{state} has a publisher, but no message has arrived: '
-                                          'the ego does not move until then')
 
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; report them once."""

@@ -22,11 +22,9 @@ import tempfile
 import threading
 
 import rclpy
-from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Task
 from rclpy.utilities import remove_ros_args
 
 from state_sensor_ros import __version__
@@ -174,17 +172,10 @@ class NodeExecutor(SingleThreadedExecutor):  # type: ignore[misc]
         handler, entity, _ = self.wait_for_ready_callbacks(timeout_sec)
         # A guard condition of the executor itself has no group.
         if getattr(entity, 'callback_group', None) is self._node.service_group:
-            threading.Thread(target=self._serve, args=(handler,), daemon=True).start()
+            threading.Thread(target=handler, daemon=True).start()
         else:
             handler()
             handler.result()
-
-    def _serve(self, handler: Task) -> None:
-        handler()
-        error = handler.exception()
-        # The node may be destroyed before a service has answered.
-        if error is not None and not isinstance(error, InvalidHandle):
-            self._node.fail(error)
 
 
 def _spin(executor: SingleThreadedExecutor, node: StateSensorNode,

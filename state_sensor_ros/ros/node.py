@@ -206,7 +206,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             source.health.count_on(self._stopped.source.health)
         source.health.on_error = self.wake
         self._stream = StreamThreads(
-            source, pipeline, on_failure=self.fail, catch_up=self._catch_up,
+            source, pipeline, on_failure=self._fail, catch_up=self._catch_up,
             # A recording can wait: none of its frames is dropped.
             queue=FrameQueue(settings.queue_size, 'block' if settings.source == FILE
                              else settings.overflow, pipeline.counters),
@@ -289,7 +289,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         return pipeline is not None and topics is not None \
             and bool(pipeline.contain(topics.catch_up))
 
-    def fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Keep the exception that ended a thread: a defect, or the end of the context."""
         self.failure = error
         self.wake()

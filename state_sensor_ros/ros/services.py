@@ -270,7 +270,8 @@ def _reply(answer: Callable[[Any, Any], None], request: Any, response: Any) -> A
     result = Result(result=Result.RESULT_OK)
     try:
         answer(request, response)
-    except StateSensorError as error:
+    except Exception as error:  # noqa: BLE001
+        # A defect, too, is for the caller: the simulation goes on.
         result = Result(result=getattr(error, 'code', _FAILED), error_message=str(error))
     # It alone has no result.
     if not isinstance(response, srv.GetSimulatorFeatures.Response):

@@ -72,15 +72,22 @@ class Carla9Parameters:
                             low=0.001, high=0.1)
     ackermann: bool = parameter(False, "Let the server's controller follow commanded speeds; "
                                 'needs CARLA 0.9.14 or later.')
+    min_throttle: float = parameter(0.0, 'Least throttle, in first gear, of an ego that is to '
+                                    'move from rest, for heavy ones; 0 for none.',
+                                    low=0.0, high=1.0)
     python: str = parameter('', "Python with CARLA's client library, a path or name; empty: the "
                             'current one, else the first on the path that has it.')
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
 
-def has_ackermann(release: str) -> bool:
-    """Return whether a version of CARLA, such as ``0.9.16-dirty``, follows speeds."""
+# Releases from which a server follows speeds, and puts a body that stands to sleep.
+FOLLOWING, SLEEPING = (0, 9, 14), (0, 10, 0)
+
+
+def is_release(release: str, least: tuple[int, int, int]) -> bool:
+    """Return whether a version of CARLA, such as ``0.9.16-dirty``, is another one or a later."""
     numbers = re.match(r'(\d+)\.(\d+)\.(\d+)', release)
-    return numbers is None or tuple(map(int, numbers.groups())) >= (0, 9, 14)
+    return numbers is None or tuple(map(int, numbers.groups())) >= least
 
 
 def client_release(chosen: str) -> str:
@@ -158,7 +165,7 @@ class Carla9Simulator(Simulator):
         own = settings.of(Carla9Parameters)
         client_command(own.python, '')
         if own.ackermann:
-            if not has_ackermann(release := client_release(own.python)):
+            if not is_release(release := client_release(own.python), FOLLOWING):
                 raise ConfigError('carla9.ackermann', f"CARLA's client library {release}",
                                   'version 0.9.14 or later')
             if settings.control_input == 'vehicle_control':

@@ -34,11 +34,11 @@ from typing import Any, cast, TypeAlias
 
 import numpy as np
 
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import EgoCommand, STANDSTILL_SPEED
 from state_sensor_ros.errors import importing, StateSensorError, UnreachableError
 from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT
 from state_sensor_ros.simulators import child_process
-from state_sensor_ros.simulators.carla9 import actors, frames, source
+from state_sensor_ros.simulators.carla9 import actors, frames, is_release, SLEEPING, source
 from state_sensor_ros.simulators.child_process import Indicate, Restart, StepPace
 
 # Objects of CARLA's client library, which has no types.
@@ -56,6 +56,8 @@ _NOT_RESTORED = 1
 # Commands that are compared with the pedals in effect, the time and the steps that these may take,
 # s, and the difference of equal ones.
 _MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
+# Speed that wakes a body, m/s.
+_NUDGE = 0.1
 # Time between two questions for the lights of vehicles, s.
 _LIGHTS_S = 0.2
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
@@ -249,6 +251,8 @@ class WorldClient:
         # The ego that the controller of the server drives, None for pedals.
         self._followed: Vehicle | None = None
         self._gear = 1
+        # Whether the server puts a body that stands to sleep, and the ego was woken since it did.
+        self._may_sleep = self._is_woken = False
         self._reader: WorldReader | None = None
         # Lights of vehicles by id as CARLA's bits.
         self._lights: dict[int, int] = {}
@@ -286,6 +290,7 @@ class WorldClient:
         if server.split('-')[0] != mine.split('-')[0]:
             self._note('version', f'the server is CARLA {server}, the client library {mine}: '
                        'calls that changed between them fail')
+        self._may_sleep = is_release(server, SLEEPING)
         self._world = client.get_world()
 
     def work(self) -> None:
@@ -561,11 +566,13 @@ class WorldClient:
         try:
             # Before the call: what is sent late is followed by a brake, too.
             self._last = command
+            least = self._own.min_throttle if self._starts(ego, command) else 0.0
             if math.isnan(command.speed):
                 self._followed = None
-                self._press(ego, throttle=command.throttle, brake=command.brake,
+                first = {'manual_gear_shift': True, 'gear': -1 if command.reverse else 1}
+                self._press(ego, throttle=max(command.throttle, least), brake=command.brake,
                             steer=-command.steer, hand_brake=command.hand_brake,
-                            reverse=command.reverse)
+                            reverse=command.reverse, **(first if least else {}))
                 return
             if self._followed is not ego:
                 # The controller of the server leaves the hand brake as it is.
@@ -577,6 +584,19 @@ class WorldClient:
         except RuntimeError as error:
             self._note('command', f'a command is lost: {_line(error)}')
 
+    def _starts(self, ego: Vehicle, command: EgoCommand) -> bool:
+        """Return whether the ego is to move from rest; wake it once, since no throttle does."""
+        # A comparison with NaN, of what the command does not have, is false.
+        if not (abs(command.speed) > 0.0 or (command.throttle > 0.0 and not command.brake)) \
+                or math.hypot(*_xyz(ego.get_velocity())) > STANDSTILL_SPEED:
+            self._is_woken = False
+            return False
+        if self._may_sleep and not self._is_woken:
+            self._is_woken = True
+            ego.set_target_velocity(ego.get_transform().get_forward_vector() * (
+                -_NUDGE if command.reverse else _NUDGE))
+        return True
+
     def _press(self, ego: Vehicle, **pedals: float) -> None:
         # The library does not send a control that is equal to its last one, although another
         # client, or what drove before, may have changed the pedals since: each one differs by its
@@ -584,7 +604,7 @@ class WorldClient:
         self._gear = 3 - self._gear
         self._pressed.append((time.monotonic(), pedals.get('throttle', 0.0),
                               pedals.get('brake', 0.0)))
-        ego.apply_control(self._carla.VehicleControl(gear=self._gear, **pedals))
+        ego.apply_control(self._carla.VehicleControl(**{'gear': self._gear, **pedals}))
 
     def _note(self, kind: str, text: str) -> None:
         self._tell(source.WorldNote(kind, text))

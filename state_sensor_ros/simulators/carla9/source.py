@@ -31,8 +31,9 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla9 import (
     Carla9Parameters,
     client_command,
+    FOLLOWING,
     frames,
-    has_ackermann,
+    is_release,
 )
 from state_sensor_ros.simulators.child_process import (
     ChildCommands,
@@ -159,7 +160,8 @@ class Carla9Source(ChildSource):
             raise TransportError(
                 self._address, 'no reply from CARLA 0.9: the server may be CARLA 0.8 (source '
                 'carla), another program, or still loading')
-        if self._own.ackermann and release and not has_ackermann(release[0].decode()):
+        if self._own.ackermann and release and not is_release(
+                release[0].decode(), FOLLOWING):
             raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
                                  'carla9.ackermann needs 0.9.14 or later')
         with suppress(OSError):

@@ -35,7 +35,7 @@ class Calls:
     # Their failure has another form than that of a call with a value.
     WITHOUT_VALUE = frozenset((
         'load_new_episode', 'apply_control_to_vehicle', 'apply_ackermann_control_to_vehicle',
-        'set_vehicle_light_state'))
+        'set_vehicle_light_state', 'set_actor_target_velocity'))
 
     def __init__(self, world, port, version):
         self._world, self._port, self._version = world, port, version
@@ -124,11 +124,15 @@ class Calls:
 
     def apply_control_to_vehicle(self, number, control):
         actor = self._driven(number)
-        throttle, steer, brake, hand_brake, reverse, *_ = control
+        throttle, steer, brake, hand_brake, reverse, is_manual, gear = control
+        actor.first_gear = is_manual and abs(gear) == 1
         self._world.drive(actor, Pedals(steer, throttle, brake, hand_brake, reverse))
 
     def apply_ackermann_control_to_vehicle(self, number, control):
         self._world.follow(self._driven(number), Target(*control))
+
+    def set_actor_target_velocity(self, number, velocity):
+        self._world.push(self._driven(number), velocity)
 
     def get_wheel_steer_angle(self, number, wheel):
         """Return the angle of a wheel, degrees, positive to the right; 0 and 1 are in front."""

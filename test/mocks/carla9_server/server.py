@@ -79,6 +79,7 @@ class WorldServer(ThreadedServer):
     def __init__(self, scene, options=None):
         self._options = options = options or WorldOptions()
         self.world = EmulatedWorld(scene, options.period_s)
+        self.world.sleeps = options.version.startswith('0.10')
         self._calls_port = listen(options.bind, options.port)
         try:
             self._stream_port = listen(options.bind, options.port and options.port + 1)

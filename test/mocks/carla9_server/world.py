@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """The world: its episodes, actors, traffic lights, settings and snapshots."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import itertools
 import struct
 import time
@@ -51,6 +51,7 @@ _FIELDS = {
 ACTOR = np.dtype({'names': list(_FIELDS), 'formats': [kind for kind, _ in _FIELDS.values()],
                   'offsets': [at for _, at in _FIELDS.values()], 'itemsize': 119})
 _ACTIVE = 1
+_RESTS = 0.05  # speed of a body that stands, m/s
 _SPEED_GAIN = 2.0  # of :class:`Target`, 1/s
 
 
@@ -83,7 +84,9 @@ class EpisodeActor:
     row: int = -1  # its row in the frames of the scene, -1 of a spawned one, which stays in place
     lights: int = 0  # of a vehicle
     pedals: Pedals = field(default_factory=Pedals)
+    first_gear: bool = False  # whether a client has shifted to it
     follows: Target | None = None
+    is_awake: bool = False
 
 
 @dataclass
@@ -124,11 +127,14 @@ class EmulatedWorld:
 
     :param period_s: expected time of a step without ``fixed_delta_s``, s.
     :ivar delta_s: simulated time of the last step, s.
+    :ivar sleeps: whether a body that stands has to be woken, as of 0.10; ``wakes`` the velocities.
+    :ivar least_throttle: that moves the ego from rest in first gear, 0 if any does in any gear.
     :ivar n_cues: steps that clients have asked for; ``n_tokens`` streams that they will open.
     """
 
     def __init__(self, scene, period_s):
         self.scene, self.period_s = scene, period_s
+        self.sleeps, self.wakes, self.least_throttle = False, [], 0.0
         self.frame = self.episode = self.n_cues = self.n_tokens = 0
         self._ids = itertools.count(1)
         self.begin_episode(settings=EpisodeOptions())
@@ -170,7 +176,20 @@ class EmulatedWorld:
     def _apply(self, actor, pedals):
         actor.pedals = pedals
         if actor.row >= 0:
-            self.scene.drive(pedals)
+            self.scene.drive(replace(pedals, hand_brake=pedals.hand_brake or self._stays(actor)))
+
+    def _stays(self, actor):
+        """Return whether no throttle moves an actor that stands."""
+        if np.linalg.norm(self.numbers(actor)[VELOCITY]) > _RESTS:
+            return False
+        actor.is_awake &= actor.pedals.throttle > 0.0
+        is_weak = actor.pedals.throttle < self.least_throttle or not actor.first_gear
+        return (self.sleeps and not actor.is_awake) or (self.least_throttle > 0.0 and is_weak)
+
+    def push(self, actor, velocity):
+        """Wake an actor."""
+        actor.is_awake = True
+        self.wakes.append(velocity)
 
     def follow(self, actor, target):
         """Have an actor follow a speed from the next step on, until :meth:`drive`."""

@@ -39,6 +39,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.errors import ConfigError
+from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import checked_settings, child_process
 from state_sensor_ros.simulators.carla9 import Carla9Simulator
@@ -428,6 +429,37 @@ def test_process_that_is_killed_leaves_no_ego_driving(tick):
             for _ in frames:
                 pass
         until(lambda: is_braked(server))
+
+
+def test_ego_is_woken_once_to_move_from_rest_and_a_heavy_one_gets_first_gear():
+    """As CARLA 0.10 does with a body that stands, and with a throttle that is too small."""
+    def command(throttle, brake=0.0):
+        return EgoCommand(throttle=throttle, brake=brake, steer=0.0, steering_angle=0.0)
+
+    def speed(frame):
+        return np.linalg.norm(frame.kinematics[frame.ego, 7:10])
+
+    with Rig(rate=100.0, version='0.10.0') as server, opened(
+            server, min_throttle=0.6) as (source, frames, _):
+        server.world.least_throttle = 0.5
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+        frame_of(frames)
+        commands.send(command(0.0, 1.0))
+        frame = frame_of(frames, lambda frame: speed(frame) < 0.01)
+        commands.send(command(0.3, 0.5))
+        until(lambda: server.ego.pedals.brake == 0.5 or next(frames) is None)
+        assert server.world.wakes == []
+        for throttle in (0.3, 0.2, 0.1):
+            commands.send(command(throttle))
+        frame_of(frames, lambda frame: speed(frame) > 0.5)
+        forward = global_from_unit(frame.orientation_xyzw[frame.ego][None])[0][:, 0]
+        # CARLA's y axis points to the right.
+        assert [list(each) for each in server.world.wakes] == [
+            pytest.approx(0.1 * forward * (1, -1, 1), abs=1e-3)]
+        assert (server.ego.pedals.throttle, server.ego.first_gear) == (pytest.approx(0.6), True)
+        commands.send(command(0.2))
+        until(lambda: not server.ego.first_gear or next(frames) is None)
+        assert server.ego.pedals.throttle == pytest.approx(0.2)
 
 
 def test_control_that_is_repeated_is_sent_again():
