@@ -313,9 +313,9 @@ class SetUp:
                 '-DPYTHON_INSTALL_DIR=lib/python{}.{}/site-packages'.format(*sys.version_info),))
         self.step(self.venv / (name + '.stamp'),
                   digest([build_key, LEAN] + files + [requirements] * (requirements is not None)),
-                  'building {} into {}; some minutes'.format(
-                      ', '.join(packages) if len(packages) < 3 else
-                      'messages of autonomy stacks', self.venv.name), build)
+                  ('building messages of autonomy stacks into {1}; two to five minutes'
+                   if len(packages) > 2 else 'building {0} into {1}').format(
+                      ', '.join(packages), self.venv.name), build)
 
     def build_package(self, build_key: str) -> None:
         """

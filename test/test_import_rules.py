@@ -22,13 +22,13 @@ ROOT_MODULES = {path.stem for path in PACKAGE.glob('*.py')} - {'__init__', '__ma
 # A folder may import the modules of the root and the folders named here; __main__ the commands.
 MAY_IMPORT = {
     'cdr': set(),
+    'control': set(),
     'objects': set(),
     'perception': {'objects'},
-    'topics': {'cdr', 'objects', 'perception'},
+    'topics': {'cdr', 'control', 'objects', 'perception'},
     'pipeline': {'topics'},
     'connections': set(),
     'files': {'cdr', 'objects', 'topics', 'pipeline'},
-    'control': set(),
     'emulator': set(),
     'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files',
                    'emulator'},

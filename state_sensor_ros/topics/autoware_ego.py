@@ -17,7 +17,8 @@ import numpy as np
 
 from state_sensor_ros import frame as frames
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
-from state_sensor_ros.frame import Floats, Frame
+from state_sensor_ros.control.ego_commands import ControlParameters
+from state_sensor_ros.frame import Floats, Frame, speed_along
 from state_sensor_ros.jumps import possible
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
 from state_sensor_ros.rotations import global_from_unit, motion_in_axes
@@ -55,6 +56,8 @@ VELOCITY_TOPIC: Final = _status('velocity_status', 'Velocity')
 STEERING_TOPIC: Final = _status('steering_status', 'Steering')
 
 _STEERING_ANGLE = 3
+# m/s; below it, a small error of the yaw rate is a large one of the angle.
+_MOVING = 1.0
 _FRONT = frames.FRONT_LEFT, frames.FRONT_RIGHT
 
 
@@ -73,6 +76,7 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         self._messages = {topic: MessageInstance(self.message(topic.type_name, fields), {})
                           for topic, fields in _prototypes(settings).items()}
         self._last: tuple[float, Floats] | None = None
+        self._wheelbase = settings.of(ControlParameters).wheelbase
 
     def restart(self) -> None:
         """Start a new run of the simulator: the next frame has no acceleration."""
@@ -82,7 +86,7 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         """Return the topics whose messages cannot say that their number is unknown, as it is."""
         i_ego = now.actor_list.i_ego
         return frozenset(topic for topic, number_of in (
-            (STEERING_TOPIC, _tire_angle), (VELOCITY_TOPIC, _speed))
+            (STEERING_TOPIC, self._tire_angle), (VELOCITY_TOPIC, _speed))
             if i_ego < 0 or not math.isfinite(number_of(now.frame, i_ego)))
 
     def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
@@ -116,7 +120,7 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         if forward_speed is not None:
             velocities[0, 1:3] = accelerations[0, 1:3] = math.nan
         numbers |= {EGO_POSE: row[None, :7], EGO_SPEEDS: velocities[:, (0, 1, 5)],
-                    TIRE_ANGLE: np.array([[_tire_angle(frame, i_ego)]])}
+                    TIRE_ANGLE: np.array([[self._tire_angle(frame, i_ego)]])}
         for table, of_variances, motion in (
                 (EGO_TWIST, EGO_TWIST_VARIANCE, velocities),
                 (EGO_ACCELERATION, EGO_ACCELERATION_VARIANCE, accelerations)):
@@ -131,6 +135,14 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         accelerations: Floats = (twist_now - last[1]) / (game_time - last[0])
         return possible(accelerations)
 
+    def _tire_angle(self, frame: Frame, i_ego: int) -> float:
+        """Return the angle of the ego's tires, rad, + = left; NaN if it is unknown."""
+        measured = _measured_tire_angle(frame, i_ego)
+        if math.isfinite(measured) or not abs(speed := speed_along(frame, i_ego)) >= _MOVING:
+            return measured
+        # The yaw rate of a bicycle whose rear wheel does not slip.
+        return math.atan(self._wheelbase * frame.angular_velocity_xyz[i_ego, 2] / speed)
+
 
 def _speed(frame: Frame, i_ego: int) -> float:
     """Return a number that is finite if the speed of the ego is known."""
@@ -138,7 +150,7 @@ def _speed(frame: Frame, i_ego: int) -> float:
                  else frame.forward_speed[i_ego])
 
 
-def _tire_angle(frame: Frame, i_ego: int) -> float:
+def _measured_tire_angle(frame: Frame, i_ego: int) -> float:
     """Return the angle of the ego's tires: as measured, else the mean of its front wheels."""
     # Returns rad, + = left; NaN where neither is known.
     if frame.inputs is not None:

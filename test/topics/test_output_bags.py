@@ -243,7 +243,9 @@ def steering(actor):
     angles = [2.0 * math.atan2(z, w) if abs(w) > abs(y) else 2.0 * math.atan2(-x, y)
               for x, y, z, w in (actor.wheels[i][1] for i in (0, 1) if i in actor.wheels)]
     turns = [math.remainder(angle, 2.0 * math.pi) for angle in angles]
-    return sum(turns) / len(turns) if turns else math.nan
+    if turns or not abs(speed := into(actor.orientation, actor.velocity)[0]) >= 1.0:
+        return sum(turns) / len(turns) if turns else math.nan
+    return math.atan(2.9 * actor.rate[2] / speed)
 
 
 def test_ego_is_at_its_base_link(converted):
