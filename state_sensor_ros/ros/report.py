@@ -324,7 +324,7 @@ def rival_publishers(node: Node, topic: str, type_name: str = '') -> list[str]:
         UNDISCOVERED if publisher.node_name == _UNKNOWN
         else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
         for publisher in node.get_publishers_info_by_topic(topic)
-        if type_name in ('', publisher.topic_type))
+        if not type_name or publisher.topic_type == type_name)
     return names if len(names) > 1 else []
 
 
