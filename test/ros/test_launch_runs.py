@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 from budgets import AWAIT_S
-from paths import ROOT
+from paths import ROOT, SAMPLE
 from ports import free_ports
 import pytest
 from rcl_interfaces.srv import GetParameters
@@ -84,9 +84,9 @@ def test_launch_forwards_every_argument_and_names_others(
     parameters.write_text('/**: {ros__parameters: {tf: none, port: 1, labels: false}}')
     config.write_text('[{"type": "State", "listen_port": 2, "desired_tags": ["a"]}]')
     expected = {
-        'source': 'monodrive', 'host': '127.0.0.2', 'port': free_ports(2),
+        'source': 'file', 'host': '127.0.0.2', 'port': free_ports(2),
         'control_port': free_ports(2) + 1, 'config_file': str(config),
-        'trajectory_file': 'drive.json', 'desired_tags': ['car', 'truck'],
+        'trajectory_file': str(SAMPLE), 'desired_tags': ['car', 'truck'],
         'undesired_tags': ['ghost'], 'include_obb': False, 'debug_drawing': True,
         'global_frame': 'world', 'frame_prefix': 'sim/', 'ego_frame': 'car',
         'publish_clock': False, 'outputs': [output for output, package in (
