@@ -20,8 +20,8 @@
   // The colors end with those of unknown speed, objects and the ego.
   const nScale = colors.length - 3;
   const [UNKNOWN, OBJECT, EGO] = [nScale, nScale + 1, nScale + 2];
-  // Where a pixel is longer than this, m, a box is too small to be seen and gets a dot.
-  const DOTS_ABOVE = 0.6;
+  // A footprint that is shorter, pixels, is too small to be seen and gets a dot.
+  const SHORTEST_PX = 7;
   const FOLLOW_M = 60;
   // plotly reports a turn of the wheel after a pause, ms.
   const WHEEL_MS = 250;
@@ -29,8 +29,8 @@
   const MARGIN_LEFT = data.strip.layout.margin.l;
   const MARGINS = MARGIN_LEFT + data.strip.layout.margin.r;
 
-  const [map, strip, cursor, tip, key, play, slider, clock, pace, names, follow, followLabel] = [
-    'map', 'strip', 'cursor', 'tip', 'key', 'play', 'time', 'clock', 'pace', 'names', 'follow',
+  const [map, strip, cursor, key, play, slider, clock, pace, names, follow, followLabel] = [
+    'map', 'strip', 'cursor', 'key', 'play', 'time', 'clock', 'pace', 'names', 'follow',
     'follow-label'].map((id) => document.getElementById(id));
 
   // The last instant that is not after `time`.
@@ -64,12 +64,12 @@
     for (let row = rowStart[i + 1]; row < nextEnd; row += 1) nextRow[actorOf[row]] = -1;
   };
 
-  const [low, high] = data.speed_range;
   const classOf = (actor, speed) => {
     if (scene.is_ego[actor]) return EGO;
     if (!scene.is_vehicle[actor]) return OBJECT;
     if (data.colors_of_actors) return data.colors_of_actors[actor];
     if (!Number.isFinite(speed)) return UNKNOWN;
+    const [low, high] = data.speed_range;
     const k = Math.floor((speed - low) / (high - low) * nScale);
     return Math.min(Math.max(k, 0), nScale - 1);
   };
@@ -78,10 +78,10 @@
   const describe = (actor, row, speed) => {
     const display = scene.displays[displayOf[row]];
     const kind = scene.kinds[actor];
-    let state = Number.isFinite(speed)
-      ? `${speed.toFixed(1)} m/s, ${(3.6 * speed).toFixed(1)} km/h` : 'speed unknown';
-    state = { 'traffic light': display || 'state unknown', 'traffic sign': kind,
-      'speed limit sign': display ? `${display} km/h` : 'limit unknown' }[kind] || state;
+    const state = { 'traffic light': display || 'state unknown', 'traffic sign': kind,
+      'speed limit sign': display ? `${display} km/h` : 'limit unknown' }[kind]
+      || (Number.isFinite(speed) ? `${speed.toFixed(1)} m/s, ${(3.6 * speed).toFixed(1)} km/h`
+        : 'speed unknown');
     const [road, section, lane] = scene.lanes[laneOf[row]] || [];
     const where = lane ? `<br>road ${road}, section ${section}, lane ${lane}` : '';
     const size = scene.has_size[actor] || data.symbols[kind] ? '' : '<br>size assumed';
@@ -96,10 +96,11 @@
     Math.max(a[3], b[3])];
 
   // Where a name can be beside a box, in pixels: to the right (1) or left, above (1) or below, and
-  // how many lines further. plotly attaches the name to the anchor.
+  // how many lines further; and on it. plotly attaches the name to the anchor.
   const NAME_HEIGHT = 13;
   const PLACES = [
     [0, 1, 0], [0, -1, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 1], [0, -1, 1], [0, 1, 2], [0, -1, 2]];
+  const [ANY, LINE, MIDDLE] = [[...PLACES.keys()], [0, 1], [PLACES.push([0, 0, 0]) - 1]];
   const placed = ([left, bottom, right, top], [side, up, lines], width) => {
     const x = [left, (left + right) / 2, right][side + 1];
     const y = [bottom, (bottom + top) / 2, top][up + 1] + up * lines * NAME_HEIGHT;
@@ -115,38 +116,32 @@
   // With the halo and the gap to the actor.
   const widths = scene.names.map((name) => ruler.measureText(name).width + 8);
 
-  // Calls label(x, y, text, position) for each of `named`, { actor, isEgo, box }, whose name has a
-  // free place in `view`: neither names nor actors are covered. First the ego's, then those that
-  // were there. In pixels.
-  const placeNames = (named, view, actors, taken, label) => {
-    named.sort((a, b) => b.isEgo - a.isEgo || wasNamed[b.actor] - wasNamed[a.actor]);
-    wasNamed.fill(0);
-    for (const { actor, box: own } of named) {
-      for (const k of [placeOf[actor], ...PLACES.keys()]) {
-        const { x, y, box, position } = placed(own, PLACES[k], widths[actor]);
-        const isInView = box[0] >= view[0] && box[1] >= view[1] && box[2] <= view[2]
-          && box[3] <= view[3];
-        if (isInView && !hits(actors, box, own) && !hits(taken, box)) {
-          taken.push(box);
-          [placeOf[actor], wasNamed[actor]] = [k, 1];
-          label(x, y, scene.names[actor], position);
-          break;
-        }
+  // Calls take(place) for each of `named`, { text, width, anchors, places }, with a place at one
+  // of its anchors that is in `view` and covers none of `taken`: that with the least cost.
+  const placeNames = (named, view, taken, costOf, take) => {
+    for (const each of named) {
+      let [best, least] = [null, Infinity];
+      for (const [own, k] of each.anchors.flatMap((box) => each.places.map((k) => [box, k]))) {
+        const place = placed(own, PLACES[k], each.width);
+        const [left, bottom, right, top] = place.box;
+        const isInView = left >= view[0] && bottom >= view[1] && right <= view[2] && top <= view[3];
+        const cost = isInView && !hits(taken, place.box) ? costOf(place.box, own) : Infinity;
+        if (cost < least) [best, least] = [{ ...each, ...place, k }, cost];
+        if (cost === 0) break;
       }
+      if (!best) continue;
+      taken.push(best.box);
+      take(best);
     }
   };
 
-  // The marks of lane changes that cover neither an actor nor another mark; in pixels.
-  const MARK_PX = 7;
-  const freeChanges = (pixel, view, actors) => {
-    const taken = [];
-    return data.changes.filter(({ x, y, end_x: u, end_y: v }) => {
-      const box = joined(around(x / pixel, y / pixel, MARK_PX),
-        around(u / pixel, v / pixel, MARK_PX));
-      if (!overlap(box, view) || hits(actors, box) || hits(taken, box)) return false;
-      taken.push(box);
-      return true;
-    });
+  // Texts of a trace, and what adds one from its place in pixels.
+  const newLabels = (perPixelX, perPixelY, bottom = 0) => {
+    const labels = { x: [], y: [], text: [], textposition: [] };
+    const add = ({ x, y, text, position }) => Object.entries(
+      { x: x * perPixelX, y: bottom + y * perPixelY, text, textposition: position }).forEach(
+      ([name, value]) => labels[name].push(value));
+    return { labels, add };
   };
 
   // Corners of the closed polygon `points` (u, v) in the axes of a road user at x, y, yaw.
@@ -170,9 +165,12 @@
     const at = (f, l) => [0, 1].map((k) => (
       (a[k] + c[k]) / 2 + f * (a[k] + b[k] - c[k] - d[k]) / 4 + l * (a[k] - b[k]) / 2));
     return { outline: [...corners, a], middle: at(0, 0),
+      length: Math.hypot(a[0] - d[0], a[1] - d[1]),
       head: [at(0.75, 0), at(0.2, 0.6), at(0.2, -0.6), at(0.75, 0)] };
   });
 
+  // Around both ends of the mark of a lane change.
+  const MARK_PX = 7;
   // Copies: plotly writes the arrays of each update into the traces that it is given.
   const plainEdge = { ...data.map.data[parts.points].marker.line };
   const { size: _, angle: __, ...changeMark } = data.map.data[parts.changes].marker;
@@ -181,20 +179,17 @@
   const filled = [...parts.classes, parts.outlines, parts.assumed, parts.fronts, parts.points,
     parts.labels, parts.changes];
   const snapshot = (time, pixel) => {
-    const isFar = pixel > DOTS_ABOVE;
     const fills = colors.map(() => ({ x: [], y: [] }));
     const [outlines, assumed, fronts] = [0, 1, 2].map(() => ({ x: [], y: [] }));
-    const labels = { x: [], y: [], text: [], textposition: [] };
+    const { labels, add } = newLabels(pixel, pixel);
     const [dots, named, numbers] = [[], [], []];
     let ego = null;
-    const label = (x, y, text, textposition) => Object.entries(
-      { x: x * pixel, y: y * pixel, text, textposition }).forEach(
-      ([name, value]) => labels[name].push(value));
     visitAll(time, (actor, row, x, y, yaw, speed) => {
       const isEgo = scene.is_ego[actor];
       const symbol = isEgo ? undefined : data.symbols[scene.kinds[actor]];
       const display = scene.displays[displayOf[row]];
-      const { outline, head, middle: [u, v] } = shapes[actor];
+      const { outline, head, length, middle: [u, v] } = shapes[actor];
+      const isDot = length < SHORTEST_PX * pixel;
       const [cos, sin] = symbol ? [0, 0] : [Math.cos(yaw), Math.sin(yaw)];
       const dot = { x: x + cos * u - sin * v, y: y + sin * u + cos * v,
         text: describe(actor, row, speed), isEgo };
@@ -203,47 +198,55 @@
         Object.assign(dot, { color: symbol.fills[display] || symbol.fills[''], opacity: 1,
           size: symbol.size, edge: { color: symbol.edge[0], width: symbol.edge[1] } });
         if (scene.kinds[actor] === 'speed limit sign') {
-          numbers.push([dot.x / pixel, dot.y / pixel, display || '?', symbol.size / 2]);
+          numbers.push({ text: display || '?', width: symbol.size, places: MIDDLE,
+            anchors: [around(dot.x / pixel, dot.y / pixel, 0)] });
         }
       } else {
         const kind = classOf(actor, speed);
         box = addShape(fills[kind], outline, x, y, yaw);
         addShape(scene.has_size[actor] ? outlines : assumed, outline, x, y, yaw);
-        if ((scene.is_vehicle[actor] || isEgo) && !isFar) addShape(fronts, head, x, y, yaw);
+        if ((scene.is_vehicle[actor] || isEgo) && !isDot) addShape(fronts, head, x, y, yaw);
         Object.assign(dot, { color: colors[kind], size: { [EGO]: 12, [OBJECT]: 6 }[kind] || 9,
-          edge: plainEdge, opacity: isFar ? 1 : 0 });
+          edge: plainEdge, opacity: isDot ? 1 : 0 });
       }
       dots.push(dot);
-      named.push({ actor, isEgo, box: joined(box.map((each) => each / pixel), around(
-        dot.x / pixel, dot.y / pixel, dot.opacity ? dot.size / 2 : 0)) });
+      named.push({ actor, isEgo, text: scene.names[actor], width: widths[actor],
+        places: [placeOf[actor], ...ANY], anchors: [joined(box.map((each) => each / pixel), around(
+          dot.x / pixel, dot.y / pixel, dot.opacity ? dot.size / 2 : 0))] });
       if (isEgo) ego = [x, y];
     });
     const view = viewOf(ego).map((each) => each / pixel);
-    const shown = named.filter(({ box }) => overlap(box, view));
-    const [actors, taken] = [shown.map(({ box }) => box), []];
-    for (const [x, y, text, radius] of numbers) {
-      const box = around(x, y, radius);
-      if (!overlap(box, view) || hits(taken, box)) continue;
-      taken.push(box);
-      label(x, y, text, 'middle center');
-    }
-    if (names.checked) placeNames(shown, view, actors, taken, label);
-    const changes = { x: [], y: [], text: [], marker: { ...changeMark, size: [], angle: [] } };
-    for (const each of freeChanges(pixel, view, actors)) {
-      changes.x.push(each.x, each.end_x, null);
-      changes.y.push(each.y, each.end_y, null);
+    const shown = named.filter(({ anchors: [box] }) => overlap(box, view));
+    const [actors, taken] = [shown.map(({ anchors: [box] }) => box), []];
+    // The marks of lane changes that cover neither an actor nor another mark.
+    const marked = data.changes.filter(({ x, y, end_x: u, end_y: v }) => {
+      const box = joined(around(x / pixel, y / pixel, MARK_PX),
+        around(u / pixel, v / pixel, MARK_PX));
+      const isFree = overlap(box, view) && !hits(actors, box) && !hits(taken, box);
+      if (isFree) taken.push(box);
+      return isFree;
+    });
+    placeNames(numbers, view, taken, () => 0, add);
+    // First the ego's name, then those that were there; none covers an actor.
+    shown.sort((a, b) => b.isEgo - a.isEgo || wasNamed[b.actor] - wasNamed[a.actor]);
+    wasNamed.fill(0);
+    placeNames(names.checked ? shown : [], view, taken,
+      (box, own) => (hits(actors, box, own) ? Infinity : 0), (place) => {
+        [placeOf[place.actor], wasNamed[place.actor]] = [place.k, 1];
+        add(place);
+      });
+    const changes = { x: marked.flatMap((each) => [each.x, each.end_x, null]),
+      y: marked.flatMap((each) => [each.y, each.end_y, null]),
       // At both ends: plotly shows an empty box for a point without text.
-      changes.text.push(each.text, each.text, '');
-      changes.marker.size.push(0, 10, 0);
-      changes.marker.angle.push(0, each.angle, 0);
-    }
+      text: marked.flatMap((each) => [each.text, each.text, '']),
+      marker: { ...changeMark, size: marked.flatMap(() => [0, 10, 0]),
+        angle: marked.flatMap((each) => [0, each.angle, 0]) } };
     // The ego on top of all others: the last one.
     dots.sort((a, b) => a.isEgo - b.isEgo);
-    const each = (name) => dots.map((dot) => dot[name]);
-    const line = Object.fromEntries(['color', 'width'].map(
-      (name) => [name, dots.map(({ edge }) => edge[name])]));
-    const [x, y, text, color, size, opacity] = [
-      'x', 'y', 'text', 'color', 'size', 'opacity'].map(each);
+    const [x, y, text, color, size, opacity, edges] = [
+      'x', 'y', 'text', 'color', 'size', 'opacity', 'edge'].map(
+      (name) => dots.map((dot) => dot[name]));
+    const line = { color: edges.map((edge) => edge.color), width: edges.map((edge) => edge.width) };
     const points = { x, y, text, marker: { color, size, opacity, line } };
     return { traces: [...fills, outlines, assumed, fronts, points, labels, changes], ego };
   };
@@ -267,41 +270,38 @@
     return [left, bottom, right, top];
   };
 
-  const metersPerPixel = () => {
-    const [left, right] = map.layout.xaxis.range;
-    const width = follow.checked ? 2 * following.half : right - left;
-    return width / Math.max(map.clientWidth - MARGINS, 1);
-  };
-
   // plotly writes into the layout that it is given: copies.
   const [wholeX, wholeY] = [[...data.map.layout.xaxis.range], [...data.map.layout.yaxis.range]];
   const extent = Math.max(wholeX[1] - wholeX[0], wholeY[1] - wholeY[0]);
 
   // The user moves the map until the last of these, ms: it is not drawn elsewhere meanwhile.
-  let [now, isDrawing, egoNow, heldUntil] = [data.start_s, false, null, 0];
+  let [now, isDrawing, isStale, egoNow, heldUntil] = [data.start_s, false, false, null, 0];
   const hold = (durationMs) => {
     heldUntil = performance.now() + durationMs;
     if (Number.isFinite(durationMs)) setTimeout(draw, durationMs + 1);
   };
 
+  // What plotly updates in traces.
+  const contentOf = (traces) => Object.fromEntries(['x', 'y', 'text', 'marker', 'textposition'].map(
+    (name) => [name, traces.map((trace) => trace[name])]));
+
   const drawMap = async () => {
-    const { traces, ego } = snapshot(now, metersPerPixel());
+    const [left, , right] = viewOf([0, 0]);
+    const { traces, ego } = snapshot(
+      now, (right - left) / Math.max(map.clientWidth - MARGINS, 1));
     egoNow = ego;
-    const each = (name) => traces.map((trace) => trace[name]);
-    await Plotly.update(
-      map, { x: each('x'), y: each('y'), text: each('text'), marker: each('marker'),
-        textposition: each('textposition') },
-      follow.checked && ego ? followed(ego) : {}, filled);
+    await Plotly.update(map, contentOf(traces), follow.checked && ego ? followed(ego) : {}, filled);
   };
 
   const draw = async () => {
+    isStale = true;
     if (isDrawing) return;
     isDrawing = true;
-    try {
+    while (isStale) {
+      isStale = false;
       if (performance.now() >= heldUntil) await drawMap();
-    } finally {
-      isDrawing = false;
     }
+    isDrawing = false;
     cursor.style.left = `${MARGIN_LEFT + now / (duration || 1) * (strip.clientWidth - MARGINS)}px`;
     slider.value = String(now);
     clock.value = `${now.toFixed(2)} / ${Number(duration.toFixed(2))} s`;
@@ -340,7 +340,7 @@
 
   play.addEventListener('click', () => setPlaying(!isPlaying));
   slider.addEventListener('input', () => seek(Number(slider.value)));
-  names.addEventListener('change', draw);
+  names.addEventListener('change', () => fit(strip));
   follow.addEventListener('change', async () => {
     following = { ...FOLLOWING };
     if (!follow.checked) {
@@ -371,25 +371,36 @@
     if (!isPlaying) draw();
   };
 
-  // The name of the line of speed that is nearest to the pointer.
-  const TIP_PX = 10;
-  const showTip = (event) => {
-    const { left, top } = strip.getBoundingClientRect();
-    const { t, b } = data.strip.layout.margin;
-    const time = (event.clientX - left - MARGIN_LEFT) / (strip.clientWidth - MARGINS) * duration;
-    const perPixel = (high - low) / (strip.clientHeight - t - b);
-    const wanted = high - (event.clientY - top - t) * perPixel;
-    let [nearest, least, found] = [-1, TIP_PX * perPixel, NaN];
-    visitAll(Math.min(Math.max(time, 0), duration), (actor, row, x, y, yaw, speed) => {
-      if (scene.moves[actor] && Math.abs(speed - wanted) < least) {
-        [nearest, least, found] = [actor, Math.abs(speed - wanted), speed];
-      }
-    });
-    tip.hidden = nearest < 0;
-    if (nearest < 0) return;
-    tip.innerHTML = `<b>${scene.names[nearest]}</b> ${found.toFixed(1)} m/s`;
-    tip.style.left = `${Math.min(event.clientX - left + 12, strip.clientWidth - 200)}px`;
-    tip.style.top = `${event.clientY - top - 28}px`;
+  // The names of the lines of speed: above or below them, where they cover the fewest lines.
+  const [STEP_PX, N_ANCHORS] = [8, 24];
+  const nameLines = () => {
+    const { margin: { t, b }, yaxis: { range: [low, high] } } = data.strip.layout;
+    const [width, height] = [strip.clientWidth - MARGINS, strip.clientHeight - t - b];
+    const lines = new Map(data.lines.map((actor) => [actor, []]));
+    for (let px = 0; px < width; px += STEP_PX) {
+      visitAll(px / width * duration, (actor, row, x, y, yaw, speed) => {
+        if (!lines.has(actor) || !Number.isFinite(speed)) return;
+        lines.get(actor).push(around(px, (speed - low) / (high - low) * height, 1));
+      });
+    }
+    const all = [...lines.values()].flat();
+    const named = [...lines].filter(([actor]) => names.checked && !scene.is_ego[actor]).map(
+      ([actor, boxes]) => ({ text: scene.names[actor], width: widths[actor], places: LINE,
+        anchors: boxes.filter((_box, i) => i % Math.ceil(boxes.length / N_ANCHORS) === 0) }));
+    const { labels, add } = newLabels(duration / width, (high - low) / height, low);
+    placeNames(named, [0, 0, width, height], [],
+      (box) => all.filter((other) => overlap(other, box)).length, add);
+    return Plotly.update(strip, contentOf([labels]), {}, [data.strip.data.length - 1]);
+  };
+
+  // A figure has the size of its element, also when the key opens or a notebook resizes the page.
+  const fit = async (figure) => {
+    // A wide page has no button for the key.
+    if (window.innerWidth >= 600) key.open = true;
+    if (!figure.clientWidth) return;
+    await Plotly.relayout(figure, { width: figure.clientWidth, height: figure.clientHeight });
+    if (figure === strip) nameLines();
+    draw();
   };
 
   const begin = async () => {
@@ -405,9 +416,8 @@
       const x = event.clientX - strip.getBoundingClientRect().left - MARGIN_LEFT;
       seek(x / (strip.clientWidth - MARGINS) * duration);
     });
-    strip.addEventListener('pointermove', showTip);
-    strip.addEventListener('pointerleave', () => { tip.hidden = true; });
-    window.addEventListener('resize', draw);
+    const observer = new ResizeObserver((entries) => entries.forEach(({ target }) => fit(target)));
+    [map, strip].forEach((figure) => observer.observe(figure));
     await draw();
   };
 

@@ -15,7 +15,7 @@ NaN. All arrays of a frame are read-only, so that results computed from them sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 import math
 from types import MappingProxyType
@@ -313,21 +313,32 @@ class Extension(Protocol):
         # sign, ``''`` for any other actor.
 
 
-def direction_of_change(last: tuple[int, int, int], now: tuple[int, int, int],
-                        moved_s: float) -> str | None:
+class LaneChangeFinder:
     """
-    Return the direction of a lane change, as the driver sees it.
+    Finds the lane changes in frames in their order.
 
     OpenDRIVE numbers lanes from the middle of the road: negative to the right, for traffic along
     the road; positive to the left, for traffic against it, or for left-hand traffic along it.
-
-    :param moved_s: distance that the actor moved along the road, NaN if unknown.
-    :returns: ``left`` or ``right``; None without a change, or if the road or section is another.
     """
-    if last[:2] != now[:2] or last[2] == now[2]:
-        return None
-    is_along = last[2] < 0 or moved_s > 0.0
-    return 'left' if (now[2] > last[2]) == is_along else 'right'
+
+    def __init__(self) -> None:
+        # By name: the last lane, and the place along its road.
+        self._lanes: dict[str, tuple[list[int], float]] = {}
+
+    def changes(self, frame: Frame) -> Iterator[tuple[int, int, int, str]]:
+        """
+        Yield the changes of actors to another lane of the same road section.
+
+        :returns: row of the actor, the lane before, the lane now, and the direction as the driver
+            sees it, ``left`` or ``right``.
+        """
+        for i, now, s in zip(frame.lanes.actor.tolist(), frame.lanes.ids.tolist(),
+                             frame.lanes.s.tolist(), strict=True):
+            last, last_s = self._lanes.get(frame.names[i], (now, s))
+            self._lanes[frame.names[i]] = now, s
+            if last[:2] == now[:2] and last[2] != now[2]:
+                is_along = last[2] < 0 or s > last_s
+                yield i, last[2], now[2], 'left' if (now[2] > last[2]) == is_along else 'right'
 
 
 @dataclass(slots=True, eq=False)

@@ -44,7 +44,7 @@ from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportEr
 from state_sensor_ros.files import output_format, STANDARD_INPUT, VIEW
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.library.index import LaneChangeFinder
+from state_sensor_ros.frame import LaneChangeFinder
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
@@ -206,18 +206,17 @@ def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
         map_lines=read_map(args.map) if args.map else ())
     images_of = find_simulator(reader.simulator).sensor_reader(
         settings, lambda kind, text: log.note(text), None if is_live else reader)
-    finder, n_changes, n_faults = LaneChangeFinder(), 0, 0
+    finder, n_faults = LaneChangeFinder(), 0
     try:
         for frame in read_frames(recording, 'view', is_quiet=args.quiet):
             summary.add(frame)
             log.add(frame, () if images_of is None else images_of(frame))
             for fault in faults[n_faults:]:
                 log.note(str(fault))
-            finder.add(frame)
-            for change in finder.changes[n_changes:]:
-                log.note(f'{change.name} changes to the {change.direction}, from lane '
-                         f'{change.from_lane} to {change.to_lane}', scene.INFO)
-            n_faults, n_changes = len(faults), len(finder.changes)
+            n_faults = len(faults)
+            for row, last, lane, direction in finder.changes(frame):
+                log.note(f'{frame.names[row]} changes to the {direction}, from lane {last} to '
+                         f'{lane}', scene.INFO)
             # A viewer that is slower than the recording does not fill the memory.
             if is_live or summary.n_frames % 64 == 0:
                 flush()

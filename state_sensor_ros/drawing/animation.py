@@ -23,7 +23,7 @@ from plotly.offline import get_plotlyjs
 from state_sensor_ros.drawing import marks, style
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing.marks import Mark
-from state_sensor_ros.drawing.scene import bands_of, LEFT, Scene, speed_band
+from state_sensor_ros.drawing.scene import bands_of, LEFT, Scene, speed_band, SpeedBand
 from state_sensor_ros.frame import Bools, Floats
 from state_sensor_ros.jumps import MAX_SPEED
 from state_sensor_ros.small_files import share_file
@@ -45,14 +45,12 @@ _SYMBOLS = {
                 ('', marks.OF_KINDS[kind]),
                 *(marks.LIGHT_MARKS.items() if kind == scenes.LIGHT else ()))}}
     for kind, (size, edge, width) in marks.SYMBOLS.items()}
-# Color of tracks other than the ego's.
-TRACK = '#b8c1cc'
 # Shapes of swatches, by class of animation.css; others are boxes.
 _SHAPES = {
     **dict.fromkeys(marks.CIRCLES, 'round'), Mark.SIGN: 'round sign',
     Mark.OTHER_SIGN: 'round sign', Mark.EGO: 'ego', Mark.ASSUMED: 'assumed',
     Mark.EGO_TRACK: 'line', Mark.TRACK: 'line'}
-_FILLS = {**marks.FILLS, Mark.EGO_TRACK: style.EGO_BED, Mark.TRACK: TRACK}
+_FILLS = {**marks.FILLS, Mark.EGO_TRACK: style.EGO_BED, Mark.TRACK: style.QUIET}
 N_SPEED_CLASSES = 12
 # Length of the arrow of a lane change, about the width of a lane, m.
 _LANE_M = 3.5
@@ -62,7 +60,7 @@ _LEFT_PX, _RIGHT_PX = 66, 16
 NAME_FAMILY, NAME_PX = 'Open Sans, verdana, arial, sans-serif', 10
 # Zoom and image only: nothing that sends data, selects or edits.
 _CONFIG = {
-    'responsive': True, 'displaylogo': False, 'displayModeBar': True, 'scrollZoom': True,
+    'displaylogo': False, 'displayModeBar': True, 'scrollZoom': True,
     'modeBarButtons': [['zoomIn2d', 'zoomOut2d', 'resetScale2d'], ['toImage']],
     'plotlyServerURL': '', 'editable': False, 'showSendToCloud': False,
     'showEditInChartStudio': False, 'showLink': False}
@@ -74,9 +72,10 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
     """Write ``scene`` as a page of HTML."""
     # coloring: ``speed`` or ``actor``.
     # at_s: time at which it begins, s since the first frame; None for the start.
-    figure, parts = _map_figure(scene, coloring)
+    (figure, parts), band = _map_figure(scene, coloring), speed_band(scene)
     data: Json = {
-        'map': figure, 'parts': parts, 'strip': _strip_figure(scene, coloring), 'config': _CONFIG,
+        'map': figure, 'parts': parts, 'strip': _strip_figure(scene, band, coloring),
+        'lines': np.flatnonzero(band.has_line).tolist(), 'config': _CONFIG,
         'start_s': min(max(at_s or 0.0, 0.0), scene.duration_s),
         'scene': _packed(scene), 'changes': _lane_changes(scene), 'names': names,
         'name_font': f'{NAME_PX}px {NAME_FAMILY}', 'colors': class_colors(coloring),
@@ -86,7 +85,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'speed_range': marks.speed_range(scene), 'max_speed': MAX_SPEED}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
-        'key': _key(scene, coloring), 'style': _text('animation.css'),
+        'key': _key(scene, band, coloring), 'style': _text('animation.css'),
         'speeds': '' if scene.has_curves else 'hidden',
         'plotly': get_plotlyjs(), 'player': _text('animation.js'),
         # Names come from the network: in a script element no "<" may begin a tag.
@@ -116,17 +115,17 @@ def _packed(scene: Scene) -> Json:
         'displays': scene.displays}
 
 
-def _key(scene: Scene, coloring: str) -> str:
+def _key(scene: Scene, band: SpeedBand, coloring: str) -> str:
     """Return the key in HTML: an item for each mark, and for the colors of vehicles."""
     shown = marks.legend_marks(scene, np.arange(len(scene.actor)), coloring)
-    if Mark.EGO in shown:
-        # One entry for both.
-        shown.discard(Mark.EGO_TRACK)
     items = [_item(_SHAPES.get(mark, 'box'), _FILLS.get(mark, 'white'),
                    marks.ego_text(scene) if mark is Mark.EGO else mark.value)
              for mark in Mark if mark in shown]
     if scene.lane_changes:
         items.append(f'<li><b>▷</b>{Mark.LANE_CHANGE.value}</li>')
+    if band.n_others:
+        items.append(_item('plain', f'linear-gradient({style.BAND} 40%,{style.QUIET} 40% 60%,'
+                           f'{style.BAND} 60%)', band.text))
     if coloring == style.BY_ACTOR:
         items += [_item('box', color, text) for color, text in marks.actor_key(scene)]
     elif scene.has_speeds:
@@ -157,7 +156,7 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
                fill='toself', fillcolor=color, line={'width': 0})
         for outlines, color in zip(bands_of(scene.map_lines), style.ROADS, strict=True)
         if outlines]
-    traces += [_lines(scene, moves & ~scene.is_ego, x, y, TRACK, 1.0),
+    traces += [_lines(scene, moves & ~scene.is_ego, x, y, style.QUIET, 1.0),
                _lines(scene, moves & scene.is_ego, x, y, style.EGO_BED, 5.0)]
     edge = {'color': style.DARK, 'width': 1}
     shown: Json = {'hoverinfo': None, 'hovertemplate': '%{text}<extra></extra>'}
@@ -176,14 +175,12 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
         # Dots and symbols, with the texts that are shown on hovering; names and numbers.
         'points': _trace(mode='markers', **shown, marker={
             'size': 9, 'line': {'color': style.DARK, 'width': 0.5}}),
-        'labels': _trace(mode='text', textfont={
-            'family': NAME_FAMILY, 'size': NAME_PX, 'color': style.DARK,
-            'shadow': ', '.join(['0 0 2px white'] * 4)})}
+        'labels': _names()}
     parts: Json = {name: len(traces) + i for i, name in enumerate(moving)}
     parts['classes'] = [parts.pop(f'class {i}') for i in range(len(colors))]
     area = scenes.extent(scene.tracks.position_xy[~scene.tracks.are_beyond_reach()])
     layout = _layout((style.X_TITLE, area.x_range), (style.Y_TITLE, area.y_range),
-                     32, 44, ticks='outside', tickcolor=style.FAINT)
+                     32, 44)
     layout['yaxis']['scaleanchor'] = 'x'
     layout |= {'dragmode': 'pan', 'uirevision': 'map', 'modebar': {
         'bgcolor': 'rgba(0,0,0,0)', 'color': style.QUIET, 'activecolor': style.DARK}}
@@ -193,27 +190,25 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
     return {'data': [*traces, *moving.values()], 'layout': layout}, parts
 
 
-def _strip_figure(scene: Scene, coloring: str) -> Json:
-    """Return the speeds of all moving actors over time."""
+def _strip_figure(scene: Scene, band: SpeedBand, coloring: str) -> Json:
+    """Return the speeds of all moving actors over time; the player fills the names of lines."""
     # By speed, all lines but that of the ego are gray.
     time_s, speed = scene.tracks.time_s, scene.tracks.speed
-    band = speed_band(scene)
     others = band.has_line & ~scene.is_ego
     slowest, median, fastest = band.edges
     traces = [] if not band.n_others else [
         _trace(scene.time_s, slowest, line={'color': style.BAND, 'width': 0.5}),
         _trace(scene.time_s, fastest, line={'color': style.BAND, 'width': 0.5},
                fill='tonexty', fillcolor=style.BAND),
-        _trace(scene.time_s, median, line={'color': style.QUIET, 'width': 1}, name=band.text,
-               hoverinfo='name')]
+        _trace(scene.time_s, median, line={'color': style.QUIET, 'width': 1, 'dash': 'dash'})]
     colors = marks.actor_colors(scene)
-    traces += [_lines(scene, others & (colors == k), time_s, speed, color, 1.0, 0.7)
+    traces += [_lines(scene, others & (colors == k), time_s, speed, color, 1.0)
                for k, color in enumerate(style.ACTORS)] if coloring == style.BY_ACTOR else [
-        _lines(scene, others, time_s, speed, style.QUIET, 1.0, 0.6)]
+        _lines(scene, others, time_s, speed, style.QUIET, 1.0)]
     traces.append(_lines(scene, scene.moves & scene.is_ego, time_s, speed, style.EGO, 2.0))
-    return {'data': traces, 'layout': {'dragmode': False, **_layout(
+    return {'data': [*traces, _names()], 'layout': {'dragmode': False, **_layout(
         (style.TIME_TITLE, (0.0, scene.duration_s or 1.0)),
-        (style.SPEED_TITLE, marks.speed_range(scene)), 4, 38, fixedrange=True, nticks=12)}}
+        (style.SPEED_TITLE, marks.speed_limits(scene)), 4, 42, fixedrange=True, nticks=6)}}
 
 
 def _layout(x: tuple[str, tuple[float, float]], y: tuple[str, tuple[float, float]], top_px: int,
@@ -224,7 +219,8 @@ def _layout(x: tuple[str, tuple[float, float]], y: tuple[str, tuple[float, float
         'font': {'color': style.DARK, 'size': 11},
         'margin': {'l': _LEFT_PX, 'r': _RIGHT_PX, 't': top_px, 'b': bottom_px},
         **{f'{name}axis': {'range': list(limits), 'title': {'text': title, 'standoff': 6},
-                           'gridcolor': 'white', 'zeroline': False, **axis}
+                           'gridcolor': 'white', 'zeroline': False, 'ticks': 'outside',
+                           'tickcolor': style.FAINT, **axis}
            for name, (title, limits) in (('x', x), ('y', y))}}
 
 
@@ -235,14 +231,20 @@ def _trace(x: Values | None = None, y: Values | None = None, **options: object) 
         for name, values in (('x', x), ('y', y))}, **options}
 
 
+def _names() -> Json:
+    return _trace(mode='text', textfont={
+        'family': NAME_FAMILY, 'size': NAME_PX, 'color': style.DARK,
+        'shadow': ', '.join(['0 0 2px white'] * 4)})
+
+
 def _lines(scene: Scene, chosen: Bools, horizontal: Values, vertical: Values, color: str,
-           width: float, opacity: float = 1.0) -> Json:
+           width: float) -> Json:
     """Return the lines of the actors ``chosen`` (A,) as a trace, from coordinates of vertices."""
     rows = np.flatnonzero(chosen[scene.tracks.actor])
     breaks = np.flatnonzero(~scene.tracks.is_joined[rows])[1:]
     return _trace(*(np.insert(values[rows].astype(np.float32), breaks, np.nan)
                     for values in (horizontal, vertical)),
-                  opacity=opacity, line={'color': color, 'width': width})
+                  line={'color': color, 'width': width})
 
 
 def _lane_changes(scene: Scene) -> list[Json]:

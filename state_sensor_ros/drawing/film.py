@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.drawing import map as maps
-from state_sensor_ros.drawing.picture import draw_page, MAX_NAMED, Page
+from state_sensor_ros.drawing.picture import draw_page, Page
 from state_sensor_ros.drawing.scene import Area, Scene
 from state_sensor_ros.drawing.style import DARK, INSTANT_PT, MARKS, PictureStyle
 from state_sensor_ros.texts import seconds
@@ -109,14 +109,7 @@ def _pictures(scene: Scene, style: PictureStyle, page: Page,
         clock.set_text(seconds(time_s))
         if cursor is not None:
             cursor.set_xdata([time_s, time_s])
-        samples = maps.visible_samples(scene, instant, view.area)
-        recent = [change for change in maps.free_lane_changes(scene, samples, view)
-                  if 0.0 <= time_s - change.time_s < _CHANGE_S]
-        maps.draw_lane_changes(axes, recent)
-        maps.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
-        if style.names and len(samples) <= MAX_NAMED:
-            maps.draw_names(axes, scene, samples, view.inches_per_m, recent, kept=kept,
-                            size_pt=style.size.name_pt)
+        maps.draw_instant(axes, scene, instant, view, style, kept, _CHANGE_S)
         canvas.draw()
         pixels: Pixels = np.asarray(canvas.buffer_rgba())[..., :3].copy()
         yield pixels

@@ -15,9 +15,10 @@ name without a free place is omitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+import math
 from typing import Any
 import warnings
 
@@ -29,13 +30,14 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 import numpy as np
+import numpy.typing as npt
 
 from state_sensor_ros.classes import CAR, UNKNOWN
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.marks import colors_of, fills_of, SYMBOLS
 from state_sensor_ros.drawing.scene import Area, bands_of, LaneChangeMark, Scene
-from state_sensor_ros.drawing.style import DARK, EGO, EGO_BED, PageSize, QUIET
+from state_sensor_ros.drawing.style import DARK, EGO, EGO_BED, PageSize, PictureStyle, QUIET
 from state_sensor_ros.frame import Bools, Floats, Rows
 from state_sensor_ros.texts import abbreviated, one_line
 
@@ -46,6 +48,8 @@ LANE_CHANGE_PT = 5.0
 DOT_PT, EGO_DOT_PT, _MIN_LENGTH_PT = 3.4, 5.0, 5.0
 # Ids of the artists.
 NAME_GID, LEADER_GID = 'name', 'leader'
+# The map has names up to this many actors in view.
+MAX_NAMED = 40
 # Part of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and more; and an installed one of
 # Chinese, Japanese and Korean.
 FAMILIES = ['DejaVu Sans', *sorted({
@@ -56,6 +60,8 @@ _DISTANCES_PT, _LED_FROM_PT = (2.0, 6.0, 12.0, 20.0, 30.0), 5.0
 _DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
 # Distance of the points of lines, pixels; one under a text counts as much as this, points.
 _STEP_PX, _PT_PER_POINT = 4.0, 1.5
+# Places along a line of speeds beside which its name may stand.
+_N_ANCHORS = 24
 
 
 @contextmanager
@@ -91,6 +97,11 @@ class Map:
     area: Area
     inches_per_m: float
 
+    def samples(self, scene: Scene, instant: int) -> Rows:
+        """Return the samples of an instant that are in view; ``instant``: -1 for none."""
+        samples = scene.samples_at(instant)
+        return samples[self.area.contains(scene.position_xy[samples])]
+
 
 def map_on(axes: Axes, area: Area) -> Map:
     """Set the limits of axes to an area that fills them, with one scale for x and y."""
@@ -102,10 +113,24 @@ def map_on(axes: Axes, area: Area) -> Map:
     return Map(area, float(box.width) / axes.figure.dpi / area.width)
 
 
-def visible_samples(scene: Scene, instant: int, area: Area) -> Rows:
-    """Return the samples of an instant that an area contains, int64; ``instant``: -1 for none."""
-    samples = scene.samples_at(instant)
-    return samples[area.contains(scene.position_xy[samples])]
+def draw_instant(axes: Axes, scene: Scene, instant: int, view: Map, style: PictureStyle,
+                 kept: dict[int, int] | None = None, since_s: float = math.inf) -> None:
+    """Draw the actors of an instant, the lane changes beside them, and names if there is room."""
+    # since_s: time for which a lane change is shown, s; infinite for all, also future ones.
+    # kept: places of names by actor, which are taken again while they are free, and updated.
+    samples = view.samples(scene, instant)
+    changes = free_lane_changes(scene, samples, view)
+    if since_s < math.inf:
+        changes = [change for change in changes
+                   if 0.0 <= scene.time_s[instant] - change.time_s < since_s]
+    for change in changes:
+        axes.plot(*change.position_xy, color='white', markeredgecolor=DARK, markeredgewidth=0.9,
+                  markersize=1.2 * LANE_CHANGE_PT, zorder=5, marker=MarkerStyle(
+                      '>', transform=Affine2D().rotate(change.heading)))
+    _draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
+    if style.names and len(samples) <= MAX_NAMED:
+        _draw_names(axes, scene, samples, view.inches_per_m, changes, style.size.name_pt,
+                    {} if kept is None else kept)
 
 
 def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str) -> None:
@@ -116,26 +141,23 @@ def draw_ground(axes: Axes, scene: Scene, area: Area, coloring: str) -> None:
         if outlines:
             axes.add_collection(PolyCollection(
                 outlines, facecolors=road, edgecolors='none', zorder=1), autolim=False)
-    drawn = scene.tracks
-    begin, end = drawn.segments(scene.moves)
-    lines = np.stack([drawn.position_xy[begin], drawn.position_xy[end]], axis=1)
-    colors = colors_of(scene, drawn.actor[end], drawn.speed[end], coloring)
-    is_ego = scene.is_ego[drawn.actor[begin]]
+    tracks = scene.tracks
+    begin, end = tracks.segments(scene.moves)
+    colors = colors_of(scene, tracks.actor[end], tracks.speed[end], coloring)
+    is_ego = scene.is_ego[tracks.actor[end]]
     for rows, color, width, order in (
             (~is_ego, colors[~is_ego], 1.4, 2), (is_ego, EGO_BED, 4.5, 2.5),
             (is_ego, colors[is_ego], 1.4, 3)):
-        # Not snapped: only segments along an axis would be moved to whole pixels.
-        axes.add_collection(LineCollection(
-            list(lines[rows]), colors=color, linewidths=width, capstyle='round', zorder=order,
-            snap=False), autolim=False)
+        draw_lines(axes, tracks.position_xy, begin[rows], end[rows], colors=color,
+                   linewidths=width, capstyle='round', zorder=order)
 
 
-def draw_lane_changes(axes: Axes, changes: Sequence[LaneChangeMark]) -> None:
-    """Draw an arrow head to the left or right at each lane change."""
-    for change in changes:
-        axes.plot(*change.position_xy, color='white', markeredgecolor=DARK, markeredgewidth=0.9,
-                  markersize=1.2 * LANE_CHANGE_PT, zorder=5, marker=MarkerStyle(
-                      '>', transform=Affine2D().rotate(change.heading)))
+def draw_lines(axes: Axes, points: npt.NDArray[Any], begin: Rows, end: Rows,
+               **look: Any) -> None:  # noqa: ANN401
+    """Draw lines between two of some points each; ``look``: options of matplotlib."""
+    # Not snapped: only segments along an axis would be moved to whole pixels.
+    axes.add_collection(LineCollection(
+        list(np.stack([points[begin], points[end]], axis=1)), snap=False, **look), autolim=False)
 
 
 def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChangeMark]:
@@ -155,16 +177,9 @@ def free_lane_changes(scene: Scene, samples: Rows, view: Map) -> list[LaneChange
     return [scene.lane_changes[i] for i in free]
 
 
-def draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
-                inches_per_m: float) -> None:
-    """
-    Draw actors, the ego last: footprints with marked fronts, or symbols.
-
-    :param axes: axes of the map, x and y in m, global frame.
-    :param samples: samples of the actors, int64.
-    :param coloring: colors of the vehicles, one of ``style.COLORINGS``.
-    :param inches_per_m: scale of the map; footprints that are too small become dots.
-    """
+def _draw_actors(axes: Axes, scene: Scene, samples: Rows, coloring: str,
+                 inches_per_m: float) -> None:
+    """Draw actors, the ego last: footprints with marked fronts, or symbols."""
     actor = scene.actor[samples]
     is_ego, kind = scene.is_ego[actor], scene.kind[actor]
     for chosen, edge, order in (
@@ -227,34 +242,57 @@ def _draw_symbols(axes: Axes, scene: Scene, rows: Rows, coloring: str, kind: int
                       zorder=8)
 
 
-def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
-               changes: Sequence[LaneChangeMark], kept: dict[int, int] | None = None, *,
-               size_pt: float) -> None:
-    """Write the names of actors if there is room, the ego's first."""
-    # samples: samples of the actors in view, int64.
-    # kept: places of names by actor, which are taken again while they are free, and updated.
-    to_pixels, kept = axes.transData, {} if kept is None else kept
-    point, view = axes.figure.dpi / 72.0, np.array(axes.get_window_extent().extents)
+def _draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
+                changes: Sequence[LaneChangeMark], size_pt: float, kept: dict[int, int]) -> None:
+    """Write the names of the actors at samples if there is room, the ego's first."""
     actor = scene.actor[samples]
     samples = samples[np.lexsort((actor, scene.kind[actor], ~scene.is_ego[actor]))]
-    actors = _actor_boxes(axes, scene, samples, inches_per_m)
-    marks = to_pixels.transform(np.reshape([change.position_xy for change in changes], (-1, 2)))
-    radius = LANE_CHANGE_PT * point
-    taken = np.vstack([actors, np.hstack([marks - radius, marks + radius])])
-    points = _track_points(axes, scene, view)
+    boxes = _actor_boxes(axes, scene, samples, inches_per_m)
+    marks = axes.transData.transform(
+        np.reshape([change.position_xy for change in changes], (-1, 2)))
+    radius = LANE_CHANGE_PT * axes.figure.dpi / 72.0
+    segments = scene.tracks.segments(scene.moves)
+    _write_names(
+        axes, scene, zip(scene.actor[samples].tolist(), boxes[:, None], strict=True),
+        np.vstack([boxes, np.hstack([marks - radius, marks + radius])]), _points_on(
+            axes, *(scene.tracks.position_xy[rows] for rows in segments)), size_pt, kept)
+
+
+def draw_names_of_lines(axes: Axes, scene: Scene, chosen: Bools, size_pt: float) -> None:
+    """Write the names of the actors ``chosen`` (A,) beside the lines of their speeds."""
+    lines = scene.tracks.speeds_over_time()
+
+    def points_of(actors: Bools) -> Floats:
+        return _points_on(axes, *(lines[rows] for rows in scene.tracks.segments(actors)))
+
+    anchors = []
+    for i in np.flatnonzero(chosen).tolist():
+        own = points_of(np.arange(len(chosen)) == i)
+        anchors.append((i, np.tile(own[::max(len(own) // _N_ANCHORS, 1)], 2)))
+    _write_names(axes, scene, anchors, np.zeros((0, 4)), points_of(chosen | scene.is_ego),
+                 size_pt, {})
+
+
+def _write_names(axes: Axes, scene: Scene, anchors: Iterable[tuple[int, Floats]], taken: Floats,
+                 points: Floats, size_pt: float, kept: dict[int, int]) -> None:
+    """Write the name of each actor beside one of its anchors."""
+    # anchors: actors, and the boxes (k, 4) that their names may stand beside.
+    # taken: (n, 4) boxes that no name covers; points: (n, 2) points that names avoid; pixels.
+    to_pixels, point = axes.transData, axes.figure.dpi / 72.0
+    view = np.array(axes.get_window_extent().extents)
     directions = np.array(_DIRECTIONS * len(_DISTANCES_PT), float)
     distances = np.repeat(_DISTANCES_PT, len(_DIRECTIONS))
     # At the corners half of the distance in each direction: footprints are smaller than boxes.
     gaps = point * (distances / np.abs(directions).sum(axis=1))[:, None]
     has_leader = (distances > _LED_FROM_PT) | directions.all(axis=1)
-    for box, i in zip(actors, scene.actor[samples].tolist(), strict=True):
+    for i, boxes in anchors:
         text = axes.text(
             0.0, 0.0, one_line(abbreviated(scene.names[i])), fontsize=size_pt, va='bottom',
             zorder=11, color=EGO if scene.is_ego[i] else DARK, gid=NAME_GID,
             path_effects=[patheffects.withStroke(linewidth=2.0, foreground='white')])
         half_size = np.array(text.get_window_extent().size) / 2
-        middle, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2
-        centers = middle + directions * (half + gaps + half_size)
+        middle, half = ((boxes[:, 2:] + sign * boxes[:, :2])[:, None] / 2 for sign in (1, -1))
+        centers = (middle + directions * (half + gaps + half_size)).reshape(-1, 2)
         # Long names near an edge are moved into the view.
         inset = 2.0 * point + half_size[0]
         centers[:, 0] = np.clip(centers[:, 0], view[0] + inset, view[2] - inset)
@@ -265,14 +303,16 @@ def draw_names(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float,
             text.remove()
             continue
         covered = ((points[:, None] >= low) & (points[:, None] <= high)).all(axis=2).sum(axis=0)
-        costs = np.where(np.arange(len(centers)) == kept.get(i), -1e6, distances)
-        kept[i] = best = int(np.where(is_free, costs + _PT_PER_POINT * covered, np.inf).argmin())
+        costs = np.tile(distances, len(boxes)) + _PT_PER_POINT * covered
+        costs[kept.get(i, slice(0))] = -1e6
+        kept[i] = best = int(np.where(is_free, costs, np.inf).argmin())
         taken = np.vstack([taken, np.hstack([low[best], high[best]])])
         text.set_position(to_pixels.inverted().transform(low[best]).tolist())
-        if has_leader[best]:
-            near = np.clip(middle, low[best], high[best])
+        box, place = divmod(best, len(distances))
+        if has_leader[place]:
+            near = np.clip(middle[box, 0], low[best], high[best])
             axes.add_line(Line2D(
-                *to_pixels.inverted().transform([middle, near]).T, color=QUIET,
+                *to_pixels.inverted().transform([middle[box, 0], near]).T, color=QUIET,
                 linewidth=0.5, zorder=5.5, gid=LEADER_GID))
 
 
@@ -291,10 +331,11 @@ def _actor_boxes(axes: Axes, scene: Scene, samples: Rows, inches_per_m: float) -
                       np.maximum(corners.max(axis=1), middle + reach)))
 
 
-def _track_points(axes: Axes, scene: Scene, view: Floats) -> Floats:
-    """Return points (k, 2) of all tracks in view, pixels, without near duplicates."""
-    begin, end = (axes.transData.transform(scene.tracks.position_xy[rows].astype(np.float64))
-                  for rows in scene.tracks.segments(scene.moves))
+def _points_on(axes: Axes, begin: npt.NDArray[Any], end: npt.NDArray[Any]) -> Floats:
+    """Return points (k, 2) on segments in view, pixels, without near duplicates."""
+    # begin, end: (n, 2) in the units of the axes.
+    view = np.array(axes.get_window_extent().extents)
+    begin, end = (axes.transData.transform(each.astype(np.float64)) for each in (begin, end))
     is_near = (np.minimum(begin, end) <= view[2:]).all(axis=1) \
         & (np.maximum(begin, end) >= view[:2]).all(axis=1)
     begin, end = (np.clip(each[is_near], view[:2], view[2:]) for each in (begin, end))

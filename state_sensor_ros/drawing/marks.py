@@ -59,6 +59,8 @@ CIRCLES = {Mark.PEDESTRIAN: (5.0, style.DARK, 0.5), Mark.SIGN: (12.0, style.SIGN
 SYMBOLS = {kind: CIRCLES[mark] for kind, mark in enumerate(OF_KINDS) if mark in CIRCLES}
 # Scales of speed begin and end at multiples of this, m/s.
 _ROUND = 5.0
+# Room above and below the curves, as a share of their height, and at least this.
+_ROOM, _LEAST_ROOM_MPS = 0.06, 0.5
 # Slow to fast, even in lightness, without the palest end, which is invisible on a light ground.
 SPEEDS = ListedColormap(colormaps['viridis'](np.linspace(0.0, 0.9, 256)), 'speed')
 # A speed, for the legend.
@@ -95,8 +97,10 @@ def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     marks = marks_of(scene, samples)
     begin, end = scene.tracks.segments(scene.moves)
     is_ego = scene.is_ego[scene.tracks.actor[begin]]
+    # The ego has one entry.
     marks |= {mark for mark, is_drawn in (
-        (Mark.EGO_TRACK, is_ego.any()), (Mark.TRACK, not is_ego.all())) if is_drawn}
+        (Mark.EGO_TRACK, is_ego.any() and Mark.EGO not in marks),
+        (Mark.TRACK, not is_ego.all())) if is_drawn}
     if coloring == BY_ACTOR:
         return marks - {Mark.VEHICLE}
     rows = samples[scene.is_vehicle[scene.actor[samples]] & ~scene.is_ego[scene.actor[samples]]]
@@ -108,11 +112,24 @@ def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
 def speed_range(scene: Scene) -> tuple[float, float]:
     """Return a non-empty range of speeds that contains those of all moving actors."""
     # Returns lowest and highest speed, multiples of 5 m/s.
-    speed = scene.tracks.speed[scene.moves[scene.tracks.actor]]
-    known = speed[np.isfinite(speed)]
-    slowest, fastest = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    slowest, fastest = _known_speeds(scene)
     low = _ROUND * math.floor(slowest / _ROUND)
     return low, max(_ROUND * math.ceil(fastest / _ROUND), low + _ROUND)
+
+
+def speed_limits(scene: Scene) -> tuple[float, float]:
+    """Return the limits of the axis of speeds over time, m/s."""
+    slowest, fastest = _known_speeds(scene)
+    room = max(_ROOM * (fastest - slowest), _LEAST_ROOM_MPS)
+    # A curve on the frame would be hidden. No speed is below 0, but a curve at 0 needs room.
+    return max(slowest - room, -room / 2), fastest + room
+
+
+def _known_speeds(scene: Scene) -> tuple[float, float]:
+    """Return the lowest and the highest speed of all moving actors, m/s, 0 if none is known."""
+    speed = scene.tracks.speed[scene.moves[scene.tracks.actor]]
+    known = speed[np.isfinite(speed)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
 
 
 def speed_scale(n_colors: int) -> list[str]:

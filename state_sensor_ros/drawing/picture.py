@@ -25,7 +25,6 @@ from typing import Any, BinaryIO, TypeAlias
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -55,11 +54,7 @@ _LEAST_WITH_SPEEDS, _LEAST, _SHARES = 3.5, 0.5, {'map': 1.0, 'strip': 0.4}
 # its width.
 _STRIP, _LOWEST, _HIGHEST = 1.9, 0.32, 0.7
 _TITLE_PT, _FACTS_PT = 13.0, 9.0
-# The map of a whole recording has names up to this many actors.
-MAX_NAMED = 40
 _MAX_TITLE, _LETTERS_PER_INCH = 80, 7.2
-# Room above and below the curves, as a share of their height, and at least this.
-_ROOM, _LEAST_ROOM_MPS = 0.06, 0.5
 # Of the figures of tracks and measures, inches; of these and of pictures in notebooks.
 _SMALL, _SMALL_DPI = (8.0, 2.6), 100.0
 
@@ -159,7 +154,7 @@ class _Drawer:
         facts = [*scene.facts(), *self._style.facts]
         if instant >= 0:
             facts.append(f'boxes at {seconds(scene.time_s[instant])}')
-            n_shown = len(maps.visible_samples(scene, instant, self._area))
+            n_shown = len(Map(self._area, 0.0).samples(scene, instant))
             if n_shown < len(scene.names):
                 facts.append(f'{n_shown} of {counted(len(scene.names), "actor")} on the map')
         # Letters are 0.6 times as wide as high.
@@ -170,14 +165,9 @@ class _Drawer:
 
     def _set_strip(self, axes: Axes) -> None:
         """Set the limits of the axes of speeds over time."""
-        scene, size = self._scene, self._style.size
-        speeds = scene.tracks.speed[scene.moves[scene.tracks.actor]]
-        slowest, fastest = float(np.nanmin(speeds)), float(np.nanmax(speeds))
-        room = max(_ROOM * (fastest - slowest), _LEAST_ROOM_MPS)
-        # A curve on the frame would be hidden. No speed is below 0, but a curve at 0 needs room.
-        low, high = max(slowest - room, -room / 2), fastest + room
-        axes.set(xlim=(0.0, scene.duration_s), xlabel=styles.TIME_TITLE, ylim=(low, high),
-                 ylabel='' if size.is_compact else styles.SPEED_TITLE)
+        axes.set(xlim=(0.0, self._scene.duration_s), xlabel=styles.TIME_TITLE,
+                 ylim=marks.speed_limits(self._scene),
+                 ylabel='' if self._style.size.is_compact else styles.SPEED_TITLE)
 
     def lay_out(self) -> None:
         """Lay out the page; raise ConfigError if it is too low."""
@@ -225,20 +215,20 @@ class _Drawer:
     def _entries(self) -> list[Entry]:
         """Return the entries of the legend for what is in view, in the order of :class:`Mark`."""
         scene, size, coloring = self._scene, self._style.size, self._style.coloring
-        samples = maps.visible_samples(scene, self._instant, self._view.area) \
-            if self._instant >= 0 else np.arange(len(scene.actor))
+        samples = self._view.samples(scene, self._instant) if self._instant >= 0 \
+            else np.arange(len(scene.actor))
         are_dots = maps.are_dots(scene, samples, self._view.inches_per_m)
         shown = marks.legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
         shown |= {Mark.ASSUMED} & marks.marks_of(scene, samples[~are_dots])
         if maps.free_lane_changes(scene, samples, self._view):
             shown.add(Mark.LANE_CHANGE)
+        if coloring == BY_ACTOR:
+            # Tracks have the colors of their actors.
+            shown.discard(Mark.TRACK)
         entries = [_entry(mark) for mark in Mark if mark in shown]
-        if {Mark.EGO, Mark.EGO_TRACK} <= shown:
-            # One entry for both.
-            [track] = [entry for entry in entries if entry[1] == Mark.EGO_TRACK.value]
-            entries.remove(track)
-            label = Mark.EGO.value if size.is_paper else one_line(marks.ego_text(scene))
-            entries[0] = (*track[0], *entries[0][0]), label
+        if Mark.EGO in shown:
+            entries[0] = (*_entry(Mark.EGO_TRACK)[0], *entries[0][0]), \
+                Mark.EGO.value if size.is_paper else one_line(marks.ego_text(scene))
         if 'strip' in self._rows and self._instant >= 0:
             line = Line2D([], [], color=DARK, linewidth=styles.INSTANT_PT)
             entries.append(((line,), 'time of the boxes'))
@@ -268,18 +258,15 @@ class _Drawer:
         axes, strip = self._axes['map'], self._axes.get('strip')
         maps.draw_ground(axes, scene, view.area, style.coloring)
         if instant >= 0:
-            samples = maps.visible_samples(scene, instant, view.area)
-            changes = maps.free_lane_changes(scene, samples, view)
-            maps.draw_lane_changes(axes, changes)
-            maps.draw_actors(axes, scene, samples, style.coloring, view.inches_per_m)
-            if style.names and len(samples) <= MAX_NAMED:
-                maps.draw_names(axes, scene, samples, view.inches_per_m, changes,
-                                size_pt=style.size.name_pt)
+            maps.draw_instant(axes, scene, instant, view, style)
         if not len(scene.actor):
             axes.text(0.5, 0.5, styles.NOTHING, transform=axes.transAxes, ha='center',
                       va='center', color=QUIET, fontsize=12)
         if strip is not None:
             draw_strip(strip, scene, instant, style.coloring, self._band)
+            if style.names:
+                maps.draw_names_of_lines(strip, scene, self._band.has_line & ~scene.is_ego,
+                                         style.size.name_pt)
         return Page(self._figure, axes, view, strip)
 
 
@@ -318,18 +305,12 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
     colors = marks.colors_of(scene, np.arange(n_actors), np.zeros(n_actors, np.float32), BY_ACTOR)
     if coloring == BY_SPEED:
         colors[~scene.is_ego] = to_rgba(QUIET)
-    drawn = scene.tracks
-    begin, end = drawn.segments(band.has_line)
-    points = np.column_stack((drawn.time_s, drawn.speed))
-    lines = np.stack([points[begin], points[end]], axis=1)
-    is_ego = scene.is_ego[drawn.actor[begin]]
-    # Round ends close the seams of opaque segments; of transparent ones, they would be visible.
-    for rows, width, alpha, ends in ((~is_ego, 0.8, 0.7 if coloring == BY_SPEED else 0.9, 'butt'),
-                                     (is_ego, 2.0, 1.0, 'round')):
-        axes.add_collection(LineCollection(
-            list(lines[rows]), colors=colors[drawn.actor[begin[rows]]], linewidths=width,
-            alpha=alpha, capstyle=ends, snap=False, zorder=3 if ends == 'round' else 2),
-            autolim=False)
+    begin, end = scene.tracks.segments(band.has_line)
+    actor, points = scene.tracks.actor[end], scene.tracks.speeds_over_time()
+    # Round ends close the seams of the segments.
+    for rows, width, order in ((~scene.is_ego[actor], 0.8, 2), (scene.is_ego[actor], 2.0, 3)):
+        maps.draw_lines(axes, points, begin[rows], end[rows], colors=colors[actor[rows]],
+                        linewidths=width, capstyle='round', zorder=order)
     if instant >= 0:
         # Not clipped, so that the line has its whole width at the edges.
         axes.axvline(scene.time_s[instant], color=DARK, linewidth=styles.INSTANT_PT,

@@ -117,6 +117,10 @@ class Tracks:
     is_joined: Bools
     is_jump: Bools  # (V,) whether no possible motion leads from the vertex before to it
 
+    def speeds_over_time(self) -> Floats:
+        """Return (V, 2) times and speeds, s and m/s."""
+        return np.column_stack((self.time_s, self.speed))
+
     def are_beyond_reach(self) -> Bools:
         """Return (V,) which vertices no possible motion reaches or leaves."""
         are_beyond: Bools = self.is_jump & np.append(self.is_jump[1:], False)
@@ -344,7 +348,6 @@ class _Actor:
     has_box: bool = False
     has_size: bool = False
     has_moved: bool = False
-    lane: tuple[Lane, float] | None = None  # of the last frame, with the distance along the road
 
 
 class SceneBuilder:
@@ -367,7 +370,7 @@ class SceneBuilder:
         self._actors: dict[str, _Actor] = {}
         self._lanes: dict[Lane, int] = {}
         self._displays = {'': 0}
-        self._lane_changes: list[LaneChangeMark] = []
+        self._finder, self._lane_changes = frames.LaneChangeFinder(), list[LaneChangeMark]()
 
     # Invalid numbers give NaN, which is not drawn.
     @np.errstate(all='ignore')
@@ -464,18 +467,15 @@ class SceneBuilder:
 
     def _take_lanes(self, frame: Frame, actors: Sequence[_Actor], samples: npt.NDArray[np.void],
                     time_s: float, is_drawn: Bools) -> None:
-        samples['lane'], lanes = NO_LANE, frame.lanes
-        for row, ids, s in zip(lanes.actor.tolist(), map(tuple, lanes.ids.tolist()),
-                               lanes.s.tolist(), strict=True):
-            samples['lane'][row] = self._lanes.setdefault(ids, len(self._lanes))
-            actor = actors[row]
-            last, last_s = actor.lane or (ids, s)
-            actor.lane = ids, s
-            direction = frames.direction_of_change(last, ids, s - last_s)
-            if direction is not None and is_drawn[row]:
+        samples['lane'] = NO_LANE
+        samples['lane'][frame.lanes.actor] = [
+            self._lanes.setdefault(tuple(ids), len(self._lanes))
+            for ids in frame.lanes.ids.tolist()]
+        for row, _, _, direction in self._finder.changes(frame):
+            if is_drawn[row]:
                 x, y, _ = frame.position_xyz[row].tolist()
                 self._lane_changes.append(LaneChangeMark(
-                    time_s, actor.number, (x, y), float(samples['yaw'][row]),
+                    time_s, actors[row].number, (x, y), float(samples['yaw'][row]),
                     LEFT if direction == 'left' else RIGHT))
 
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TYPE_CHECKING
 from state_sensor_ros.classes import class_of, CLASSES, Kind
 from state_sensor_ros.errors import importing
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.frame import direction_of_change, Frame
+from state_sensor_ros.frame import LaneChangeFinder
 from state_sensor_ros.parameters import near_names
 
 if TYPE_CHECKING:
@@ -55,26 +55,6 @@ class LaneChange:
     from_lane: int
     to_lane: int
     direction: str
-
-
-class LaneChangeFinder:
-    """Finds the lane changes in frames in their order."""
-
-    def __init__(self) -> None:
-        self.changes: list[LaneChange] = []
-        # The last lane, and the place along its road.
-        self._lanes: dict[str, tuple[tuple[int, int, int], float]] = {}
-
-    def add(self, frame: Frame) -> None:
-        lanes = frame.lanes
-        for row, (road, section, lane), s in zip(lanes.actor.tolist(), lanes.ids.tolist(),
-                                                 lanes.s.tolist(), strict=True):
-            name, ids = frame.names[row], (road, section, lane)
-            last, last_s = self._lanes.get(name, (ids, s))
-            direction = direction_of_change(last, ids, s - last_s)
-            if direction is not None:
-                self.changes.append(LaneChange(name, frame.game_time, last[2], lane, direction))
-            self._lanes[name] = ids, s
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +130,7 @@ class FrameIndex:
         # Numbers of frames, ascending, and where they begin.
         self._begins, self._marks = [0], list[Any]((None,))
         actors, last_s = dict[str, RecordedActor](), dict[str, float]()
+        self.lane_changes = list[LaneChange]()
         finder, newest_s = LaneChangeFinder(), math.nan
         n_marked, period, n_bytes = 0, _PERIOD, 0
         for frame in recording.frames():
@@ -165,7 +146,8 @@ class FrameIndex:
                     kind = Kind(frame.kinds[row])
                     actors[name] = RecordedActor(
                         name, kind, CLASSES[class_of(kind, frame.tags[row])].name, time_s, time_s)
-            finder.add(frame)
+            self.lane_changes += [LaneChange(frame.names[row], time_s, last, lane, direction)
+                                  for row, last, lane, direction in finder.changes(frame)]
             if recording.faults.index >= n_marked + period and (mark := recording.mark()):
                 n_marked = recording.faults.index
                 self._begins.append(len(self.times))
@@ -175,7 +157,6 @@ class FrameIndex:
                     del self._begins[1::2], self._marks[1::2]
                     period, n_bytes = 2 * period, n_bytes // 2
         self.actors = {name: replace(actor, last=last_s[name]) for name, actor in actors.items()}
-        self.lane_changes = finder.changes
 
     def before(self, i: int) -> tuple[int, Any]:
         """Return the number of the last frame up to ``i`` that has a mark, and the mark."""

@@ -11,7 +11,7 @@ let pending = null;
 const documentListeners = {};
 
 const makeElement = (id) => ({
-  id, hidden: id === 'tip', style: {}, listeners: {}, clientWidth: 1000, clientHeight: 500, tagName: 'DIV', value: '',
+  id, hidden: false, style: {}, listeners: {}, clientWidth: 1000, clientHeight: 500, tagName: 'DIV', value: '',
   textContent: id === 'data' ? JSON.stringify(data) : '',
   addEventListener(name, listener) { this.listeners[name] = listener; },
   on(name, listener) { this.listeners[name] = listener; },
@@ -36,6 +36,11 @@ const timers = [];
 const realTimeout = setTimeout;
 globalThis.setTimeout = (callback, delay) => { timers.push([wall + delay, callback]); };
 globalThis.performance = { now: () => wall };
+// Observes the sizes of elements, once: they do not change.
+globalThis.ResizeObserver = class {
+  constructor(callback) { this.callback = callback; }
+  observe(target) { this.callback([{ target }]); }
+};
 globalThis.requestAnimationFrame = (callback) => { pending = callback; };
 document.getElementById('pace').value = '1';
 
@@ -71,7 +76,7 @@ const state = () => {
     xRange: map.layout.xaxis.range, yRange: map.layout.yaxis.range, marker: points.marker,
     labels: part('labels').text || [], positions: part('labels').textposition || [],
     places: (part('labels').x || []).map((x, i) => [x, part('labels').y[i]]), outlines: part('outlines').x, assumed: part('assumed').x,
-    changes: { ...part('changes') }, tip: elements.tip.hidden ? '' : elements.tip.innerHTML,
+    changes: { ...part('changes') }, lines: elements.strip.data.at(-1),
   };
 };
 
@@ -94,9 +99,6 @@ const act = async (action) => {
     elements.map.layout.xaxis.range = numbers.slice(0, 2);
     elements.map.layout.yaxis.range = numbers.slice(2);
     elements.map.listeners.plotly_relayout({ 'xaxis.range[0]': numbers[0] });
-  } else if (verb === 'point') {
-    const [x, y] = String(action).split(' ').slice(1).map(Number);
-    elements.strip.listeners.pointermove({ clientX: x, clientY: y });
   } else if (verb === 'press') elements.map.listeners.pointerdown();
   else if (verb === 'release') windowListeners.pointerup();
   else if (verb === 'wait') {

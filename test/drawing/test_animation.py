@@ -309,13 +309,13 @@ def test_animation_leaves_out_marks_of_lane_changes_that_would_cover_actors():
 
 
 @needs_node
-def test_animation_names_the_line_of_speed_under_the_pointer():
-    scene = scene_of(*ride(11))
-    page, states = played(scene, [0.0, 'point 500 5', 'point 500 380', 'point 500 200'])
-    assert page.data['strip']['layout']['yaxis']['range'] == [0.0, 10.0]
-    assert states[1]['tip'] == '<b>hero</b> 10.0 m/s'
-    assert states[2]['tip'] == '<b>other</b> 2.0 m/s'
-    assert states[3]['tip'] == ''
+def test_animation_names_the_lines_of_speed_beside_the_ego():
+    page, [state] = played(scene_of(*ride(11)), [0.0])
+    [low, high], lines = page.data['strip']['layout']['yaxis']['range'], state['lines']
+    assert lines['text'] == ['other']
+    # Above its line at 2 m/s, as high as half of its own text at most.
+    assert 2.0 <= lines['y'][0] < 2.0 + 0.05 * (high - low)
+    assert 0.0 < lines['x'][0] < 1.0
 
 
 @needs_node
