@@ -14,21 +14,18 @@ import time
 
 from state_sensor_ros.cdr.definitions import load_definitions
 from state_sensor_ros.commands.reading import fault_lines
-from state_sensor_ros.files import WriteOptions
-from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.recording import FrameWriter, Losses
+from state_sensor_ros.files import bag_writer, recording, WriteOptions
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import FaultList, FrameFault
 from state_sensor_ros.pipeline.pipeline import Pipeline
-from state_sensor_ros.simulators import find_simulator
-from state_sensor_ros.simulators.opening import with_map
+from state_sensor_ros.simulators import find_simulator, opening
 from state_sensor_ros.texts import counted
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.state_frame import carried
 from state_sensor_ros.topics.transforms import encode_static_frames
 
 
-class BagOutput(BagSink, FrameWriter):
+class BagOutput(bag_writer.BagSink, recording.FrameWriter):
     """
     A bag with the topics that the node would publish.
 
@@ -44,13 +41,13 @@ class BagOutput(BagSink, FrameWriter):
         definitions = load_definitions()
         self._reader, self.n_frames = reader, 0
         self._place, self._faults = '', FaultList()
-        self.losses = Losses('a bag', carried())
+        self.losses = recording.Losses('a bag', carried())
         super().__init__(
             path, storage=options.storage, compression=values.get('compression') or 'zstd',
             overwrite=options.force, node_name=values.get('name', '/state_sensor'))
         try:
             simulator = find_simulator(settings.source if reader is None else reader.simulator)
-            specific = with_map(simulator.topics(settings, recording=reader), settings)
+            specific = opening.with_map(simulator.topics(settings, recording=reader), settings)
             encoder = Encoder(settings, definitions, self._note, specific.encoders)
             self.open(encoder.topics)
             static_frames = encode_static_frames(settings, definitions, specific.transforms)

@@ -30,15 +30,11 @@ import sys
 import threading
 from typing import Any, TYPE_CHECKING
 
-from state_sensor_ros import errors
-from state_sensor_ros.commands import terminal
-from state_sensor_ros.commands.cli import run_command
-from state_sensor_ros.ends import interrupt_blocking_calls
-from state_sensor_ros.files import Format, format_of, format_of_name, formats
+from state_sensor_ros import ends, errors, texts
+from state_sensor_ros.commands import cli, terminal
+from state_sensor_ros.files import Format, format_of, format_of_name, formats, search
 from state_sensor_ros.files.bag import is_bag
 from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.files.search import find_recordings
-from state_sensor_ros.texts import counted, listed, one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,9 +82,9 @@ def run_job(job: Job) -> Result:
         try:
             Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            return Result(1, '', one_line(f'{job.args.output}: {errors.reason_of(error)}'))
+            return Result(1, '', texts.one_line(f'{job.args.output}: {errors.reason_of(error)}'))
     with terminal.captured() as (output, printed):
-        code = run_command(job.command, lambda: job.args)
+        code = cli.run_command(job.command, lambda: job.args)
     lines = printed.getvalue().splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     return Result(code, output.getvalue(), failures[0] if failures else '',
@@ -137,7 +133,7 @@ def _run(executor: futures.Executor, waiting: deque[Job],
             if isinstance(error, futures.BrokenExecutor):
                 return [*running.values()]
             yield running.pop(future), future.result() if error is None else Result(
-                1, '', one_line(f'{type(error).__name__}: {error}'))
+                1, '', texts.one_line(f'{type(error).__name__}: {error}'))
     return []
 
 
@@ -160,7 +156,7 @@ def _begin_worker() -> None:
     """Prepare a process of the pool: it ends with its parent, which alone gets Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_worker)
-    interrupt_blocking_calls()
+    ends.interrupt_blocking_calls()
     parent = multiprocessing.parent_process()
 
     def end() -> None:
@@ -228,7 +224,7 @@ def write_table(args: argparse.Namespace, table_of: Callable[[], pa.Table]) -> N
         table = table_of()
         parquet.write_table(table, file.handle, write_page_checksum=True)
     terminal.show_result(
-        args.parquet, [counted(table.num_rows, 'row'), *terminal.size_of(args.parquet)],
+        args.parquet, [texts.counted(table.num_rows, 'row'), *terminal.size_of(args.parquet)],
         is_quiet=args.quiet or args.json)
 
 
@@ -247,12 +243,12 @@ def convert_many(args: argparse.Namespace) -> None:
     file_format = next(row for row in formats() if row.name == args.to)
     _check_folder(args, file_format)
     # Another file may have the suffix of a bag, too.
-    recordings = find_recordings(args.input, without=args.output)
+    recordings = search.find_recordings(args.input, without=args.output)
     bags = [found.path for found in recordings if file_format.storage and is_bag(Path(found.path))
             and (os.path.isdir(found.path) or format_of(found.path).storage)]
     if bags:
         terminal.print_line(
-            f'warning: {args.output}: ignored, because they are bags: {listed(bags)}')
+            f'warning: {args.output}: ignored, because they are bags: {texts.listed(bags)}')
     outputs = _outputs_of({found.path: found.place for found in recordings
                            if found.path not in bags}, args.output, file_format)
     jobs = [job_of('convert', args, path, input=[path], output=output, to=None, force=True,
@@ -275,21 +271,21 @@ def convert_many(args: argparse.Namespace) -> None:
             if sys.stderr.isatty() and not args.quiet:
                 sys.stderr.write(f'\r{n_done} of {len(jobs)}' + '\n' * (n_done == len(jobs)))
     except KeyboardInterrupt:
-        terminal.print_line(f'{n_done - len(failures)} of {counted(len(jobs), "recording")} '
+        terminal.print_line(f'{n_done - len(failures)} of {texts.counted(len(jobs), "recording")} '
                             'converted; the same command continues with the others')
         raise
     finally:
-        width = max(map(len, ('failed', *map(one_line, failures))))
+        width = max(map(len, ('failed', *map(texts.one_line, failures))))
         for name, reason in (('failed', 'reason'), *sorted(failures.items())) if failures else ():
-            terminal.print_line(f'{one_line(name):{width}}  {reason}')
+            terminal.print_line(f'{texts.one_line(name):{width}}  {reason}')
     n_old = len(outputs) - len(jobs)
     if failures:
         raise errors.TrajectoryFormatError(
             args.output, f'{len(jobs) - len(failures)} of {len(jobs)} converted'
             + (f', {n_old} already up to date' if n_old else '') + f'; {len(failures)} failed: '
-            + listed(sorted(failures)))
+            + texts.listed(sorted(failures)))
     terminal.show_result(args.output, [
-        f'{counted(len(jobs), "recording")} converted', f'{n_old} already up to date',
+        f'{texts.counted(len(jobs), "recording")} converted', f'{n_old} already up to date',
         *([f'{len(bags)} ignored'] if bags else [])], is_quiet=args.quiet)
 
 

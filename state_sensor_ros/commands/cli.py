@@ -28,11 +28,8 @@ import sys
 from typing import Any, cast, NoReturn
 import warnings
 
-from state_sensor_ros import __version__
+from state_sensor_ros import __version__, ends, errors, parameters
 from state_sensor_ros.commands.terminal import discard_output, print_line, print_output
-from state_sensor_ros.ends import raising_at_signals, signals_held
-from state_sensor_ros.errors import importing, reason_of, StateSensorError, UsageError
-from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.texts import shortened
 
 COMMANDS = {
@@ -82,7 +79,7 @@ class Parser(argparse.ArgumentParser):
         elif message.startswith(f'{_UNKNOWN}-'):
             word = message.removeprefix(_UNKNOWN).split()[0].partition('=')[0]
             known = re.findall(r'--\w[\w-]*', self.format_help())
-        message = shortened(message, _MAX_MESSAGE) + did_you_mean([word], known, 0.75)
+        message = shortened(message, _MAX_MESSAGE) + parameters.did_you_mean([word], known, 0.75)
         print_line(f'error: {self.prog}: {message} '
                    f'(see {self.prog} --help)')
         self.exit(WRONG_USAGE)
@@ -101,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     name = words[0] if words and words[0] in COMMANDS else ''
     try:
-        with raising_at_signals(), warnings.catch_warnings():
+        with ends.raising_at_signals(), warnings.catch_warnings():
             if argv is None:
                 warnings.showwarning = _show_warning
             return run_command(name, partial(_parsed, name, words)) if name else _explain(words)
@@ -115,7 +112,7 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
     """Run a sub-command with its options; print its error, and return the exit code."""
     program = f'state_sensor {name}'
     try:
-        with importing(program):
+        with errors.importing(program):
             args = parsed()
             _module('parameters').take_parameters(args)
             getattr(_module(name), f'run_{name}')(args)
@@ -124,10 +121,10 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
         # The reader closed the pipe, as `head` does.
         discard_output()
         return FAILED
-    except UsageError as error:
+    except errors.UsageError as error:
         print_line(f'error: {program}: {error}')
         return WRONG_USAGE
-    except (StateSensorError, OSError) as error:
+    except (errors.StateSensorError, OSError) as error:
         print_line(f'error: {_in_words(error)}')
         try:
             print(end='', flush=True)
@@ -164,7 +161,7 @@ def _parsed(name: str, words: Sequence[str]) -> argparse.Namespace:
     if 'COMP_LINE' in os.environ:
         _explain(words)
     # argparse cannot be interrupted: it restores its actions from what it has saved in them.
-    with signals_held():
+    with ends.signals_held():
         return command_parser(name).parse_intermixed_args(words[1:])
 
 
@@ -191,9 +188,9 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print_line(f'warning: {message}')
 
 
-def _in_words(error: StateSensorError | OSError) -> str:
+def _in_words(error: errors.StateSensorError | OSError) -> str:
     """Return an error in one line; one of the operating system with what it is of, if known."""
-    if isinstance(error, StateSensorError):
+    if isinstance(error, errors.StateSensorError):
         return str(error)
     where = error.filename or ('standard output' if error.errno in _OF_OUTPUT else '')
-    return f'{where}: {reason_of(error)}' if where else reason_of(error)
+    return f'{where}: {errors.reason_of(error)}' if where else errors.reason_of(error)

@@ -21,14 +21,11 @@ from contextlib import closing, contextmanager, suppress
 import math
 import threading
 
-from state_sensor_ros import errors
-from state_sensor_ros.commands import options
-from state_sensor_ros.commands.reading import LiveRecording, open_frames, read_frames
+from state_sensor_ros import ends, errors
+from state_sensor_ros.commands import options, reading
 from state_sensor_ros.commands.terminal import print_warnings, show_result, size_of, Summary
-from state_sensor_ros.ends import signals_held
-from state_sensor_ros.files import Format, output_format, WriteOptions
+from state_sensor_ros.files import Format, output_format, player, WriteOptions
 from state_sensor_ros.files.output import refuse_part
-from state_sensor_ros.files.player import with_upcoming
 from state_sensor_ros.files.recording import FrameWriter, RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import FrameLoop
@@ -89,7 +86,7 @@ def run_convert(args: argparse.Namespace) -> None:
     if len(args.input) > 1 or args.jobs is not None or args.dask:
         raise errors.UsageError('several inputs need --to FORMAT; OUT is then a folder')
     output = output_format(args.output, storage=args.storage or '')
-    settings, opened = open_frames(args, args.input[0], has_clock=args.clock)
+    settings, opened = reading.open_frames(args, args.input[0], has_clock=args.clock)
     with closing(opened) as reader:
         if output.storage and settings.stamp_source == 'ros':
             raise errors.ConfigError(
@@ -102,14 +99,14 @@ def run_record(args: argparse.Namespace) -> None:
     output = output_format(args.output, to=args.to or '', storage=args.storage or '')
     if not args.force:
         refuse_part(args.output)
-    with closing(LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
+    with closing(reading.LiveRecording(args, ends=args.once, has_clock=args.clock)) as stream:
         _write(args, output, stream, stream.settings)
 
 
 def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
            settings: Settings) -> None:
     """Write the selected frames of a recording or a live stream, and print the result."""
-    stream = reader if isinstance(reader, LiveRecording) else None
+    stream = reader if isinstance(reader, reading.LiveRecording) else None
     selection, summary = options.selection_of(args), Summary()
     remarks, failure = _Remarks(), None
     target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
@@ -117,16 +114,16 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     with output.create(args.output, target) as writer:
         selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
                              selection=selection)
-        frames = read_frames(selected, 'convert' if stream is None else 'record',
-                             is_quiet=args.quiet)
+        frames = reading.read_frames(selected, 'convert' if stream is None else 'record',
+                                     is_quiet=args.quiet)
         try:
             # Closed, the source knows what it has not read.
             with _salvaging(writer, stream), closing(frames), \
                     _flushed(writer, is_live=stream is not None) as lock:
-                for frame in frames if stream else with_upcoming(frames, settings):
+                for frame in frames if stream else player.with_upcoming(frames, settings):
                     if not writer.checks:
                         remarks.add(frame)
-                    with signals_held(), lock:
+                    with ends.signals_held(), lock:
                         # The first one has all parts, to name those that the format lacks.
                         writer.losses.add(frame)
                         n_before = writer.n_frames
@@ -158,7 +155,7 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
 
 
 @contextmanager
-def _salvaging(writer: FrameWriter, stream: LiveRecording | None) -> Iterator[None]:
+def _salvaging(writer: FrameWriter, stream: reading.LiveRecording | None) -> Iterator[None]:
     """Keep what can be read of a recorded stream that fails, such as on a full disk."""
     try:
         yield

@@ -23,27 +23,21 @@ from typing import Any
 
 import numpy as np
 
-from state_sensor_ros import errors
+from state_sensor_ros import errors, parameters, rotations
 from state_sensor_ros.classes import CLASS_NAMES, TagRule
-from state_sensor_ros.commands import options, terminal
+from state_sensor_ros.commands import options, reading, terminal
 from state_sensor_ros.commands.batch import job_of, records_of, refuse_failures, write_table
-from state_sensor_ros.commands.reading import fault_lines, read_frames
-from state_sensor_ros.evaluation import detection, messages, report
+from state_sensor_ros.evaluation import detection, matching, messages, report
 from state_sensor_ros.evaluation import truth as truths
 from state_sensor_ros.evaluation.evaluator import Evaluator, TopicResult
-from state_sensor_ros.evaluation.matching import EVALUATED_CLASSES, Selection
 from state_sensor_ros.evaluation.tracking import MAX_IDS
 from state_sensor_ros.evaluation.truth import EgoTrack, GroundTruth
-from state_sensor_ros.files import format_of, open_any, ReadOptions
+from state_sensor_ros.files import bag_frames, format_of, frame_selection, open_any, ReadOptions
 from state_sensor_ros.files.bag import Bag, is_bag
-from state_sensor_ros.files.bag_frames import stamp_of, STATE_FRAME
-from state_sensor_ros.files.frame_selection import outside, RecordingSelection, SelectedNames
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.search import find_recordings, FoundRecording
 from state_sensor_ros.frame import NS_PER_S
 from state_sensor_ros.library.stream import FaultList, FrameFault, FrameLoop
-from state_sensor_ros.parameters import near_names
-from state_sensor_ros.rotations import IDENTITY_XYZW
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.texts import counted, listed, one_line
 
@@ -204,7 +198,7 @@ def _transforms(stack: str) -> Iterator[tuple[bytes, bool]]:
             yield data, name == truths.STATIC_TF_TOPIC
 
 
-def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
+def _selection(args: argparse.Namespace, truth: GroundTruth) -> matching.Selection:
     if args.range and truth.ego is None:
         raise errors.ConfigError('--range', f'{args.range:g} m from an ego, which {truth.name} '
                                  'does not have', 'ground truth with an ego')
@@ -213,13 +207,13 @@ def _selection(args: argparse.Namespace, truth: GroundTruth) -> Selection:
     if args.start > duration_s:
         raise errors.ConfigError('--start', f'{args.start:g} s', 'a time from the first frame to '
                                  f'the last one, {duration_s:.6g} s, of {truth.name}')
-    terminal.print_warnings(truth.name, outside(
-        RecordingSelection(end_s=options.selection_of(args).end_s), len(truth.stamps_ns),
-        duration_s))
+    terminal.print_warnings(truth.name, frame_selection.outside(
+        frame_selection.RecordingSelection(end_s=options.selection_of(args).end_s),
+        len(truth.stamps_ns), duration_s))
     times: dict[str, Any] = {f'{name}_ns': first_ns + _nanoseconds(value) for name, value in (
         ('start', args.start), ('end', args.end)) if 0.0 < value < math.inf}
-    return Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,
-                     range_m=args.range, classes=frozenset(args.classes))
+    return matching.Selection(**times, period_ns=_nanoseconds(1.0 / args.rate) if args.rate else 0,
+                              range_m=args.range, classes=frozenset(args.classes))
 
 
 def _nanoseconds(time_s: float) -> int:
@@ -286,7 +280,7 @@ def _match_table(results: Sequence[TopicResult]) -> Any:  # noqa: ANN401
             for j, (a, b) in enumerate(zip(of_stack.tolist(), of_truth.tolist(), strict=True)):
                 rows.append({
                     'topic': found.topic, 'stamp_ns': frame.stamp_ns, 'frame': i,
-                    'class': EVALUATED_CLASSES[frame.stack.classes[a]],
+                    'class': matching.EVALUATED_CLASSES[frame.stack.classes[a]],
                     'truth_id': frame.truth.ids[b], 'stack_id': frame.stack.ids[a],
                     'score': float(frame.stack.scores[a]),
                     'ego_distance': float(frame.distances[b]),
@@ -350,13 +344,13 @@ def _read_truth(args: argparse.Namespace, settings: Settings) -> GroundTruth:
     # An OSI trace may be an MCAP file, too.
     if is_bag(Path(args.truth)) and format_of(args.truth).storage:
         with closing(Bag(Path(args.truth))) as bag:
-            frames = [key for key in bag.with_messages() if key[1] == STATE_FRAME
+            frames = [key for key in bag.with_messages() if key[1] == bag_frames.STATE_FRAME
                       and args.truth_topic in ('', key[0])]
             if not frames:
                 return _checked(args, _of_objects(args, bag, settings))
             # ``game_time`` is rounded. A message too short for a stamp is no frame.
             stamps_ns = [seconds * NS_PER_S + nanoseconds for seconds, nanoseconds in (
-                stamp_of(data) or (0, 0) for _, _, data in bag.messages({frames[0]}))]
+                bag_frames.stamp_of(data) or (0, 0) for _, _, data in bag.messages({frames[0]}))]
     return _checked(args, _of_frames(args, settings, stamps_ns))
 
 
@@ -365,7 +359,7 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
     """Read a recording of frames; ``stamps_ns`` are the stamps of a bag, None for others."""
     selection = options.selection_of(args)
     rule, names = TagRule(selection.desired_tags, selection.undesired_tags), \
-        SelectedNames(selection)
+        frame_selection.SelectedNames(selection)
     tagged, faults = set[str](), FaultList()
 
     def selects(name: str, tags: tuple[str, ...]) -> bool:
@@ -379,12 +373,12 @@ def _of_frames(args: argparse.Namespace, settings: Settings,
         truth = truths.FrameGroundTruth(
             args.truth, settings, selects, lambda kind, text: faults.add(
                 FrameFault(kind, recording.place, text)))
-        for frame in read_frames(recording, 'ground truth', is_quiet=args.quiet):
+        for frame in reading.read_frames(recording, 'ground truth', is_quiet=args.quiet):
             names.add(frame)
             truth.add(frame, None if stamps_ns is None else stamps_ns[recording.index])
         found = truth.finish()
     terminal.print_warnings(args.truth, (
-        *fault_lines(faults), *truth.assumptions.lines, *truth.jumps.lines,
+        *reading.fault_lines(faults), *truth.assumptions.lines, *truth.jumps.lines,
         *names.lines(is_empty=not rule.passes_all and not tagged)))
     return found
 
@@ -404,13 +398,13 @@ def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> Groun
                 raise errors.DecodeError(key[0], f'objects in the frame {message.frame_id}',
                                          f'the frame {settings.global_frame}; -p '
                                          'global_frame:=NAME selects another')
-            objects = message.in_frame(np.array(IDENTITY_XYZW), np.zeros(3))
+            objects = message.in_frame(np.array(rotations.IDENTITY_XYZW), np.zeros(3))
             seen.update(objects.ids)
             builder.add(message.stamp_ns, objects, np.array(
                 [not args.actors or name in args.actors for name in objects.ids], np.bool_))
     for name in sorted({*args.actors} - seen):
         terminal.print_line(f'warning: --actors {name}: the ground truth has no such object'
-                            + near_names([name], seen))
+                            + parameters.near_names([name], seen))
     return builder.finish(_ego_of(bag))
 
 

@@ -33,9 +33,7 @@ from state_sensor_ros.classes import EGO_TAG, has_ego_tag
 from state_sensor_ros.commands import options
 from state_sensor_ros.commands.reading import again, open_frames, read_frames
 from state_sensor_ros.commands.terminal import print_output
-from state_sensor_ros.files import TRAJECTORY
-from state_sensor_ros.files.frame_selection import RecordingSelection
-from state_sensor_ros.files.search import find_recordings
+from state_sensor_ros.files import frame_selection, search, TRAJECTORY
 from state_sensor_ros.frame import DERIVED_SIZE, DERIVED_VELOCITY, Frame, KIND_VEHICLE
 from state_sensor_ros.jumps import UNITS
 from state_sensor_ros.library.safety import (
@@ -160,7 +158,7 @@ class Inspection:
     :param ego_tag: tag that marks the ego; Replay Mode needs EGO_TAG.
     """
 
-    def __init__(self, recording: FrameLoop, selection: RecordingSelection,
+    def __init__(self, recording: FrameLoop, selection: frame_selection.RecordingSelection,
                  ego_tag: str = EGO_TAG) -> None:
         self._recording, self._selection, self._ego_tag = recording, selection, ego_tag
         self.n_frames = self._sample_count = self._time = 0
@@ -497,7 +495,7 @@ def _consistency(checks: Checks, truth: Mapping[str, Any]) -> list[str]:
 def _inspect_many(args: argparse.Namespace) -> None:
     """Print or write a row for each recording."""
     from state_sensor_ros.commands.batch import job_of, records_of, refuse_failures, write_table
-    found = find_recordings(args.file, has_results=False)
+    found = search.find_recordings(args.file, has_results=False)
     jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
                    parquet=None) for recording in found]
     records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)

@@ -19,12 +19,8 @@ import os
 import re
 from typing import Any
 
-from state_sensor_ros import simulators
-from state_sensor_ros.classes import EGO_TAG
-from state_sensor_ros.errors import ConfigError, StateSensorError, UsageError
-from state_sensor_ros.files import formats, open_any
-from state_sensor_ros.files.frame_selection import RecordingSelection
-from state_sensor_ros.files.search import find_recordings, is_glob
+from state_sensor_ros import classes, errors, simulators
+from state_sensor_ros.files import formats, frame_selection, open_any, search
 from state_sensor_ros.parameters import Value
 from state_sensor_ros.settings import DEFAULTS, OUTPUTS, Settings
 
@@ -115,7 +111,7 @@ def _actors(**_: object) -> list[str]:
         with closing(open_any(path or '')) as reader:
             return sorted({name for frame in islice(reader.frames(), _N_COMPLETED)
                            for name in frame.names})
-    except (StateSensorError, OSError):
+    except (errors.StateSensorError, OSError):
         return []
 
 
@@ -155,12 +151,12 @@ def add_batch_options(parser: argparse.ArgumentParser) -> None:
 
 def are_many(args: argparse.Namespace, paths: list[str]) -> bool:
     """Return whether options or paths are those of several recordings."""
-    if len(paths) > 1 or args.jobs is not None or args.dask or is_glob(paths[0]):
+    if len(paths) > 1 or args.jobs is not None or args.dask or search.is_glob(paths[0]):
         return True
     # The error of a folder as a recording is more specific.
-    with suppress(ConfigError):
+    with suppress(errors.ConfigError):
         return os.path.isdir(paths[0]) and paths != [
-            found.path for found in find_recordings(paths, has_results=False)]
+            found.path for found in search.find_recordings(paths, has_results=False)]
     return False
 
 
@@ -228,21 +224,22 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value
     return simulators.checked_settings(values, is_live=is_live)
 
 
-def selection_of(args: argparse.Namespace) -> RecordingSelection:
+def selection_of(args: argparse.Namespace) -> frame_selection.RecordingSelection:
     """Return the selection that ``args``, the parsed options, describe."""
     start, end = getattr(args, 'start', 0.0), getattr(args, 'end', math.inf)
     if end < start:
-        raise UsageError(f'--end {end:g} is before --start {start:g}')
+        raise errors.UsageError(f'--end {end:g} is before --start {start:g}')
     # The tag that the ego is to have, and what selects it.
-    tag, origin = next(((EGO_TAG, f'-p {name}:={value}') for name, value in args.values.items()
-                        if name.endswith('.ego') and value), ('', ''))
+    tag, origin = next(((classes.EGO_TAG, f'-p {name}:={value}') for name,
+                        value in args.values.items() if name.endswith('.ego') and value), ('', ''))
     if args.ego_tag is not None:
         tag, origin = args.ego_tag, f'--ego-tag {args.ego_tag}'
-    return RecordingSelection(tuple(args.desired_tags), tuple(args.undesired_tags),
-                              tuple(args.actors), start, end, args.rate, tag, origin)
+    return frame_selection.RecordingSelection(
+        tuple(args.desired_tags), tuple(args.undesired_tags), tuple(args.actors), start, end,
+        args.rate, tag, origin)
 
 
 def check_suffix(option: str, out: str | None, suffixes: Iterable[str]) -> None:
     """Refuse a file whose name does not have the suffix of its format."""
     if out and not out.lower().endswith((*suffixes,)):
-        raise UsageError(f'{option} {out} does not end with {" or ".join(suffixes)}')
+        raise errors.UsageError(f'{option} {out} does not end with {" or ".join(suffixes)}')

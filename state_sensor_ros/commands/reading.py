@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 
+from state_sensor_ros import source, texts
 from state_sensor_ros.commands.options import settings_of
 from state_sensor_ros.commands.terminal import print_line, print_warnings, progress_bar
 from state_sensor_ros.errors import failed_stream, TransportError, TruncatedError
@@ -28,8 +29,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.library.stream import CUT, FaultList, FrameFault, FrameLoop
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import find_simulator
-from state_sensor_ros.source import LOST, Source, UNDECLARED
-from state_sensor_ros.texts import counted
 
 # Failures of one reason, without a new frame between them, that end a command.
 _MAX_FAILURES = 3
@@ -105,8 +104,8 @@ def fault_lines(faults: FaultList) -> Iterator[str]:
     for kind, count in faults.counts.items():
         if kind != CUT:
             first = next(fault for fault in faults if fault.kind == kind)
-            words = kind.replace('_', ' ', 2 if kind.startswith(UNDECLARED) else -1)
-            what = 'payload dropped' if kind == LOST else \
+            words = kind.replace('_', ' ', 2 if kind.startswith(source.UNDECLARED) else -1)
+            what = 'payload dropped' if kind == source.LOST else \
                 'consistency' if kind.startswith('consistency ') else words
             more = f' (and {count - 1} more of this kind)' if count > 1 else ''
             yield f'{what}: {first.place}: {first.text}{more}'
@@ -131,7 +130,7 @@ class LiveRecording:
         simulator = find_simulator(settings.source)
         self.name, self.simulator = simulator.address(settings), simulator.name
         self.notes: dict[str, str] = {}
-        self.source: Source = simulator.open_source(
+        self.source: source.Source = simulator.open_source(
             settings, self.notes.__setitem__, reconnect=not ends)
         self.source.health.failures.limit = _MAX_FAILURES
         seconds = math.inf if args.seconds is None else args.seconds
@@ -150,7 +149,7 @@ class LiveRecording:
         n_reconnects, unread = self.source.health.n_reconnects, self.source.health.unread
         lines = [text for kind, text in self.notes.items() if kind != 'clocks']
         if n_reconnects:
-            lines.append(f'the stream was interrupted {counted(n_reconnects, "time")}')
+            lines.append(f'the stream was interrupted {texts.counted(n_reconnects, "time")}')
         if unread:
             lines.append(f'{unread} had arrived before the end and were not read')
         return lines

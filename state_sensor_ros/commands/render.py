@@ -19,17 +19,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from state_sensor_ros.commands import options
-from state_sensor_ros.commands.reading import open_frames, read_frames
+from state_sensor_ros import errors, texts
+from state_sensor_ros.commands import options, reading
 from state_sensor_ros.commands.terminal import facts_of, show_result, size_of
 from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.scene import Scene, SceneBuilder
-from state_sensor_ros.errors import ConfigError, no_frames
 from state_sensor_ros.files import output_format, RENDER, STANDARD_INPUT
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.simulators.opening import read_map
-from state_sensor_ros.texts import one_line
 
 _MAX_PIXELS = 1e8
 _Writer: TypeAlias = Callable[[Scene, BinaryIO], None]
@@ -103,16 +101,16 @@ def run_render(args: argparse.Namespace) -> None:
 
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
-    settings, reader = open_frames(args, args.input)
+    settings, reader = reading.open_frames(args, args.input)
     selection = options.selection_of(args)
     builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
     with closing(FrameLoop(reader, selection=selection)) as recording:
-        for frame in read_frames(recording, 'render', is_quiet=args.quiet):
+        for frame in reading.read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
         scene = builder.finish()
         if not len(scene.time_s):
-            raise no_frames(recording.name, is_part=not selection.has_all_frames,
-                            end_s=recording.reader.elapsed_s)
+            raise errors.no_frames(recording.name, is_part=not selection.has_all_frames,
+                                   end_s=recording.reader.elapsed_s)
         recording.reader.check_actors()
     scene.check_time(args.at, '--at', recording.name)
     return scene
@@ -124,7 +122,7 @@ def _title(args: argparse.Namespace) -> str:
     if args.style == 'paper':
         return ''
     return 'standard input' if args.input == STANDARD_INPUT \
-        else one_line(Path(args.input).resolve().name)
+        else texts.one_line(Path(args.input).resolve().name)
 
 
 def _style(args: argparse.Namespace, size: style.PageSize) -> style.PictureStyle:
@@ -136,8 +134,8 @@ def _style(args: argparse.Namespace, size: style.PageSize) -> style.PictureStyle
     # Pages of .svg and .pdf have no pixels.
     width, height = (each * size.dpi for each in (size.width, size.height or size.width))
     if not args.output.lower().endswith(('.svg', '.pdf')) and width * height > _MAX_PIXELS:
-        raise ConfigError('--size, --dpi', f'{width * height / 1e6:.0f} million pixels',
-                          f'at most {_MAX_PIXELS / 1e6:.0f} million')
+        raise errors.ConfigError('--size, --dpi', f'{width * height / 1e6:.0f} million pixels',
+                                 f'at most {_MAX_PIXELS / 1e6:.0f} million')
     return style.PictureStyle(_title(args), args.color, args.names, size, has_legend=args.legend)
 
 

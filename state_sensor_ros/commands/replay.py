@@ -20,13 +20,11 @@ import sys
 import termios
 import tty
 
-from state_sensor_ros.commands import options
-from state_sensor_ros.commands.reading import with_progress
-from state_sensor_ros.commands.terminal import bar_type, show_result
+from state_sensor_ros import texts
+from state_sensor_ros.commands import options, reading, terminal
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.replay import open_replay, ReplayClient
-from state_sensor_ros.texts import one_line
 
 _REFRESH_S = 0.1
 # Wait for the answer to the current step; then the connection is closed without it.
@@ -70,7 +68,7 @@ def run_replay(args: argparse.Namespace) -> None:
     """Replay to the end, or until a signal."""
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
     args.read_options = ReadOptions(options.settings_of(args))
-    replay = open_replay(args, lambda recording: closing(with_progress(
+    replay = open_replay(args, lambda recording: closing(reading.with_progress(
         recording, 'read', is_quiet=args.quiet)), _warn)
     replaying: list[Future[None]] = []
     with ThreadPoolExecutor(1, 'replay') as thread:
@@ -85,19 +83,19 @@ def run_replay(args: argparse.Namespace) -> None:
             replay.abort()
     for ended in replaying:
         ended.result()
-    show_result(f'{args.host}:{args.control_port}', [
+    terminal.show_result(f'{args.host}:{args.control_port}', [
         f'replayed, at frame {replay.index + 1} of {replay.n_frames}'], is_quiet=args.quiet)
 
 
 def _warn(text: str) -> None:
     """Write a line above the progress bar."""
-    bar_type().write(f'warning: {one_line(text)}', file=sys.stderr)
+    terminal.bar_type().write(f'warning: {texts.one_line(text)}', file=sys.stderr)
 
 
 def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> None:
     """Show the progress and handle keys until the replay has ended."""
-    with _keyboard() as keys, bar_type()(total=replay.n_frames, disable=is_quiet or None,
-                                         leave=False, bar_format=_BAR) as bar:
+    with _keyboard() as keys, terminal.bar_type()(total=replay.n_frames, disable=is_quiet or None,
+                                                  leave=False, bar_format=_BAR) as bar:
         while not replaying.done():
             if keys is None:
                 wait([replaying], None if bar.disable else _REFRESH_S)

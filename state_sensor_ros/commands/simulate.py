@@ -15,27 +15,13 @@ from contextlib import closing, suppress
 
 import msgspec
 
-from state_sensor_ros.commands import options
-from state_sensor_ros.commands.terminal import (
-    bar_type,
-    facts_of,
-    print_line,
-    print_output,
-    print_warnings,
-    show_result,
-    size_of,
-)
+from state_sensor_ros.commands import options, terminal
+from state_sensor_ros.emulator import monodrive_frames
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
-from state_sensor_ros.emulator.monodrive_frames import (
-    EmulatedFrame,
-    synthetic_source,
-    TrajectorySource,
-)
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.emulator.traffic.frame_generator import generate, GENERATIONS, MAX_RATE_HZ
 from state_sensor_ros.errors import no_frames, TruncatedError, UsageError
-from state_sensor_ros.files import output_format, ReadOptions, TRAJECTORY
-from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files import output, output_format, ReadOptions, TRAJECTORY
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
 from state_sensor_ros.simulators.monodrive.trajectory import strict_or_none, TrajectoryRecording
@@ -112,20 +98,20 @@ def run_simulate(args: argparse.Namespace) -> None:
         raise UsageError('--on-sample: found no --control-port; expected one: it is for its '
                          'commands')
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
-    playback = synthetic_source(
+    playback = monodrive_frames.synthetic_source(
         args.vehicles, args.objects, rate_hz, args.seed, args.generation,
-    ) if args.file is None else TrajectorySource(_recorded(args), loop=args.loop)
+    ) if args.file is None else monodrive_frames.TrajectorySource(_recorded(args), loop=args.loop)
     server_options = MonodriveOptions(
         port=args.port, control_port=args.control_port or None, bind=args.bind, rate=args.rate,
         n_frames=args.frames, header_size=args.header, on_sample=args.on_sample)
     with suppress(KeyboardInterrupt), MonodriveServer(playback, server_options) as server:
         for name, port in server.addresses():
             if not args.quiet:
-                print_output(f'{name} on {args.bind}:{port}')
+                terminal.print_output(f'{name} on {args.bind}:{port}')
         server.wait()
 
 
-def _recorded(args: argparse.Namespace) -> list[EmulatedFrame]:
+def _recorded(args: argparse.Namespace) -> list[monodrive_frames.EmulatedFrame]:
     """Return the frames of a recording; those of a trajectory are sent as they are."""
     read_options = ReadOptions(options.settings_of(args))
     lost, cut, texts = dict[str, None](), None, list[bytes]()
@@ -143,10 +129,11 @@ def _recorded(args: argparse.Namespace) -> list[EmulatedFrame]:
     if not texts:
         raise cut or no_frames(args.file)
     if cut is not None:
-        print_line(f'warning: {cut.warning}')
+        terminal.print_line(f'warning: {cut.warning}')
     if lost:
-        print_warnings(args.file, [f'{args.generation} does not carry: {", ".join(lost)}'])
-    return [EmulatedFrame(text) for text in texts]
+        terminal.print_warnings(args.file,
+                                [f'{args.generation} does not carry: {", ".join(lost)}'])
+    return [monodrive_frames.EmulatedFrame(text) for text in texts]
 
 
 def run_synth(args: argparse.Namespace) -> None:
@@ -156,11 +143,13 @@ def run_synth(args: argparse.Namespace) -> None:
         raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected NAME.json or '
                          '-: `state_sensor convert` makes other formats of a trajectory')
     frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
-    with WholeFile(args.output, force=args.force) as file:
+    with output.WholeFile(args.output, force=args.force) as file:
         file.handle.write(b'[')
-        for i in bar_type()(range(args.frames), unit='frame', disable=args.quiet or None):
+        for i in terminal.bar_type()(range(args.frames), unit='frame', disable=args.quiet or None):
             file.handle.write(b',\n' if i else b'\n')
             file.handle.write(msgspec.json.encode(next(frames)))
         file.handle.write(b'\n]\n')
-    facts = facts_of(args.frames, (args.frames - 1) / args.rate, args.vehicles + args.objects)
-    show_result(args.output, [*facts, *size_of(args.output)], is_quiet=args.quiet)
+    facts = terminal.facts_of(args.frames, (args.frames - 1) / args.rate, args.vehicles
+                              + args.objects)
+    terminal.show_result(args.output, [*facts, *terminal.size_of(args.output)],
+                         is_quiet=args.quiet)

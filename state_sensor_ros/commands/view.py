@@ -31,25 +31,15 @@ import sys
 import time
 from typing import TYPE_CHECKING, TypeAlias
 
-from state_sensor_ros.commands import options
-from state_sensor_ros.commands.reading import open_frames, read_frames
-from state_sensor_ros.commands.terminal import (
-    print_line,
-    print_output,
-    show_result,
-    size_of,
-    Summary,
-)
+from state_sensor_ros import texts
+from state_sensor_ros.commands import options, reading, terminal
 from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
-from state_sensor_ros.files import output_format, STANDARD_INPUT, VIEW
-from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files import output, output_format, STANDARD_INPUT, VIEW
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import LaneChangeFinder
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators import find_simulator
-from state_sensor_ros.simulators.opening import read_map
-from state_sensor_ros.texts import one_line
+from state_sensor_ros.simulators import find_simulator, opening
 
 if TYPE_CHECKING:
     import rerun as rr
@@ -65,7 +55,7 @@ _DEFAULT_PORT = 9876
 _LIVE_FLUSH_S, _FLUSH_LIMIT_S = 1.0, 60.0
 _PROBE = bytes(4096)
 # Sends all frames; its argument is called after each group of them.
-_Send: TypeAlias = Callable[[Callable[[], None]], Summary]
+_Send: TypeAlias = Callable[[Callable[[], None]], terminal.Summary]
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
@@ -102,10 +92,10 @@ def run_view(args: argparse.Namespace) -> None:
     # Otherwise the library prints a warning instead of raising an error.
     rr.set_strict_mode(True)
     stream = rr.RecordingStream('state_sensor')
-    settings, reader = open_frames(args, args.input)
+    settings, reader = reading.open_frames(args, args.input)
     with closing(FrameLoop(reader, selection=options.selection_of(args))) as recording:
-        title = one_line(recording.name if args.input in (None, STANDARD_INPUT)
-                         else Path(args.input).resolve().name)
+        title = texts.one_line(recording.name if args.input in (None, STANDARD_INPUT)
+                               else Path(args.input).resolve().name)
         stream.send_recording_name(title)
         send = partial(_send, args, settings, reader, recording, stream)
         if args.save is None:
@@ -126,7 +116,7 @@ def _in_viewer(args: argparse.Namespace, stream: rr.RecordingStream, title: str,
     try:
         opened.connect(stream)
         if args.web:
-            print_output(f'the page of the viewer: {opened.serve_page()}')
+            terminal.print_output(f'the page of the viewer: {opened.serve_page()}')
         is_complete = _show(args, stream, title, send, lambda: opened.is_over)
         if args.web and is_complete:
             # The page gets the frames from this process.
@@ -162,15 +152,15 @@ def _show(args: argparse.Namespace, stream: rr.RecordingStream, title: str, send
         summary = send(flush)
         flush(is_last=True)
     except _ViewerClosedError:
-        print_line('the viewer was closed')
+        terminal.print_line('the viewer was closed')
         return False
-    show_result(title, [*summary.facts, 'in the viewer'], is_quiet=args.quiet)
+    terminal.show_result(title, [*summary.facts, 'in the viewer'], is_quiet=args.quiet)
     return True
 
 
 def _to_file(args: argparse.Namespace, stream: rr.RecordingStream, send: _Send) -> None:
     """Write the frames to a file, which appears when it is complete."""
-    with WholeFile(args.save, force=args.force) as file:
+    with output.WholeFile(args.save, force=args.force) as file:
         part = file.part
         if part is None:
             raise SinkError(args.save, 'a pipe or a device', 'the name of a file')
@@ -182,7 +172,8 @@ def _to_file(args: argparse.Namespace, stream: rr.RecordingStream, send: _Send) 
             stream.disconnect()
         except RuntimeError as error:
             raise _failed_write(args.save, part, error) from error
-    show_result(args.save, [*summary.facts, *size_of(args.save)], is_quiet=args.quiet)
+    terminal.show_result(args.save, [*summary.facts, *terminal.size_of(args.save)],
+                         is_quiet=args.quiet)
 
 
 def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
@@ -197,18 +188,19 @@ def _failed_write(name: str, part: Path, error: RuntimeError) -> SinkError:
 
 
 def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
-          recording: FrameLoop, stream: rr.RecordingStream, flush: Callable[[], None]) -> Summary:
+          recording: FrameLoop, stream: rr.RecordingStream,
+          flush: Callable[[], None]) -> terminal.Summary:
     """Send all frames; ``flush`` is called after each group of them."""
     from state_sensor_ros.viewing import scene
-    is_live, faults, summary = args.input is None, recording.faults, Summary()
+    is_live, faults, summary = args.input is None, recording.faults, terminal.Summary()
     log = scene.FrameLog(
         stream, ego_tag=settings.ego_tag, names=args.names, is_live=is_live,
-        map_lines=read_map(args.map) if args.map else ())
+        map_lines=opening.read_map(args.map) if args.map else ())
     images_of = find_simulator(reader.simulator).sensor_reader(
         settings, lambda kind, text: log.note(text), None if is_live else reader)
     finder, n_faults = LaneChangeFinder(), 0
     try:
-        for frame in read_frames(recording, 'view', is_quiet=args.quiet):
+        for frame in reading.read_frames(recording, 'view', is_quiet=args.quiet):
             summary.add(frame)
             log.add(frame, () if images_of is None else images_of(frame))
             for fault in faults[n_faults:]:

@@ -20,14 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from plotly.offline import get_plotlyjs
 
+from state_sensor_ros import jumps, small_files, texts
 from state_sensor_ros.drawing import marks, style
 from state_sensor_ros.drawing import scene as scenes
-from state_sensor_ros.drawing.marks import Mark
 from state_sensor_ros.drawing.scene import bands_of, LEFT, Scene, speed_band, SpeedBand
 from state_sensor_ros.frame import Bools, Floats
-from state_sensor_ros.jumps import MAX_SPEED
-from state_sensor_ros.small_files import share_file
-from state_sensor_ros.texts import seconds
 
 # A figure of plotly, or a part of one.
 Json: TypeAlias = dict[str, Any]
@@ -47,10 +44,10 @@ _SYMBOLS = {
     for kind, (size, edge, width) in marks.SYMBOLS.items()}
 # Shapes of swatches, by class of animation.css; others are boxes.
 _SHAPES = {
-    **dict.fromkeys(marks.CIRCLES, 'round'), Mark.SIGN: 'round sign',
-    Mark.OTHER_SIGN: 'round sign', Mark.EGO: 'ego', Mark.ASSUMED: 'assumed',
-    Mark.EGO_TRACK: 'line', Mark.TRACK: 'line'}
-_FILLS = {**marks.FILLS, Mark.EGO_TRACK: style.EGO_BED, Mark.TRACK: style.QUIET}
+    **dict.fromkeys(marks.CIRCLES, 'round'), marks.Mark.SIGN: 'round sign',
+    marks.Mark.OTHER_SIGN: 'round sign', marks.Mark.EGO: 'ego', marks.Mark.ASSUMED: 'assumed',
+    marks.Mark.EGO_TRACK: 'line', marks.Mark.TRACK: 'line'}
+_FILLS = {**marks.FILLS, marks.Mark.EGO_TRACK: style.EGO_BED, marks.Mark.TRACK: style.QUIET}
 N_SPEED_CLASSES = 12
 # Length of the arrow of a lane change, about the width of a lane, m.
 _LANE_M = 3.5
@@ -82,7 +79,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
         'symbols': _SYMBOLS,
         'colors_of_actors': marks.actor_colors(scene).tolist() if coloring == style.BY_ACTOR
         else None,
-        'speed_range': marks.speed_range(scene), 'max_speed': MAX_SPEED}
+        'speed_range': marks.speed_range(scene), 'max_speed': jumps.MAX_SPEED}
     pieces = {
         'title': html.escape(title), 'facts': html.escape('  ·  '.join(scene.facts())),
         'key': _key(scene, band, coloring), 'style': _text('animation.css'),
@@ -96,7 +93,7 @@ def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
 
 
 def _text(name: str) -> str:
-    return share_file('resource', name).read_text('utf-8')
+    return small_files.share_file('resource', name).read_text('utf-8')
 
 
 def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
@@ -119,10 +116,10 @@ def _key(scene: Scene, band: SpeedBand, coloring: str) -> str:
     """Return the key in HTML: an item for each mark, and for the colors of vehicles."""
     shown = marks.legend_marks(scene, np.arange(len(scene.actor)), coloring)
     items = [_item(_SHAPES.get(mark, 'box'), _FILLS.get(mark, 'white'),
-                   marks.ego_text(scene) if mark is Mark.EGO else mark.value)
-             for mark in Mark if mark in shown]
+                   marks.ego_text(scene) if mark is marks.Mark.EGO else mark.value)
+             for mark in marks.Mark if mark in shown]
     if scene.lane_changes:
-        items.append(f'<li><b>▷</b>{Mark.LANE_CHANGE.value}</li>')
+        items.append(f'<li><b>▷</b>{marks.Mark.LANE_CHANGE.value}</li>')
     if band.n_others:
         items.append(_item('plain', f'linear-gradient({style.BAND} 40%,{style.QUIET} 40% 60%,'
                            f'{style.BAND} 60%)', band.text))
@@ -258,5 +255,5 @@ def _lane_changes(scene: Scene) -> list[Json]:
             'x': x, 'y': y, 'end_x': x + _LANE_M * math.cos(change.heading),
             'end_y': y + _LANE_M * math.sin(change.heading),
             'angle': 90.0 - math.degrees(change.heading),
-            'text': f'{seconds(change.time_s)}: changes to the {side}'})
+            'text': f'{texts.seconds(change.time_s)}: changes to the {side}'})
     return arrows

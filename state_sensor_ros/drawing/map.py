@@ -32,14 +32,13 @@ from matplotlib.transforms import Affine2D
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.classes import CAR, UNKNOWN
+from state_sensor_ros import classes, texts
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.marks import colors_of, fills_of, SYMBOLS
 from state_sensor_ros.drawing.scene import Area, bands_of, LaneChangeMark, Scene
 from state_sensor_ros.drawing.style import DARK, EGO, EGO_BED, PageSize, PictureStyle, QUIET
 from state_sensor_ros.frame import Bools, Floats, Rows
-from state_sensor_ros.texts import abbreviated, one_line
 
 DASHED = (0, (2.0, 1.2))
 # Half of the size of a mark of a lane change, points.
@@ -198,7 +197,7 @@ def are_dots(scene: Scene, samples: Rows, inches_per_m: float) -> Bools:
     """Return which actors are drawn as dots because their footprints are too small."""
     actor = scene.actor[samples]
     is_long = scene.is_vehicle[actor] | scene.is_ego[actor]
-    lengths = np.where(is_long, scenes.SIZES[CAR, 0], scenes.SIZES[UNKNOWN, 0])
+    lengths = np.where(is_long, scenes.SIZES[classes.CAR, 0], scenes.SIZES[classes.UNKNOWN, 0])
     dots: Bools = (is_long | (scene.kind[actor] == scenes.OBJECT)) \
         & (72.0 * inches_per_m * lengths < _MIN_LENGTH_PT)
     return dots
@@ -287,8 +286,8 @@ def _write_names(axes: Axes, scene: Scene, anchors: Iterable[tuple[int, Floats]]
     has_leader = (distances > _LED_FROM_PT) | directions.all(axis=1)
     for i, boxes in anchors:
         text = axes.text(
-            0.0, 0.0, one_line(abbreviated(scene.names[i])), fontsize=size_pt, va='bottom',
-            zorder=11, color=EGO if scene.is_ego[i] else DARK, gid=NAME_GID,
+            0.0, 0.0, texts.one_line(texts.abbreviated(scene.names[i])), fontsize=size_pt,
+            va='bottom', zorder=11, color=EGO if scene.is_ego[i] else DARK, gid=NAME_GID,
             path_effects=[patheffects.withStroke(linewidth=2.0, foreground='white')])
         half_size = np.array(text.get_window_extent().size) / 2
         middle, half = ((boxes[:, 2:] + sign * boxes[:, :2])[:, None] / 2 for sign in (1, -1))

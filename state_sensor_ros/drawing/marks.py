@@ -18,13 +18,12 @@ from matplotlib.colors import ListedColormap, to_hex, to_rgba_array
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import texts
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
 from state_sensor_ros.drawing.scene import Scene
-from state_sensor_ros.drawing.style import ACTORS, BY_ACTOR, UNKNOWN
 from state_sensor_ros.frame import Floats, Rows
-from state_sensor_ros.texts import abbreviated
 
 
 class Mark(Enum):
@@ -69,8 +68,8 @@ EXAMPLE = to_hex(SPEEDS(0.55))
 FILLS = {
     Mark.EGO: style.EGO, Mark.VEHICLE: EXAMPLE, Mark.OBJECT: style.OBJECT,
     Mark.PEDESTRIAN: style.PEDESTRIAN, Mark.RED: style.RED, Mark.YELLOW: style.YELLOW,
-    Mark.GREEN: style.GREEN, Mark.LIGHT: UNKNOWN, Mark.SIGN: style.SIGN,
-    Mark.OTHER_SIGN: style.SIGN, Mark.UNKNOWN_SPEED: UNKNOWN}
+    Mark.GREEN: style.GREEN, Mark.LIGHT: style.UNKNOWN, Mark.SIGN: style.SIGN,
+    Mark.OTHER_SIGN: style.SIGN, Mark.UNKNOWN_SPEED: style.UNKNOWN}
 _FILLS = to_rgba_array([FILLS.get(mark, 'white') for mark in _MARKS])
 
 
@@ -101,7 +100,7 @@ def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     marks |= {mark for mark, is_drawn in (
         (Mark.EGO_TRACK, is_ego.any() and Mark.EGO not in marks),
         (Mark.TRACK, not is_ego.all())) if is_drawn}
-    if coloring == BY_ACTOR:
+    if coloring == style.BY_ACTOR:
         return marks - {Mark.VEHICLE}
     rows = samples[scene.is_vehicle[scene.actor[samples]] & ~scene.is_ego[scene.actor[samples]]]
     if np.isnan(scene.tracks.speed[end]).any() or np.isnan(scene.speed[rows]).any():
@@ -143,7 +142,7 @@ def actor_colors(scene: Scene) -> Rows:
     # more vehicles than colors; -1 for the ego and for actors that are not vehicles.
     has_color = scene.is_vehicle & ~scene.is_ego
     index: Rows = np.cumsum(has_color) - 1
-    if np.count_nonzero(has_color) > len(ACTORS):
+    if np.count_nonzero(has_color) > len(style.ACTORS):
         index[has_color] = np.unique(scene.actor_class[has_color], return_inverse=True)[1]
     return np.where(has_color, index, -1)
 
@@ -152,11 +151,11 @@ def actor_key(scene: Scene) -> list[tuple[str, str]]:
     """Return the colors that distinguish vehicles other than the ego, and their key."""
     index = actor_colors(scene)
     colored = np.flatnonzero(index >= 0)
-    if len(colored) <= len(ACTORS):
-        return [(ACTORS[index[i]], abbreviated(scene.names[i])) for i in colored]
+    if len(colored) <= len(style.ACTORS):
+        return [(style.ACTORS[index[i]], texts.abbreviated(scene.names[i])) for i in colored]
     classes, first, numbers = np.unique(
         scene.actor_class[colored], return_index=True, return_counts=True)
-    return [(ACTORS[index[colored[i]]], f'class {CLASS_NAMES[class_]} ({number})')
+    return [(style.ACTORS[index[colored[i]]], f'class {CLASS_NAMES[class_]} ({number})')
             for class_, i, number in zip(classes, first, numbers, strict=True)]
 
 
@@ -164,7 +163,7 @@ def ego_text(scene: Scene) -> str:
     """Return the text of the ego in a key, with its name if there is exactly one ego."""
     egos = np.flatnonzero(scene.is_ego)
     name = scene.names[egos[0]] if len(egos) == 1 else ''
-    return f'ego {abbreviated(name)}' if name.lower() not in ('', 'ego') else 'ego'
+    return f'ego {texts.abbreviated(name)}' if name.lower() not in ('', 'ego') else 'ego'
 
 
 def colors_of(scene: Scene, actor: npt.NDArray[np.integer], speed: npt.NDArray[np.float32],
@@ -173,15 +172,15 @@ def colors_of(scene: Scene, actor: npt.NDArray[np.integer], speed: npt.NDArray[n
     # speed: (n,) m/s, NaN unknown.
     # coloring: one of ``style.COLORINGS``.
     # Returns (n, 4) float64, red green blue alpha, 0..1.
-    if coloring == BY_ACTOR:
-        of_actor = to_rgba_array([*ACTORS, style.OBJECT])[actor_colors(scene)]
+    if coloring == style.BY_ACTOR:
+        of_actor = to_rgba_array([*style.ACTORS, style.OBJECT])[actor_colors(scene)]
         of_actor[scene.kind == scenes.PEDESTRIAN] = to_rgba_array(style.PEDESTRIAN)
         of_actor[scene.is_ego] = to_rgba_array(style.EGO)
         colors: Floats = of_actor[actor]
         return colors
     low, high = speed_range(scene)
     colors = SPEEDS((speed.astype(np.float64) - low) / (high - low))
-    colors[~np.isfinite(speed)] = to_rgba_array(UNKNOWN)
+    colors[~np.isfinite(speed)] = to_rgba_array(style.UNKNOWN)
     return colors
 
 

@@ -32,16 +32,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 import numpy as np
 
+from state_sensor_ros import texts
 from state_sensor_ros.drawing import map as maps
 from state_sensor_ros.drawing import marks
 from state_sensor_ros.drawing import style as styles
 from state_sensor_ros.drawing.map import DASHED, Map
-from state_sensor_ros.drawing.marks import Mark
 from state_sensor_ros.drawing.scene import Scene, speed_band, SpeedBand
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, DARK, EGO, PictureStyle, QUIET
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats
-from state_sensor_ros.texts import abbreviated, counted, one_line, seconds
 
 # Artists that are drawn over each other, and their label. matplotlib has no type for the former.
 Entry: TypeAlias = tuple[tuple[Any, ...], str]
@@ -123,7 +122,7 @@ class _Drawer:
     def _set_texts(self) -> None:
         """Write titles, facts and axes."""
         figure, style, scene, size = self._figure, self._style, self._scene, self._style.size
-        title = one_line(abbreviated(style.title, min(
+        title = texts.one_line(texts.abbreviated(style.title, min(
             _MAX_TITLE, int(_LETTERS_PER_INCH * size.width / size.text_scale))))
         if title:
             figure.suptitle(title, x=0.01, ha='left', fontsize=_TITLE_PT * size.text_scale,
@@ -153,10 +152,10 @@ class _Drawer:
         scene, size, instant = self._scene, self._style.size, self._instant
         facts = [*scene.facts(), *self._style.facts]
         if instant >= 0:
-            facts.append(f'boxes at {seconds(scene.time_s[instant])}')
+            facts.append(f'boxes at {texts.seconds(scene.time_s[instant])}')
             n_shown = len(Map(self._area, 0.0).samples(scene, instant))
             if n_shown < len(scene.names):
-                facts.append(f'{n_shown} of {counted(len(scene.names), "actor")} on the map')
+                facts.append(f'{n_shown} of {texts.counted(len(scene.names), "actor")} on the map')
         # Letters are 0.6 times as wide as high.
         n_letters = int((size.width - 0.8) * 72.0 / (0.6 * _FACTS_PT * size.text_scale))
         text = '  ·  '.join(fact.replace(' ', '\xa0') for fact in facts)
@@ -218,17 +217,17 @@ class _Drawer:
         samples = self._view.samples(scene, self._instant) if self._instant >= 0 \
             else np.arange(len(scene.actor))
         are_dots = maps.are_dots(scene, samples, self._view.inches_per_m)
-        shown = marks.legend_marks(scene, samples, coloring) - {Mark.ASSUMED}
-        shown |= {Mark.ASSUMED} & marks.marks_of(scene, samples[~are_dots])
+        shown = marks.legend_marks(scene, samples, coloring) - {marks.Mark.ASSUMED}
+        shown |= {marks.Mark.ASSUMED} & marks.marks_of(scene, samples[~are_dots])
         if maps.free_lane_changes(scene, samples, self._view):
-            shown.add(Mark.LANE_CHANGE)
+            shown.add(marks.Mark.LANE_CHANGE)
         if coloring == BY_ACTOR:
             # Tracks have the colors of their actors.
-            shown.discard(Mark.TRACK)
-        entries = [_entry(mark) for mark in Mark if mark in shown]
-        if Mark.EGO in shown:
-            entries[0] = (*_entry(Mark.EGO_TRACK)[0], *entries[0][0]), \
-                Mark.EGO.value if size.is_paper else one_line(marks.ego_text(scene))
+            shown.discard(marks.Mark.TRACK)
+        entries = [_entry(mark) for mark in marks.Mark if mark in shown]
+        if marks.Mark.EGO in shown:
+            entries[0] = (*_entry(marks.Mark.EGO_TRACK)[0], *entries[0][0]), \
+                marks.Mark.EGO.value if size.is_paper else texts.one_line(marks.ego_text(scene))
         if 'strip' in self._rows and self._instant >= 0:
             line = Line2D([], [], color=DARK, linewidth=styles.INSTANT_PT)
             entries.append(((line,), 'time of the boxes'))
@@ -237,7 +236,7 @@ class _Drawer:
                 [], [], color=QUIET, linewidth=styles.MEDIAN_PT, linestyle=DASHED)),
                 self._band.text))
         return entries + [((Patch(facecolor=color, edgecolor=DARK, linewidth=0.4),),
-                           one_line(text)) for color, text in marks.actor_key(scene)
+                           texts.one_line(text)) for color, text in marks.actor_key(scene)
                           if coloring == BY_ACTOR]
 
     def _add_legend(self, entries: Sequence[Entry]) -> None:
@@ -272,12 +271,12 @@ class _Drawer:
 
 # Symbols of the legend: shape, size, edge, width of the edge, points.
 _SYMBOLS = {**{mark: ('o', *look) for mark, look in marks.CIRCLES.items()},
-            Mark.OBJECT: ('s', 4.0, styles.OBJECT_EDGE, 0.7),
-            Mark.LANE_CHANGE: ('>', 5.5, DARK, 0.9)}
-_LINES = {Mark.EGO_TRACK: (styles.EGO_BED, 4.5), Mark.TRACK: (marks.EXAMPLE, 1.4)}
+            marks.Mark.OBJECT: ('s', 4.0, styles.OBJECT_EDGE, 0.7),
+            marks.Mark.LANE_CHANGE: ('>', 5.5, DARK, 0.9)}
+_LINES = {marks.Mark.EGO_TRACK: (styles.EGO_BED, 4.5), marks.Mark.TRACK: (marks.EXAMPLE, 1.4)}
 
 
-def _entry(mark: Mark) -> Entry:
+def _entry(mark: marks.Mark) -> Entry:
     fill = marks.FILLS.get(mark, 'white')
     artist: Patch | Line2D
     if mark in _SYMBOLS:
@@ -289,7 +288,7 @@ def _entry(mark: Mark) -> Entry:
         artist = Line2D([], [], color=color, linewidth=width)
     else:
         artist = Patch(facecolor=fill, edgecolor=DARK, linewidth=0.7,
-                       linestyle=DASHED if mark is Mark.ASSUMED else 'solid')
+                       linestyle=DASHED if mark is marks.Mark.ASSUMED else 'solid')
     return (artist,), mark.value
 
 

@@ -23,14 +23,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import classes, errors, jumps, settings
 from state_sensor_ros import frame as frames
-from state_sensor_ros.classes import class_of, ego_row, PERSON, UNKNOWN
-from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Kinds, MapLine, Rows
-from state_sensor_ros.jumps import MAX_SPEED
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.rotations import global_from_body, plane_rotations, rpy_from_quaternion
-from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.texts import counted, seconds
 
 VEHICLE, PEDESTRIAN, LIGHT, SIGN, OTHER_SIGN, OBJECT = range(6)
@@ -44,8 +41,8 @@ Lane = tuple[int, int, int]
 # Positions (m), sizes (m) and speeds (m/s) beyond this are invalid and not drawn.
 FARTHEST_M = 1e7
 # Length, width and height, m, by class; an actor without a class and without a box is a cone.
-SIZES = default_sizes(DEFAULTS)
-SIZES[UNKNOWN] = 0.5, 0.5, 0.7
+SIZES = default_sizes(settings.DEFAULTS)
+SIZES[classes.UNKNOWN] = 0.5, 0.5, 0.7
 # Signs of the half edges at front left, front right, rear right and rear left.
 _CORNERS = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0)])
 # More lines cannot be told apart; of more actors, those that come nearest to the ego have lines.
@@ -214,14 +211,14 @@ class Scene:
         facts += [counted(number, noun)
                   for number, noun in zip(counts, KIND_NAMES, strict=True) if number]
         if n_jumps := int(self.tracks.is_jump.sum()):
-            facts.append(f'{counted(n_jumps, "jump")} beyond {MAX_SPEED:g} m/s')
+            facts.append(f'{counted(n_jumps, "jump")} beyond {jumps.MAX_SPEED:g} m/s')
         return [fact for fact in facts if fact]
 
     def check_time(self, time_s: float | None, option: str, recording: str) -> None:
         """Raise ConfigError, with the name of an option, unless a time is within the scene."""
         if time_s is not None and not 0.0 <= time_s <= self.duration_s + _TOLERANCE_S:
-            raise ConfigError(option, f'{time_s:g} s', f'0 to {seconds(self.duration_s)} '
-                              f'after the first drawn frame of {recording}')
+            raise errors.ConfigError(option, f'{time_s:g} s', f'0 to {seconds(self.duration_s)} '
+                                     f'after the first drawn frame of {recording}')
 
     def instant_at(self, time_s: float | None) -> int:
         """
@@ -327,7 +324,7 @@ def _tracks_of(samples: npt.NDArray[np.void], instant: Rows, time_s: Floats, run
                              ).astype(np.float64)
     is_next = (np.diff(samples['actor']) == 0) & (np.diff(instant + run[instant]) == 1)
     moved = np.hypot(*np.diff(values[:, :2], axis=0).T)
-    is_jump = is_next & (moved > MAX_SPEED * np.diff(time_s) + _ROUNDING_M)
+    is_jump = is_next & (moved > jumps.MAX_SPEED * np.diff(time_s) + _ROUNDING_M)
     starts = np.flatnonzero(np.append(True, ~is_next | is_jump)[:len(samples)])
     vertices = np.concatenate([np.zeros(0, np.int64), *(
         first + thinned(time_s[first:end], values[first:end])
@@ -440,10 +437,10 @@ class SceneBuilder:
         return frame.game_time - self._start_s
 
     def _actors_of(self, frame: Frame) -> list[_Actor]:
-        ego = ego_row(frame.tags, self._ego_tag)
+        ego = classes.ego_row(frame.tags, self._ego_tag)
         for i, name in enumerate(frame.names):
             if name not in self._actors:
-                actor_class = class_of(int(frame.kinds[i]), frame.tags[i])
+                actor_class = classes.class_of(int(frame.kinds[i]), frame.tags[i])
                 self._actors[name] = _Actor(
                     len(self._actors), i == ego, actor_class, kind_of(actor_class, frame.tags[i]),
                     0.5 * _CORNERS * SIZES[actor_class, :2])
@@ -488,10 +485,10 @@ def _speed_of(frame: Frame) -> Floats:
 
 
 def kind_of(actor_class: int, tags: tuple[str, ...]) -> int:
-    if actor_class == UNKNOWN:
+    if actor_class == classes.UNKNOWN:
         lower = {tag.lower() for tag in tags}
         return next((kind for tag, kind in _BY_TAG.items() if tag in lower), OBJECT)
-    return PEDESTRIAN if actor_class == PERSON else VEHICLE
+    return PEDESTRIAN if actor_class == classes.PERSON else VEHICLE
 
 
 # Gap between two lanes, which separates them in the picture; width of a mere line, m.

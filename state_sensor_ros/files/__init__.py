@@ -24,13 +24,11 @@ from pathlib import Path
 import re
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
+from state_sensor_ros import fields, parameters, rep103
 from state_sensor_ros.errors import importing, reading, TrajectoryFormatError, UsageError
-from state_sensor_ros.fields import rows_of
 from state_sensor_ros.files.input import decompressed
 from state_sensor_ros.frame import EVERY_PART, Frame
-from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.plug_ins import imported, plug_ins
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import DEFAULTS, Settings
 
 if TYPE_CHECKING:
@@ -71,9 +69,9 @@ class WriteOptions:
     storage: str = ''  # of a bag
 
 
-def units_of(settings: Settings) -> Units:
+def units_of(settings: Settings) -> rep103.Units:
     """Return the units of box extents and of ``s`` in ``settings``."""
-    return Units(settings.obb_extents, settings.road_s_unit)
+    return rep103.Units(settings.obb_extents, settings.road_s_unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ _JSON = '.simulators.monodrive.trajectory'
 _OSI, _LOG = '.simulators.osi.recording', '.simulators.carla9.log'
 _TABLE = '.files.table'
 _IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
-    each.name for each in rows_of(Frame) if each.columns}
+    each.name for each in fields.rows_of(Frame) if each.columns}
 
 FORMATS: dict[str, Format] = {row.name: row for row in (
     Format('json', 'a trajectory', ('.json', '.json.gz', '.json.zst'), f'{_JSON}:open_trajectory',
@@ -320,7 +318,7 @@ def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
     if not suffix:
         raise UsageError(f'OUT {path}: no suffix; expected one of {", ".join(known)}')
     raise UsageError(f'OUT {path}: {suffix} is not the suffix of a format' + (
-        did_you_mean([suffix], known, 0.5) or f'; expected one of {", ".join(known)}'))
+        parameters.did_you_mean([suffix], known, 0.5) or f'; expected one of {", ".join(known)}'))
 
 
 def _is_made(format_: Format) -> bool:

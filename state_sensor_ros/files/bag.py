@@ -30,10 +30,9 @@ from rosbags.serde import SerdeError
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores, TypesysError
 from rosbags.typesys.store import Typestore
 
+from state_sensor_ros import errors, small_files
 from state_sensor_ros.cdr.definitions import parse_message, text_of
-from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files import input as inputs
-from state_sensor_ros.small_files import PACKAGE
 
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'
@@ -112,7 +111,7 @@ def definition(type_name: str) -> str:
 
 
 def _own_text(type_name: str) -> str | None:
-    return text_of(type_name) if type_name.startswith(f'{PACKAGE}/') else None
+    return text_of(type_name) if type_name.startswith(f'{small_files.PACKAGE}/') else None
 
 
 @lru_cache(maxsize=64)
@@ -150,7 +149,7 @@ class McapStorage:
                                          record_size_limit=path.stat().st_size)
             found = self._reader.get_header().profile
             if profile not in (None, found):
-                raise TrajectoryFormatError(
+                raise errors.TrajectoryFormatError(
                     str(path), f'an MCAP file of the profile {found!r}' if found
                     else 'an MCAP file without a profile',
                     f'one of the profile {profile}, as a bag of ROS 2 is')
@@ -388,11 +387,11 @@ class Bag:
         if topic.encoding == ROS2MSG and topic.definition != definition(topic.type_name):
             found.add(hash_of_definition(topic.type_name, topic.definition))
         if wrong := found - {'', ours}:
-            raise TrajectoryFormatError(f'{self.name}: {topic.type_name}', min(wrong),
-                                        f'{ours}, the definition of this version')
+            raise errors.TrajectoryFormatError(f'{self.name}: {topic.type_name}', min(wrong),
+                                               f'{ours}, the definition of this version')
         if topic.serialization != CDR:
-            raise TrajectoryFormatError(f'{self.name}: {topic.name}',
-                                        f'the serialization {topic.serialization!r}', CDR)
+            raise errors.TrajectoryFormatError(f'{self.name}: {topic.name}',
+                                               f'the serialization {topic.serialization!r}', CDR)
 
     def close(self) -> None:
         """Close the bag; a second call has no effect."""

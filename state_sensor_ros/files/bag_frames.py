@@ -25,15 +25,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from state_sensor_ros import errors, source
 from state_sensor_ros.cdr.columns import ColumnReader
 from state_sensor_ros.cdr.definitions import load_definitions
-from state_sensor_ros.errors import DecodeError, StateError, TrajectoryFormatError
-from state_sensor_ros.files import ReadOptions
+from state_sensor_ros.files import ReadOptions, recording
 from state_sensor_ros.files.bag import Bag, BEGIN, Position
 from state_sensor_ros.files.input import closed_on_failure, decoding
-from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Floats, Frame, MapLine
-from state_sensor_ros.source import LOST
 from state_sensor_ros.topics.state_frame import FRAME_TOPIC, LIGHTS_TYPE, StateFrameReader
 
 STATE_FRAME = FRAME_TOPIC.type_name
@@ -74,7 +72,7 @@ def stamp_of(data: bytes) -> tuple[int, int] | None:
     return seconds, nanoseconds
 
 
-class BagRecording(FrameFile):
+class BagRecording(recording.FrameFile):
     """
     The StateFrames of a bag; a frame without time has that of its stamp.
 
@@ -107,8 +105,8 @@ class BagRecording(FrameFile):
             self._last, self.faults.place = place, f'message {index} of {self.topic}'
             try:
                 frame = self._reader.frame(data, lights)
-            except DecodeError as error:
-                self.faults.add(LOST, error)
+            except errors.DecodeError as error:
+                self.faults.add(source.LOST, error)
                 continue
             if self.is_timed and math.isnan(frame.game_time):
                 seconds, nanoseconds = stamp_of(data) or (math.nan, 0)
@@ -156,9 +154,9 @@ class BagRecording(FrameFile):
                 lines = [line for row in np.flatnonzero(are_lines).tolist() for line in _lines(
                     markers.texts('markers.ns')[row], float(widths[row, 1]),
                     points[ends[row - 1] if row else 0:ends[row]])]
-            except StateError as error:
-                raise TrajectoryFormatError(f'{self.bag.name}: {_MAP[0]}: {error.where}',
-                                            error.found, error.expected) from error
+            except errors.StateError as error:
+                raise errors.TrajectoryFormatError(f'{self.bag.name}: {_MAP[0]}: {error.where}',
+                                                   error.found, error.expected) from error
         document = ''
         for strings in self._messages(*_OPEN_DRIVE):
             [document] = strings.texts('data')
@@ -184,14 +182,14 @@ def _chosen(bag: Bag, topic: str) -> tuple[str, str]:
     """Return name and type of the topic of the StateFrames."""
     names = sorted(name for name, type_name in bag.topics if type_name == STATE_FRAME)
     if not names:
-        raise TrajectoryFormatError(bag.name, 'no topic of the type StateFrame',
-                                    f'a bag with {STATE_FRAME}, such as ~/frame')
+        raise errors.TrajectoryFormatError(bag.name, 'no topic of the type StateFrame',
+                                           f'a bag with {STATE_FRAME}, such as ~/frame')
     if not topic and len(names) > 1:
-        raise TrajectoryFormatError(bag.name, f'the topics {", ".join(names)}',
-                                    'one of them to be named by --topic')
+        raise errors.TrajectoryFormatError(bag.name, f'the topics {", ".join(names)}',
+                                           'one of them to be named by --topic')
     if topic and topic not in names:
-        raise TrajectoryFormatError(bag.name, f'no topic {topic} of the type StateFrame',
-                                    f'one of {", ".join(names)}')
+        raise errors.TrajectoryFormatError(bag.name, f'no topic {topic} of the type StateFrame',
+                                           f'one of {", ".join(names)}')
     chosen = (topic or names[0], STATE_FRAME)
     bag.check_definition(chosen)
     return chosen

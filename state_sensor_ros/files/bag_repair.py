@@ -34,10 +34,9 @@ import struct
 from typing import BinaryIO, TYPE_CHECKING
 from zlib import crc32
 
-from state_sensor_ros.errors import importing, TrajectoryFormatError
+from state_sensor_ros import errors, texts
 from state_sensor_ros.files import bag
 from state_sensor_ros.files.input import zstd, ZSTD_MAGIC
-from state_sensor_ros.texts import counted
 
 if TYPE_CHECKING:
     from mcap.records import Channel, Message, Schema
@@ -86,7 +85,7 @@ class _Salvage:
             if not is_whole and len(self.losses) == n_before:
                 self.losses.append(f'{at - begin} bytes from byte {begin} on')
         if self._n_unknown:
-            self.losses.append(f'{counted(self._n_unknown, "message")} of unknown topics')
+            self.losses.append(f'{texts.counted(self._n_unknown, "message")} of unknown topics')
         if n_messages is not None:
             self.n_lost = max(n_messages - self._n_found, 0)
         if self.n_lost == 0:
@@ -238,10 +237,10 @@ class BagRepair:
                 if fault:
                     self.losses.append(f'{where}the rest of {fault}')
                 if opened.read(len(bag.SQLITE_MAGIC)) == bag.SQLITE_MAGIC:
-                    raise TrajectoryFormatError(
+                    raise errors.TrajectoryFormatError(
                         str(file), 'a database of SQLite', 'MCAP; the program sqlite3 has the '
                         'command .recover for its own files')
-                with importing('the repair of a bag'):
+                with errors.importing('the repair of a bag'):
                     salvage = _Salvage(opened)
                     for message in salvage.messages():
                         yield salvage.topics[message.channel_id], message
@@ -276,5 +275,5 @@ def find_files(path: Path) -> list[Path]:
     if len(found) != 1:
         what = f'storage files of bags in {len(found)} folders' if found \
             else 'no storage file of a bag (.mcap)'
-        raise TrajectoryFormatError(str(path), what, 'the files of one bag')
+        raise errors.TrajectoryFormatError(str(path), what, 'the files of one bag')
     return found[0]

@@ -27,9 +27,7 @@ import struct
 from typing import Any, cast
 
 from state_sensor_ros.errors import importing, SinkError
-from state_sensor_ros.files import bag
-from state_sensor_ros.files.bag_frames import full_name
-from state_sensor_ros.files.output import failing, Output, part_of, remove
+from state_sensor_ros.files import bag, bag_frames, output
 from state_sensor_ros.topics.topic import EVERYTHING, Qos, Subscriptions, Topic
 
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -125,7 +123,7 @@ class _SqliteStorage:
 _Storage = _McapStorage | _SqliteStorage
 
 
-class BagSink(Output):
+class BagSink(output.Output):
     """
     A new bag, ended by :meth:`finish`, :meth:`abort` or a ``with``.
 
@@ -161,12 +159,12 @@ class BagSink(Output):
         # that `ros2 bag reindex` expects.
         name = os.fsencode(self.path.stem if self.is_file else self.path.name).decode(
             errors='replace')
-        folder = part_of(path)
+        folder = output.part_of(path)
         self._bag = folder / name
         self._file = self._bag / f'{name}_0.{"mcap" if storage == "mcap" else "db3"}'
-        with failing(self.name):
+        with output.failing(self.name):
             self._refuse_others(overwrite=overwrite)
-            remove(folder)
+            output.remove(folder)
             self.part = folder
             folder.mkdir()
         try:
@@ -288,7 +286,7 @@ class BagSink(Output):
     def commit(self) -> None:
         """Give the complete bag its name, and remove the one that had it."""
         if self.part is not None:
-            with failing(self.name):
+            with output.failing(self.name):
                 if self.path.is_dir():
                     self.path.rename(self.part / f'{self.path.name}.old')
                 (self._file if self.is_file else self._bag).replace(self.path)
@@ -314,7 +312,7 @@ class BagSink(Output):
         number = self._numbers.get(topic.name)
         if number is None:
             number = self._add(topic.name, bag.StoredTopic(
-                full_name(topic.name, self._node_name), topic.type_name,
+                bag_frames.full_name(topic.name, self._node_name), topic.type_name,
                 bag.definition(topic.type_name), bag.ROS2MSG, bag.type_hash(topic.type_name),
                 qos=_profiles_text(topic.qos)))
         return number
@@ -329,7 +327,7 @@ class BagSink(Output):
     def _failing(self) -> Iterator[None]:
         """Turn errors of the files into SinkError."""
         try:
-            with failing(self.name):
+            with output.failing(self.name):
                 yield
         except sqlite3.Error as error:
             raise SinkError(self.name, str(error)) from error

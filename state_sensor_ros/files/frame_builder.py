@@ -21,10 +21,9 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import errors, rotations
 from state_sensor_ros import frame as frames
-from state_sensor_ros import rotations
 from state_sensor_ros.classes import Kind
-from state_sensor_ros.errors import StateError
 
 
 def build_frame(generation: str, game_time: float, names: Sequence[str],
@@ -142,5 +141,5 @@ def _rows(name: str, values: npt.ArrayLike | None, n_rows: int, width: int) -> f
     if not n_rows and not rows.size:
         return np.zeros((0, width))
     if rows.shape != (n_rows, width):
-        raise StateError(name, f'shape {rows.shape}', f'({n_rows}, {width})')
+        raise errors.StateError(name, f'shape {rows.shape}', f'({n_rows}, {width})')
     return rows

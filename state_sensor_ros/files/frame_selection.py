@@ -20,13 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from state_sensor_ros.classes import ego_row as first_ego
+from state_sensor_ros import classes, errors, parameters, texts
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag, TagRule
-from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files.recording import forwarded, RecordingReader
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.parameters import near_names
-from state_sensor_ros.texts import shortened
 
 # Some simulators round times to float32; none sends 10,000 frames per second.
 _TOLERANCE_S = 1e-4
@@ -97,9 +94,9 @@ class SelectedNames:
         """Return a line for what matches nothing; ``is_empty`` whether no actor passed."""
         lines, selection = [], self._selection
         if missing := {*selection.actors} - self.names:
-            names = shortened(', '.join(sorted(missing)))
+            names = texts.shortened(', '.join(sorted(missing)))
             lines.append(f'no selected frame has the actor {names}'
-                         + near_names(missing, self.names))
+                         + parameters.near_names(missing, self.names))
         known = {tag.lower() for tag in self._tags}
         unknown = sorted(tag for tag in {*selection.desired_tags, *selection.undesired_tags}
                          if tag and tag.lower() not in known)
@@ -110,13 +107,13 @@ class SelectedNames:
             what = f'actor that passes {rule}' if is_empty \
                 else f'actor with the tag {", ".join(unknown)}'
             lines.append(f'no selected frame has an {what}'
-                         + (near_names(unknown, self._tags) if unknown else ''))
+                         + (parameters.near_names(unknown, self._tags) if unknown else ''))
         if selection.ego_from and self.names and not has_ego_tag(self._tags, selection.ego):
             option, wanted = re.split('[= ](?!.*[= ])', selection.ego_from)
             known = {*(() if '.ego' in option else self._tags),
                      *(() if 'tag' in option else self.names)}
             lines.append(f'{selection.ego_from}: no selected frame has this ego'
-                         + near_names([wanted], known))
+                         + parameters.near_names([wanted], known))
         return lines
 
 
@@ -209,8 +206,8 @@ class SelectedRecording:
     def check_actors(self) -> None:
         """Refuse a selection by names or tags that leaves no actor in any frame so far."""
         if not self._n_most and not self._selection.has_all_actors:
-            raise TrajectoryFormatError(self.name, 'no selected actor in any frame',
-                                        'at least one actor')
+            raise errors.TrajectoryFormatError(self.name, 'no selected actor in any frame',
+                                               'at least one actor')
 
     def _with_actors(self, frame: Frame) -> Frame:
         """Return a frame with the selected actors, itself if these are all."""
@@ -229,7 +226,7 @@ class SelectedRecording:
         """Return a frame in which the chosen actor alone has the tag of the ego."""
         wanted = self._selection.ego_name
         ego = frame.names.index(wanted) if wanted in frame.names \
-            else first_ego(frame.tags, wanted)
+            else classes.ego_row(frame.tags, wanted)
         others = [tuple(tag for tag in tags if tag.lower() != EGO_TAG) for tags in frame.tags]
         return replace(frame, tags=tuple([
             (*tags, EGO_TAG) if row == ego else tags for row, tags in enumerate(others)]))

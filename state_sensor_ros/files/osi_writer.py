@@ -30,15 +30,9 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.classes import class_of, CLASSES
-from state_sensor_ros.errors import importing, TrajectoryFormatError
-from state_sensor_ros.files import WriteOptions
-from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.files.recording import FrameWriter
-from state_sensor_ros.files.table_rows import FLOAT_NAMES, FrameRows, RowMaker
+from state_sensor_ros import classes, errors, jumps, naming
+from state_sensor_ros.files import output, recording, table_rows, WriteOptions
 from state_sensor_ros.frame import Bools, Floats, Frame, KIND_VEHICLE, NS_PER_S
-from state_sensor_ros.jumps import with_velocities
-from state_sensor_ros.naming import ActorList
 from state_sensor_ros.pipeline.stamps import Step
 from state_sensor_ros.texts import counted, listed
 
@@ -64,7 +58,7 @@ _PARTS = (('dimension', ('length', 'width', 'height')), ('position', _XYZ),
 
 
 def _columns(*names: str) -> list[int]:
-    return [FLOAT_NAMES.index(name) for name in names]
+    return [table_rows.FLOAT_NAMES.index(name) for name in names]
 
 
 _CENTER = _columns('center_x', 'center_y', 'center_z')
@@ -109,7 +103,7 @@ _BY_TAG |= {name: _BY_TAG[tag] for name, tag in (
 _BY_STATIONARY_TAG = {tag: OsiType(number, 0, True) for number, tag in _STATIONARY.items()}
 # Those that no class of objects has.
 _SPECIAL_TAGS = _BY_TAG.keys() - {
-    tag for known in CLASSES for tag in (*known.tags, known.name)}
+    tag for known in classes.CLASSES for tag in (*known.tags, known.name)}
 
 
 def is_vehicle(moving_type: int) -> bool:
@@ -163,7 +157,7 @@ def rates_of(angular_velocity_xyz: Floats, angles: Floats) -> Floats:
     return np.stack((roll, y * cosine - x * sine, z + roll * np.sin(angles[:, 1])), axis=-1)
 
 
-class OsiWriter(WholeFile, FrameWriter):
+class OsiWriter(output.WholeFile, recording.FrameWriter):
     """A trace in a file: MCAP, or length-delimited messages in ``.osi`` and ``.osi.gz``."""
 
     survives_cut = True
@@ -175,12 +169,12 @@ class OsiWriter(WholeFile, FrameWriter):
             osi_version_pb2.current_interface_version]
         self.n_frames = self._n_messages = 0
         self._source = options.source or path
-        self._maker = RowMaker(options.settings, of_centers=True)
+        self._maker = table_rows.RowMaker(options.settings, of_centers=True)
         self._notes: dict[str, dict[str, None]] = {}
         self._shift_ns, self._last_ns = 0, -1
         self._host: int | None = None
         # The last actors, their types, and which of these are assumed.
-        self._actor_list: ActorList | None = None
+        self._actor_list: naming.ActorList | None = None
         self._types: list[OsiType] = []
         self._assumed: Bools = np.zeros(0, np.bool_)
         # For each actor: its id in the trace, and the number of its last message.
@@ -208,7 +202,7 @@ class OsiWriter(WholeFile, FrameWriter):
     def write(self, frame: Frame) -> None:
         """Append a frame; ``frame``: SI, REP-103 axes."""
         self.n_frames += 1
-        for rows in self._maker.add(with_velocities(frame)):
+        for rows in self._maker.add(jumps.with_velocities(frame)):
             self._add(rows)
 
     def flush(self) -> None:
@@ -225,12 +219,12 @@ class OsiWriter(WholeFile, FrameWriter):
             for rows in self._maker.flush(is_end=True):
                 self._add(rows)
             if self.n_frames and not self._n_messages:
-                raise TrajectoryFormatError(self._source, 'no objects', 'at least one')
+                raise errors.TrajectoryFormatError(self._source, 'no objects', 'at least one')
             if self._mcap is not None:
                 self._mcap.finish()
         super().complete()
 
-    def _add(self, rows: FrameRows) -> None:
+    def _add(self, rows: table_rows.FrameRows) -> None:
         if rows.step is Step.REPEATED or rows.stamp_ns is None:
             self._note('frames without a new time, dropped', (f'frame {rows.index}',))
             return
@@ -260,7 +254,7 @@ class OsiWriter(WholeFile, FrameWriter):
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
         self._n_messages += 1
 
-    def _chosen(self, rows: FrameRows) -> list[int]:
+    def _chosen(self, rows: table_rows.FrameRows) -> list[int]:
         """Return the rows of the actors with a pose and a size; note what is assumed of them."""
         have_pose = np.isfinite(rows.floats[:, _ANGLES]).all(axis=1)
         with np.errstate(all='ignore'):
@@ -269,11 +263,11 @@ class OsiWriter(WholeFile, FrameWriter):
         listing = rows.actors.actor_list
         if listing is not self._actor_list:
             self._actor_list = listing
-            self._types = [type_of(CLASSES[number].name, tags) for number, tags in zip(
+            self._types = [type_of(classes.CLASSES[number].name, tags) for number, tags in zip(
                 rows.actors.classes.tolist(), listing.tags, strict=True)]
             self._assumed = np.asarray([
-                type_of(CLASSES[class_of(0, tags)].name, tags) == type_of('unknown', ())
-                for tags in listing.tags], np.bool_)
+                type_of(classes.CLASSES[classes.class_of(0, tags)].name, tags)
+                == type_of('unknown', ()) for tags in listing.tags], np.bool_)
         are_vehicles = np.array([*listing.kinds]) == KIND_VEHICLE
         for text, are_noted in (
                 ('objects without a usable pose, dropped from those frames', ~have_pose),
@@ -320,7 +314,7 @@ class OsiWriter(WholeFile, FrameWriter):
 
     def _begin(self) -> None:
         """Begin an indexed file in chunks, with the metadata of a trace."""
-        with importing(_TRACE):
+        with errors.importing(_TRACE):
             import google.protobuf
             from mcap.writer import Writer
             from mcap_protobuf.schema import register_schema

@@ -32,8 +32,7 @@ from dataclasses import replace
 import math
 import threading
 
-from state_sensor_ros.classes import classes_of
-from state_sensor_ros.errors import ConfigError, no_frames, TrajectoryFormatError
+from state_sensor_ros import classes, errors
 from state_sensor_ros.files.recording import forwarded, PERIOD_S, RecordingReader
 from state_sensor_ros.frame import Frame, FutureFrame
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
@@ -101,7 +100,7 @@ class FileSource:
     def step(self, n_frames: int = 1) -> None:
         """Play frames at once, and pause after them."""
         if n_frames < 1:
-            raise ConfigError('step', str(n_frames), '1 frame or more')
+            raise errors.ConfigError('step', str(n_frames), '1 frame or more')
         with self._changed:
             self.is_paused = True
             self._n_steps += n_frames
@@ -136,7 +135,7 @@ class FileSource:
         try:
             while (yield from self._pass(is_again)):
                 is_again = True
-        except TrajectoryFormatError as error:
+        except errors.TrajectoryFormatError as error:
             self.health.last_error = str(error)
             raise
         finally:
@@ -169,7 +168,7 @@ class FileSource:
             # It appears in the log; all frames have been played.
             self.health.last_error = self._recording.cut.warning
         if self._position < 0.0:
-            raise no_frames(self._recording.name)
+            raise errors.no_frames(self._recording.name)
         with self._changed:
             while self.is_paused and not (
                     self._is_closed or self._is_restart or self._settings.loop):
@@ -235,14 +234,14 @@ def _linked(frames: Iterator[Frame], settings: Settings) -> Iterator[Frame]:
             names = names if frame.names == names else frame.names
             if last is None or frame.game_time > last.game_time:
                 link = FutureFrame(frame.game_time, names, centers_of(
-                    frame, sizes, classes_of(frame.kinds.tolist(), frame.tags)).poses,
+                    frame, sizes, classes.classes_of(frame.kinds.tolist(), frame.tags)).poses,
                     frame.has_pose())
                 if last is not None:
                     last.following = link
                 last = link
             waiting.append((frame, last))
             yield from _complete(waiting, last)
-    except TrajectoryFormatError:
+    except errors.TrajectoryFormatError:
         yield from _complete(waiting, None)
         raise
     yield from _complete(waiting, None)

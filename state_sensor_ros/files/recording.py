@@ -18,17 +18,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from state_sensor_ros.errors import reading, TruncatedError
-from state_sensor_ros.fields import parts_of
+from state_sensor_ros import errors, fields, source
 from state_sensor_ros.files.output import Output
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.source import Faults, FrameReader
 
 # Time between the frames of a recording without times: 20 Hz, as the simulator records.
 PERIOD_S = 0.05
 
 
-class RecordingReader(FrameReader, Protocol):
+class RecordingReader(source.FrameReader, Protocol):
     """
     Frames that can be read from the beginning any number of times, except from standard input.
 
@@ -46,7 +44,7 @@ class RecordingReader(FrameReader, Protocol):
     is_timed: bool
 
     @property
-    def cut(self) -> TruncatedError | None:
+    def cut(self) -> errors.TruncatedError | None:
         """Return the error for a missing end, after the last frame; None if there is no fault."""
 
     @property
@@ -90,8 +88,8 @@ class FrameFile(ABC):
                  total: int | None = None) -> None:
         self.name, self.format_name = name, format_name
         self.simulator, self.total = simulator, total
-        self.cut: TruncatedError | None = None
-        self.faults = Faults()
+        self.cut: errors.TruncatedError | None = None
+        self.faults = source.Faults()
         self.position = 0
 
     @abstractmethod
@@ -114,7 +112,7 @@ class FrameFile(ABC):
         self.cut, self.position, game_time = None, 0, -PERIOD_S
         self.faults.index, self.faults.place = 0, ''
         try:
-            with reading(self.name):
+            with errors.reading(self.name):
                 frames = self.read(mark)
                 while True:
                     # Unusual numbers, NaN afterward, are for no user.
@@ -130,7 +128,7 @@ class FrameFile(ABC):
                     self.position += self.unit == 'frame'
                     yield frame
                     self.faults.index += 1
-        except TruncatedError as error:
+        except errors.TruncatedError as error:
             if not error.n_frames:
                 raise
             self.cut = error
@@ -151,7 +149,7 @@ class Losses:
     def add(self, frame: Frame) -> None:
         """Take note of the parts of a frame."""
         self._lost.update(dict.fromkeys(
-            field.part for field in parts_of(frame) if field.name not in self._carried))
+            field.part for field in fields.parts_of(frame) if field.name not in self._carried))
 
     @property
     def lines(self) -> list[str]:

@@ -27,17 +27,10 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros import __version__
-from state_sensor_ros.classes import CLASSES
-from state_sensor_ros.errors import ConfigError
-from state_sensor_ros.fields import Field, public_rows_of
-from state_sensor_ros.files import PARQUET, table_rows, WriteOptions
-from state_sensor_ros.files.output import WholeFile
-from state_sensor_ros.files.recording import FrameWriter
-from state_sensor_ros.files.table_rows import FrameRows
+from state_sensor_ros import __version__, classes, errors, fields, parameters
+from state_sensor_ros.files import output, PARQUET, recording, table_rows, WriteOptions
 from state_sensor_ros.frame import Bools, Frame, KIND_VEHICLE, Lanes
 from state_sensor_ros.objects.criticality import Criticality, Situation
-from state_sensor_ros.parameters import did_you_mean
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.texts import counted
 
@@ -71,14 +64,14 @@ def _floats(names: str, unit: str, meaning: str) -> tuple[TableColumn, ...]:
     return tuple(TableColumn(name, FLOAT64, unit, meaning) for name in names.split())
 
 
-def _columns_of(field: Field) -> list[TableColumn]:
+def _columns_of(field: fields.Field) -> list[TableColumn]:
     type_name = np.dtype(field.dtype).name if field.is_array else TEXT
     return [TableColumn(name, type_name, field.unit, field.text) for name in field.columns]
 
 
 # Rows of the table of frames by the columns that each has.
-_FIELDS = {field.columns: field for field in public_rows_of(Frame) if field.columns}
-_LANES = {field.columns[0]: field for field in public_rows_of(Lanes) if field.columns}
+_FIELDS = {field.columns: field for field in fields.public_rows_of(Frame) if field.columns}
+_LANES = {field.columns[0]: field for field in fields.public_rows_of(Lanes) if field.columns}
 
 
 def _of(names: str) -> list[TableColumn]:
@@ -135,8 +128,8 @@ def selected(names: Iterable[str] | None, where: str = 'columns') -> tuple[Table
     chosen = {names} if isinstance(names, str) else set(names)
     unknown = sorted(chosen - BY_NAME.keys())
     if unknown or not chosen:
-        near = did_you_mean(unknown, BY_NAME)
-        raise ConfigError(
+        near = parameters.did_you_mean(unknown, BY_NAME)
+        raise errors.ConfigError(
             where, f'unknown column {", ".join(map(repr, unknown))}{near}' if unknown else
             'no column', '' if near else f'some of {", ".join(BY_NAME)}')
     return tuple(column for column in BY_NAME.values() if column.name in chosen)
@@ -160,7 +153,7 @@ class TableBuilder:
         self.schema = self._schema('')
         self.n_frames = 0
         self.maker = table_rows.RowMaker(settings)
-        self._frames: list[FrameRows] = []
+        self._frames: list[table_rows.FrameRows] = []
         self._n_collected = 0
         # Numbers of names, in the order of their first rows.
         self._names: dict[str, int] = {}
@@ -186,7 +179,7 @@ class TableBuilder:
         """Return batches of the rows that are known so far, of which the last may be empty."""
         return [*self._collect(self.maker.flush(is_end=is_end)), self._batch()]
 
-    def _collect(self, frames: list[FrameRows]) -> list[pa.RecordBatch]:
+    def _collect(self, frames: list[table_rows.FrameRows]) -> list[pa.RecordBatch]:
         batches = []
         for rows in frames:
             self._frames.append(rows)
@@ -207,7 +200,7 @@ class TableBuilder:
 
 
 # The columns that each row of a frame has, also one without an actor.
-_OF_FRAMES: dict[str, Callable[[FrameRows], float | None]] = {
+_OF_FRAMES: dict[str, Callable[[table_rows.FrameRows], float | None]] = {
     'frame': lambda rows: rows.index, 'game_time': lambda rows: rows.frame.game_time,
     'stamp_ns': lambda rows: rows.stamp_ns}
 
@@ -215,7 +208,7 @@ _OF_FRAMES: dict[str, Callable[[FrameRows], float | None]] = {
 class _Arrays:
     """The columns of some frames as Arrow arrays."""
 
-    def __init__(self, frames: Sequence[FrameRows], names: dict[str, int], *,
+    def __init__(self, frames: Sequence[table_rows.FrameRows], names: dict[str, int], *,
                  has_empty: bool) -> None:
         import pyarrow
         self._arrow, self._frames, self._names = pyarrow, frames, names
@@ -233,7 +226,7 @@ class _Arrays:
             'kind': lambda: self._of_each(lambda actors: _texts(
                 [_KINDS[kind] for kind in actors.actor_list.kinds])),
             'class': lambda: self._of_each(lambda actors: _texts(
-                [CLASSES[number].name for number in actors.classes.tolist()]))}
+                [classes.CLASSES[number].name for number in actors.classes.tolist()]))}
 
     def of(self, name: str) -> Any:  # noqa: ANN401
         """Return a column."""
@@ -304,7 +297,7 @@ class _Arrays:
     def _derived(self) -> Any:  # noqa: ANN401
         return _texts([DERIVED[code] or None for rows in self._frames for code in rows.derived])
 
-    def _other(self, field: Field, i: int | None) -> Any:  # noqa: ANN401
+    def _other(self, field: fields.Field, i: int | None) -> Any:  # noqa: ANN401
         columns = [getattr(rows.frame, field.name) for rows in self._frames]
         columns = [field.unknowns(rows.frame.n_actors) if column is None else column
                    for rows, column in zip(self._frames, columns, strict=True)]
@@ -355,7 +348,7 @@ def _texts(texts: Iterable[str | None]) -> Any:  # noqa: ANN401
         pa.string(), len(encoded), [known, pa.py_buffer(ends), pa.py_buffer(b''.join(encoded))])
 
 
-class TableOutput(WholeFile, FrameWriter):
+class TableOutput(output.WholeFile, recording.FrameWriter):
     """A table in a file."""
 
     # options: options of the recording; ``columns`` names.

@@ -27,13 +27,10 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import classes, errors, fields
 from state_sensor_ros import frame as frames
-from state_sensor_ros.classes import classes_of
-from state_sensor_ros.errors import TrajectoryFormatError
-from state_sensor_ros.fields import cut
-from state_sensor_ros.files import ReadOptions, table
+from state_sensor_ros.files import ReadOptions, recording, table
 from state_sensor_ros.files.input import closed_on_failure, decoding, open_input
-from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes
 from state_sensor_ros.settings import DEFAULTS, parse_settings
 
@@ -60,7 +57,7 @@ def reading_parquet(name: str) -> AbstractContextManager[None]:
     return decoding(name, '{}', 'a Parquet file')
 
 
-class TableRecording(FrameFile):
+class TableRecording(recording.FrameFile):
     """The rows of a Parquet file as frames."""
 
     def __init__(self, path: Path) -> None:
@@ -87,8 +84,8 @@ class TableRecording(FrameFile):
         self._columns = [*NEEDED, *(name for name in _OPTIONAL if name in schema.names)]
         missing = [name for name in self._columns if name not in schema.names]
         if missing:
-            raise TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
-                                        'all columns of a frame')
+            raise errors.TrajectoryFormatError(self.name, f'a table without {", ".join(missing)}',
+                                               'all columns of a frame')
         # A type that cannot be converted is found before the first row is read.
         self._plain(pa.RecordBatch.from_pylist([], schema=schema))
 
@@ -124,7 +121,7 @@ class TableRecording(FrameFile):
                     continue
                 back = np.flatnonzero(numbers[1:] < numbers[:-1])
                 if len(back):
-                    raise TrajectoryFormatError(
+                    raise errors.TrajectoryFormatError(
                         f'{self.name}: column frame',
                         f'{numbers[back[0] + 1]} after {numbers[back[0]]}',
                         'rows in the order of the frames')
@@ -183,7 +180,7 @@ class TableRecording(FrameFile):
             batch = batch.filter(has_actor)
         whole, places = self._whole(batch), np.cumsum([0, *is_in.tolist()]).tolist()
         for begin, end in pairwise(bounds):
-            yield cut(whole, places[begin], places[end], game_time=float(times[begin]))
+            yield fields.cut(whole, places[begin], places[end], game_time=float(times[begin]))
 
     def _whole(self, batch: pa.RecordBatch) -> frames.Frame:
         """Return a frame of the actors of all frames in a batch."""
@@ -217,7 +214,7 @@ class TableRecording(FrameFile):
         """Add boxes to actors whose center and size are not those without a box."""
         # shapes: (N, 6) float64, center and length, width, height, m, NaN where unknown.
         usual = centers_of(frame, self._default_sizes,
-                           classes_of(frame.kinds.tolist(), frame.tags))
+                           classes.classes_of(frame.kinds.tolist(), frame.tags))
         is_usual = (shapes == np.column_stack((usual.poses[:, :3], usual.sizes))).all(axis=1)
         actor = np.flatnonzero(frame.has_pose() & np.isfinite(shapes).all(axis=1) & ~is_usual)
         rows = np.column_stack((shapes[actor, :3], frame.orientation_xyzw[actor],

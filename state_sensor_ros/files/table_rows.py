@@ -24,17 +24,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import errors, fields, jumps, naming, rotations, texts
 from state_sensor_ros.classes import classes_of, UNKNOWN
-from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.fields import joined, rows_of
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds, Rows
-from state_sensor_ros.jumps import are_impossible, MAX_ACCELERATION, MAX_SPEED
-from state_sensor_ros.naming import ActorList, Registry
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX_GAP_S, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
-from state_sensor_ros.rotations import rpy_from_quaternion
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.texts import counted
 
 # Columns of the block of numbers, and of the first of each group.
 FLOAT_NAMES = (
@@ -53,7 +48,7 @@ _BLOCK_ROWS, _MAX_BLOCK_FRAMES = 1024, 256
 class ActorColumns:
     """The (N,) columns that do not change while the actors are the same."""
 
-    actor_list: ActorList
+    actor_list: naming.ActorList
     ids: npt.NDArray[np.uint32]
     classes: Kinds
     are_egos: Bools
@@ -93,7 +88,7 @@ class RowMaker:
         self._of_centers, self.n_impossible = of_centers, 0
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
-        self._registry = Registry(ego_tag=settings.ego_tag)
+        self._registry = naming.Registry(ego_tag=settings.ego_tag)
         self._actors: ActorColumns | None = None
         self._n_frames = 0
         self._block: list[FrameRows] = []
@@ -104,8 +99,8 @@ class RowMaker:
     @property
     def notes(self) -> list[str]:
         """Return a line about the motions that are left out, if there are any."""
-        text = (f'{counted(self.n_impossible, "motion")} beyond {MAX_SPEED:g} m/s or '
-                f'{MAX_ACCELERATION:g} m/s2, left out of the accelerations')
+        text = (f'{texts.counted(self.n_impossible, "motion")} beyond {jumps.MAX_SPEED:g} m/s or '
+                f'{jumps.MAX_ACCELERATION:g} m/s2, left out of the accelerations')
         return [text] if self.n_impossible else []
 
     def add(self, frame: Frame) -> list[FrameRows]:
@@ -145,7 +140,7 @@ class RowMaker:
         stamp_ns: int | None = None
         # A frame without a time has no neighbors in time.
         step = Step.RESTARTED
-        with suppress(DecodeError):
+        with suppress(errors.DecodeError):
             step, stamp_ns = self._stamper.step(frame, 0), self._stamper.stamp_ns
             if step is Step.RESTARTED:
                 self._registry.restart()
@@ -163,7 +158,7 @@ class RowMaker:
         """Set the computed columns of the frames of a block."""
         frames = [rows.frame for rows in block]
         ends = np.cumsum([frame.n_actors for frame in frames]).tolist()
-        whole = frames[0] if len(frames) == 1 else joined(frames, [0, *ends[:-1]])
+        whole = frames[0] if len(frames) == 1 else fields.joined(frames, [0, *ends[:-1]])
         floats = np.full((whole.n_actors, len(FLOAT_NAMES)), np.nan)
         with np.errstate(all='ignore'):
             has_box = self._fill(
@@ -212,8 +207,8 @@ class RowMaker:
             rows = _rows_of(now.actors, other.actors)
             there, velocities, known = there[rows], velocities[rows], rows >= 0
         known &= np.isfinite(velocities).all(axis=1)
-        wild = known & are_impossible(there[:, :3] - now.floats[:, :3],
-                                      velocities - now.velocities, abs(other_s - now_s))
+        wild = known & jumps.are_impossible(there[:, :3] - now.floats[:, :3],
+                                            velocities - now.velocities, abs(other_s - now_s))
         if wild.any():
             known &= ~wild
             self.n_impossible += np.count_nonzero(wild) * (other_s < now_s)
@@ -230,7 +225,7 @@ class RowMaker:
             floats[:, _ACCELERATION:_ACCELERATION + 3] = frame.accelerations
         centers = centers_of(frame, self._default_sizes, classes)
         floats[:, _ANGLES:_ANGLES + 3] = np.where(
-            usable[:, None], rpy_from_quaternion(centers.poses[:, 3:7]), np.nan)
+            usable[:, None], rotations.rpy_from_quaternion(centers.poses[:, 3:7]), np.nan)
         floats[:, _SPEED] = np.where(usable, np.einsum(
             'ij,ij->i', frame.velocity_xyz, centers.axes[:, :, 0]), np.nan) \
             if frame.forward_speed is None else frame.forward_speed
@@ -243,7 +238,7 @@ class RowMaker:
 def _are_alike(frame: Frame, other: Frame) -> bool:
     """Return whether two frames have the same parts, and can be in one block."""
     return all((getattr(frame, row.name) is None) is (getattr(other, row.name) is None)
-               for row in rows_of(Frame))
+               for row in fields.rows_of(Frame))
 
 
 def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:

@@ -18,11 +18,10 @@ import math
 import pickle
 from typing import Any, NoReturn, TYPE_CHECKING
 
+from state_sensor_ros import errors, parameters
 from state_sensor_ros.classes import class_of, CLASSES, Kind
-from state_sensor_ros.errors import importing
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import LaneChangeFinder
-from state_sensor_ros.parameters import near_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +98,7 @@ class RecordedActors(dict[str, RecordedActor]):
         return f'RecordedActors({len(self)}: {classes})' if self else 'RecordedActors(0)'
 
     def __missing__(self, name: str) -> NoReturn:
-        raise KeyError(f'no actor {name!r}{near_names([str(name)], self)}')
+        raise KeyError(f'no actor {name!r}{parameters.near_names([str(name)], self)}')
 
     def to_pandas(self) -> pd.DataFrame:
         """
@@ -107,7 +106,7 @@ class RecordedActors(dict[str, RecordedActor]):
 
         :raises MissingLibraryError: if pandas is not installed.
         """
-        with importing('to_pandas'):
+        with errors.importing('to_pandas'):
             import pandas as pd
         return pd.DataFrame([(actor.name, actor.kind.name.lower(), actor.class_name, actor.first,
                               actor.last) for actor in self.values()],

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from state_sensor_ros import errors, rotations
 from state_sensor_ros.classes import EGO_TAG, Kind
 from state_sensor_ros.drawing.scene import SceneBuilder
 from state_sensor_ros.drawing.style import PageSize, PictureStyle
-from state_sensor_ros.errors import importing, StateSensorError
 from state_sensor_ros.frame import Frame, speed_along
-from state_sensor_ros.rotations import rpy_from_quaternion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +97,7 @@ def recording_html(recording: Recording, *, is_open: bool) -> str:
 def frame_html(frame: Frame) -> str:
     """Return a frame as HTML, the ego and vehicles first."""
     lanes = dict(zip(frame.lanes.actor.tolist(), frame.lanes.ids.tolist(), strict=True))
-    yaw = np.degrees(rpy_from_quaternion(frame.orientation_xyzw)[:, 2])
+    yaw = np.degrees(rotations.rpy_from_quaternion(frame.orientation_xyzw)[:, 2])
     order = sorted(range(len(frame)), key=lambda row: (
         row != frame.ego, frame.kinds[row] != Kind.VEHICLE))
 
@@ -151,7 +150,7 @@ def _page(shown: object, *tables: _Table, lines: Iterable[str] = (),
         html += '</table>' + f'<p>and {len(rows) - _N_ROWS} more</p>' * (len(rows) > _N_ROWS)
     html += ''.join(f'<p>{escape(line)}</p>' for line in lines)
     if draw is not None:
-        with suppress(StateSensorError), importing('a picture'):
+        with suppress(errors.StateSensorError), errors.importing('a picture'):
             stream = BytesIO()
             draw().savefig(stream, format='png', dpi=_PICTURE.dpi)
             image = b64encode(stream.getvalue()).decode()

@@ -23,15 +23,13 @@ import warnings
 
 import numpy as np
 
-from state_sensor_ros import errors
-from state_sensor_ros.classes import EGO_TAG
+from state_sensor_ros import classes, errors, texts
 from state_sensor_ros.drawing import style
 from state_sensor_ros.errors import ConfigError, importing, StateError
-from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT
+from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT, table
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedRecording
 from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.files.table import selected, TableBuilder
 from state_sensor_ros.files.table_recording import reading_parquet
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.index import FrameIndex, LaneChange, RecordedActors
@@ -42,7 +40,6 @@ from state_sensor_ros.library.track import Track, track_of
 from state_sensor_ros.perception.perceiver import FramePerceiver
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, parse_settings
 from state_sensor_ros.simulators import checked_settings
-from state_sensor_ros.texts import counted, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +124,7 @@ class Recording(FrameLoop):
         if isinstance(i, slice):
             return [self._frame(k) for k in numbers[i]]
         if not -len(numbers) <= i < len(numbers):
-            raise IndexError(f'frame {i}: {self.name} has {counted(len(numbers), "frame")}')
+            raise IndexError(f'frame {i}: {self.name} has {texts.counted(len(numbers), "frame")}')
         return self._frame(numbers[i])
 
     def at(self, game_time: float) -> Frame:
@@ -326,7 +323,7 @@ class Recording(FrameLoop):
 
     @property
     def _title(self) -> str:
-        return one_line(os.path.basename(os.path.abspath(self.name)))
+        return texts.one_line(os.path.basename(os.path.abspath(self.name)))
 
     def _scene_to_draw(self, at: float | None, color: str) -> Scene:
         if color not in style.COLORINGS:
@@ -397,10 +394,10 @@ class Recording(FrameLoop):
     def __repr__(self) -> str:
         facts, index = [repr(self.name)], self._index
         if index is not None:
-            facts += [index.generation, counted(len(index.times), 'frame'),
+            facts += [index.generation, texts.counted(len(index.times), 'frame'),
                       f'{round(index.duration, 2):g} s']
         elif self.total is not None and self.unit == 'frame':
-            facts.append(counted(self.total, 'frame'))
+            facts.append(texts.counted(self.total, 'frame'))
         return f'Recording({", ".join(fact for fact in facts if fact)})'
 
     def close(self) -> None:
@@ -454,7 +451,7 @@ def open_recording(path: str | os.PathLike[str], *, topic: str = '',
     # Most recordings need the default simulator only.
     settings = checked_settings(parameters, is_live=False) if parameters else DEFAULTS
     name, options = os.fspath(path), ReadOptions(settings, topic)
-    chosen = RecordingSelection(ego=EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
+    chosen = RecordingSelection(ego=classes.EGO_TAG, ego_from=f'ego={ego}', ego_name=ego)
 
     def reopen() -> RecordingReader:
         reader = open_any(name, options)
@@ -511,11 +508,11 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     if seconds is not None and not seconds >= 0.0:
         raise ConfigError('seconds', str(seconds), 'a time of 0 or more')
     if isinstance(source, Frame):
-        return _table_of([source], TableBuilder(columns, source='', format_name='frames'))
+        return _table_of([source], table.TableBuilder(columns, source='', format_name='frames'))
     if isinstance(source, Stream):
-        return _table_of(_first(source, n_frames, seconds), TableBuilder(
+        return _table_of(_first(source, n_frames, seconds), table.TableBuilder(
             columns, source=source.name, format_name='stream'))
-    names = None if columns is None else [column.name for column in selected(columns)]
+    names = None if columns is None else [column.name for column in table.selected(columns)]
     path = os.fspath(source)
     if path.endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
         if not os.path.exists(path):
@@ -524,11 +521,11 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
         with open_input(path) as file, reading_parquet(path):
             return parquet.read_table(file, columns=names, page_checksum_verification=True)
     with open_recording(path, topic=topic, parameters=parameters) as recording:
-        return _table_of(_first(recording, n_frames, seconds), TableBuilder(
+        return _table_of(_first(recording, n_frames, seconds), table.TableBuilder(
             names, source=recording.name, format_name=recording.format_name))
 
 
-def _table_of(frames: Iterable[Frame], builder: TableBuilder) -> pa.Table:
+def _table_of(frames: Iterable[Frame], builder: table.TableBuilder) -> pa.Table:
     import pyarrow as pa
     batches = [batch for frame in frames for batch in builder.add(frame)] + builder.rest()
     return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()

@@ -18,16 +18,12 @@ from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
-from state_sensor_ros.classes import ego_row, EGO_TAG
-from state_sensor_ros.errors import ConfigError, importing, StateError
+from state_sensor_ros import classes, errors, parameters, rotations
 from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Rows, speed_along
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import safety_html
 from state_sensor_ros.objects import criticality
-from state_sensor_ros.objects.criticality import Assumptions, Criticality, PlanarBoxes, Situation
 from state_sensor_ros.objects.object_maker import MAX_GAP_S
-from state_sensor_ros.parameters import near_names
-from state_sensor_ros.rotations import global_from_body
 from state_sensor_ros.texts import counted, figure, seconds
 
 if TYPE_CHECKING:
@@ -168,7 +164,7 @@ class Safety:
 
         :raises MissingLibraryError: if pandas is not installed.
         """
-        with importing('to_pandas'):
+        with errors.importing('to_pandas'):
             import pandas as pd
         names = [member.name for member in fields(self)]
         return pd.DataFrame({name: getattr(self, name) for name in names[1:names.index(
@@ -189,7 +185,7 @@ class Safety:
         for name, value in (('deceleration', deceleration), ('cut_in_headway', cut_in_headway),
                             ('time_to_collision', time_to_collision)):
             if not value >= 0.0:
-                raise ConfigError(name, str(value), 'a number of 0 or more')
+                raise errors.ConfigError(name, str(value), 'a number of 0 or more')
         braking = np.where(np.abs(self.acceleration) > MAX_ACCELERATION, np.nan, self.acceleration)
         found = [event for kind, measure, values, limit in (
             ('hard_braking', 'acceleration', _known(braking, [''] * len(self)), -deceleration),
@@ -250,8 +246,8 @@ class _Past(NamedTuple):
 
     i: int
     time_s: float
-    own: PlanarBoxes
-    others: PlanarBoxes
+    own: criticality.PlanarBoxes
+    others: criticality.PlanarBoxes
     names: dict[str, int]
     own_lane: Floats
     lanes: Floats
@@ -262,14 +258,14 @@ class SafetyCollector:
 
     # actor: raw name of the actor, or ``ego`` for the ego.
 
-    def __init__(self, actor: str, ego_tag: str = EGO_TAG) -> None:
+    def __init__(self, actor: str, ego_tag: str = classes.EGO_TAG) -> None:
         self._actor, self._ego_tag = actor, ego_tag
         self._name, self._clock = '', math.nan
         # Names of other actors, for the error.
         self._others: set[str] = set()
         # Of each frame: time, measures, lead vehicle, speed and acceleration, place.
         self._times: list[float] = []
-        self._rows: list[Criticality] = []
+        self._rows: list[criticality.Criticality] = []
         self._leads: list[str] = []
         self._speeds: list[tuple[float, float]] = []
         self._places: list[Floats] = []
@@ -282,7 +278,7 @@ class SafetyCollector:
         self._aside: list[tuple[int, list[tuple[Floats, Floats]]]] = []
         self._cut_ins: set[int] = set()
         self._past: deque[_Past] = deque()
-        self._assumptions, self._jumps = Assumptions(), Jumps()
+        self._assumptions, self._jumps = criticality.Assumptions(), Jumps()
         # Frames into which an actor has an impossible motion.
         self._wild: dict[str, set[tuple[int, str]]] = {POSITION: set(), SPEED: set()}
         self._assumed: set[str] = set()
@@ -299,7 +295,7 @@ class SafetyCollector:
         self._clock = self._clock if math.isnan(now) else now
         row = self._row_of(frame)
         self._times.append(now)
-        self._rows.append(Criticality())
+        self._rows.append(criticality.Criticality())
         self._leads.append('')
         self._speeds.append((math.nan, math.nan))
         self._places.append(np.full(2, np.nan))
@@ -310,14 +306,14 @@ class SafetyCollector:
             self._others.update(frame.names)
 
     def _row_of(self, frame: Frame) -> int | None:
-        row = ego_row(frame.tags, self._ego_tag) if self._actor == EGO else None
+        row = classes.ego_row(frame.tags, self._ego_tag) if self._actor == EGO else None
         if row is None and self._actor in frame:
             row = frame.row(self._actor)
         return row
 
     def _measure(self, frame: Frame, row: int, i: int) -> None:
         """Measure the actor, at ``row`` of the frame number ``i``."""
-        situation = Situation(frame)
+        situation = criticality.Situation(frame)
         is_object = bool(situation.are_objects[row])
         rows = situation.others(row) if is_object else np.zeros(0, np.int64)
         here = _Past(i, frame.game_time, situation.boxes.at(slice(row, row + 1)),
@@ -350,8 +346,8 @@ class SafetyCollector:
         (x, y), = criticality.to_axes(here.own.headings, self._past[-1].own.headings)
         return math.atan2(y, x) / (here.time_s - self._past[-1].time_s)
 
-    def _add_objects(self, frame: Frame, found: Criticality, boxes: PlanarBoxes,
-                     row: int) -> None:
+    def _add_objects(self, frame: Frame, found: criticality.Criticality,
+                     boxes: criticality.PlanarBoxes, row: int) -> None:
         """Note the numbers of the other actors in a frame."""
         i, names = len(self._times) - 1, [frame.names[k] for k in found.rows.tolist()]
         impacts = np.hypot(*(boxes.velocities[row] - boxes.velocities[found.rows]).T)
@@ -409,8 +405,8 @@ class SafetyCollector:
     def safety(self) -> Safety:
         if not self._name:
             found, others = ('no ego', '') if self._actor == EGO else (
-                f'no actor {self._actor!r}', near_names([self._actor], self._others))
-            raise StateError('actor', found, f'an ego, or the name of an actor{others}')
+                f'no actor {self._actor!r}', parameters.near_names([self._actor], self._others))
+            raise errors.StateError('actor', found, f'an ego, or the name of an actor{others}')
         times, speeds = np.array(self._times), np.array(self._speeds)
         derived = _differences(times, speeds[:, 0])
         towed = self._towed_actors()
@@ -458,7 +454,7 @@ def _forward_acceleration(frame: Frame, row: int) -> float:
     """Return the acceleration of the source along the x axis, m/s2, NaN if it has none."""
     if frame.accelerations is None or not frame.has_pose()[row]:
         return math.nan
-    forward = global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
+    forward = rotations.global_from_body(frame.orientation_xyzw[row:row + 1])[0, :, 0]
     return float(forward @ frame.accelerations[row])
 
 

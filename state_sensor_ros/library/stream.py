@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from state_sensor_ros.errors import DecodeError, StateError, TransportError, TruncatedError
+from state_sensor_ros import errors, texts
 from state_sensor_ros.files.frame_selection import (
     EVERYTHING,
     RecordingSelection,
@@ -25,7 +25,6 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
 from state_sensor_ros.simulators import checked_settings, find_simulator, with_config_file
 from state_sensor_ros.source import Faults
-from state_sensor_ros.texts import counted
 
 # A faulty recording may have one fault for each actor of each frame.
 MAX_KEPT = 1000
@@ -52,7 +51,7 @@ class FrameFault:
     kind: str
     place: str
     text: str
-    error: DecodeError | None = None
+    error: errors.DecodeError | None = None
     index: int = 0
 
     def __str__(self) -> str:
@@ -119,9 +118,9 @@ class FrameLoop:
         return readers
 
     @property
-    def cut(self) -> TruncatedError | None:
+    def cut(self) -> errors.TruncatedError | None:
         """Return what is missing at the end, after a loop over a truncated trajectory."""
-        cut: TruncatedError | None = self.reader.cut
+        cut: errors.TruncatedError | None = self.reader.cut
         return cut
 
     @property
@@ -149,7 +148,7 @@ class FrameLoop:
             self.faults.take(found)
             yield frame
             if self._is_closed or self._n_loops != number:
-                raise StateError(
+                raise errors.StateError(
                     self.name, 'a second loop was begun, or the recording closed, in a loop')
         self.faults.take(found)
         if self.cut is not None:
@@ -157,7 +156,7 @@ class FrameLoop:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise StateError(self.name, 'the recording is closed')
+            raise errors.StateError(self.name, 'the recording is closed')
 
     def close(self) -> None:
         """Close the recording; a second call has no effect."""
@@ -200,7 +199,7 @@ class Stream:
         :raises StateError: at the second call.
         """
         if self._is_begun:
-            raise StateError(self.name, 'a second loop over a stream; open a new one')
+            raise errors.StateError(self.name, 'a second loop over a stream; open a new one')
         self._is_begun = True
         health, n_reconnects = self._source.health, 0
         try:
@@ -212,7 +211,7 @@ class Stream:
                 self.n_frames += 1
                 yield frame
             self.faults.take(self._source.faults)
-        except TransportError as error:
+        except errors.TransportError as error:
             if not health.n_connects:
                 raise
             self._note(CONNECTION, str(error))
@@ -224,7 +223,7 @@ class Stream:
                 CONNECTION, f'packet {self._source.health.n_packets}', text))
 
     def __repr__(self) -> str:
-        return f'Stream({self.name!r}, {counted(self.n_frames, "frame")})'
+        return f'Stream({self.name!r}, {texts.counted(self.n_frames, "frame")})'
 
     def close(self) -> None:
         """End the stream, also from another thread; a second call has no effect."""

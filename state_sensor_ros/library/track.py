@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import jumps, parameters
 from state_sensor_ros.errors import importing, StateError
 from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
-from state_sensor_ros.jumps import are_impossible
 from state_sensor_ros.library.notebook import track_html
-from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
 if TYPE_CHECKING:
@@ -199,7 +198,7 @@ def track_of(frames: Iterable[Frame], name: str | None) -> Track:
     if not times:
         raise StateError('names', 'no ego', 'one, or open_recording(…, ego=NAME)') \
             if name is None else StateError('names', f'no actor {name!r}', 'an actor of the '
-                                            'recording' + near_names([name], others))
+                                            'recording' + parameters.near_names([name], others))
     numbers = np.array(rows)
     _set_accelerations(np.array(times), np.array(steps), numbers)
     return _track(names[0], np.array(times), np.array(steps), numbers)
@@ -223,7 +222,7 @@ def _set_accelerations(times: Floats, steps: Rows, numbers: Floats) -> None:
     elapsed = np.diff(times)
     is_near = (elapsed > 0.0) & (elapsed <= _MAX_GAP_S) & (np.diff(steps) == 1)
     changes = np.diff(numbers, axis=0)
-    is_near &= ~are_impossible(changes[:, _POSITION], changes[:, _VELOCITY], elapsed)
+    is_near &= ~jumps.are_impossible(changes[:, _POSITION], changes[:, _VELOCITY], elapsed)
     known = is_near[:-1] & is_near[1:] & np.isnan(numbers[1:-1, _ACCELERATION]).all(axis=1)
     change = numbers[2:, _VELOCITY] - numbers[:-2, _VELOCITY]
     numbers[1:-1, _ACCELERATION][known] = (change / (times[2:] - times[:-2])[:, None])[known]

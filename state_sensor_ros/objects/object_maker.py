@@ -28,11 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from state_sensor_ros import jumps, naming, rotations
 from state_sensor_ros.classes import CLASSES, classes_of, UNKNOWN
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, Rows
-from state_sensor_ros.jumps import possible
-from state_sensor_ros.naming import ActorList, are_real
-from state_sensor_ros.rotations import global_from_body, global_from_unit, motion_in_axes
 from state_sensor_ros.settings import Settings
 
 # Longest time between two frames for which accelerations are computed, s.
@@ -67,8 +65,8 @@ class Objects:
     @cached_property
     def own_motion(self) -> tuple[Floats, Floats]:
         """Twists and accelerations in the axes of their objects, (K, 6) each; computed once."""
-        return (motion_in_axes(self.twists, self.axes),
-                motion_in_axes(self.accelerations, self.axes))
+        return (rotations.motion_in_axes(self.twists, self.axes),
+                rotations.motion_in_axes(self.accelerations, self.axes))
 
 
 _MEMBERS = tuple(each.name for each in fields(Objects))
@@ -92,7 +90,7 @@ def centers_of(frame: Frame, default_sizes: Floats, classes: Kinds) -> Centers:
     n_actors = frame.n_actors
     with _NOTHING if frame.bodies().is_plain else np.errstate(all='ignore'):
         unit = frame.bodies().normalized()
-        matrices = global_from_unit(unit[:, 3:7])
+        matrices = rotations.global_from_unit(unit[:, 3:7])
         axes, poses = matrices[:n_actors], unit[:n_actors, :7].copy()
         largest = frame.largest_boxes()
         have_boxes = np.zeros(n_actors, np.bool_)
@@ -128,7 +126,7 @@ _NOTHING = nullcontext()
 
 
 @lru_cache(maxsize=4)
-def _classes_of(actor_list: ActorList) -> Kinds:
+def _classes_of(actor_list: naming.ActorList) -> Kinds:
     """Return (N,) uint8, the class of each actor, index in CLASSES; computed once for a list."""
     return classes_of(actor_list.kinds, actor_list.tags)
 
@@ -153,20 +151,20 @@ class ObjectMaker:
         """Start a new run of the simulator: the next frame has no accelerations."""
         self._last = None
 
-    def of(self, frame: Frame, actor_list: ActorList) -> Objects:
+    def of(self, frame: Frame, actor_list: naming.ActorList) -> Objects:
         """Return the objects of a frame."""
         # frame: frame with boxes: the last one again, or one whose clock has advanced.
         if self._made is None or frame is not self._made[0]:
             self._made = frame, self._make(frame, actor_list)
         return self._made[1]
 
-    def _make(self, frame: Frame, actor_list: ActorList) -> Objects:
+    def _make(self, frame: Frame, actor_list: naming.ActorList) -> Objects:
         settings, classes = self._settings, _classes_of(actor_list)
         with np.errstate(all='ignore'):
             centers = centers_of(frame, default_sizes(settings), classes)
             twists = center_twists(frame, centers)
             last, self._last = self._last, _Motion(frame.game_time, actor_list, twists)
-            have_poses, i_ego = frame.has_pose() & are_real(actor_list), actor_list.i_ego
+            have_poses, i_ego = frame.has_pose() & naming.are_real(actor_list), actor_list.i_ego
             are_objects = have_poses & ((classes != UNKNOWN) | centers.have_boxes)
             if i_ego >= 0:
                 are_objects[i_ego] = False
@@ -201,7 +199,7 @@ class _Motion(NamedTuple):
     """Velocities of the N actors of a frame."""
 
     game_time: float
-    actor_list: ActorList
+    actor_list: naming.ActorList
     twists: Floats  # (N, 6) as in :class:`Objects`
 
 
@@ -223,7 +221,7 @@ def origin_twist(frame: Frame, row: int) -> Floats:
     """Return the velocity of an actor's origin and its angular velocity."""
     # Returns (6,) float64, m/s, rad/s, axes of the global frame, NaN if unknown.
     if frame.forward_speed is not None:
-        axes = global_from_body(frame.orientation_xyzw[row:row + 1])
+        axes = rotations.global_from_body(frame.orientation_xyzw[row:row + 1])
         forward: Floats = _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
         return forward
     twist = frame.kinematics[row, 7:]
@@ -254,11 +252,11 @@ def _accelerations(now: _Motion, last: _Motion | None) -> Floats:
     if last is None or not 0.0 < elapsed <= MAX_GAP_S:
         return accelerations
     if last.actor_list is now.actor_list:
-        return possible((now.twists - last.twists) / elapsed)
+        return jumps.possible((now.twists - last.twists) / elapsed)
     before = {actor: i for i, actor in enumerate(last.actor_list.actors)}
     pairs = [(i, before[actor]) for i, actor in enumerate(now.actor_list.actors)
              if actor in before]
     if pairs:
         rows, old_rows = np.array(pairs).T
         accelerations[rows] = (now.twists[rows] - last.twists[old_rows]) / elapsed
-    return possible(accelerations)
+    return jumps.possible(accelerations)

@@ -28,17 +28,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from state_sensor_ros import fields, jumps, source
 from state_sensor_ros.classes import CAR, CLASSES
-from state_sensor_ros.fields import extended
 from state_sensor_ros.frame import Boxes, Floats, Frame, KIND_VEHICLE, NO_BOXES, NS_PER_S, Rows
-from state_sensor_ros.jumps import with_velocities
 from state_sensor_ros.naming import Actor, ActorList, registry_of
-from state_sensor_ros.objects import object_maker
+from state_sensor_ros.objects import object_maker, predicted_paths
 from state_sensor_ros.objects.object_maker import ObjectMaker, Objects
-from state_sensor_ros.objects.predicted_paths import ConstantPaths, Paths, TIMES_S
 from state_sensor_ros.perception.occlusion import visible_shares
 from state_sensor_ros.settings import Perception, Settings
-from state_sensor_ros.source import ignore, Report
 
 Words = npt.NDArray[np.uint64]
 # Origin of the ego, (3,) m, and yaw of its x axis, rad, in the global frame.
@@ -126,7 +123,7 @@ class Perceived:
 class Perceiver:
     """Perceive the objects of a frame, once for all topics."""
 
-    def __init__(self, settings: Settings, objects: ObjectMaker, report: Report) -> None:
+    def __init__(self, settings: Settings, objects: ObjectMaker, report: source.Report) -> None:
         # Each text is reported once.
         self._objects, self._report = objects, cache(report)
         self.reconfigure(settings)
@@ -294,7 +291,7 @@ def turn(orientations_xyzw: Floats, angles: Floats) -> None:
     orientations_xyzw[..., 2:4].view(np.complex128)[..., 0] *= half_turns.conj()
 
 
-def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
+def perceived_paths(paths: predicted_paths.Paths, perceived: Perceived) -> predicted_paths.Paths:
     """Return the paths of the T objects as those of the R that are reported."""
     (poses, lengths), seen = paths, perceived.seen
     true_poses, found_poses = perceived.truth.poses, perceived.seen_objects().poses
@@ -307,11 +304,11 @@ def perceived_paths(paths: Paths, perceived: Perceived) -> Paths:
         # Without the rounding of the difference.
         poses[:, 0] = found_poses
     if not perceived.false_positives:
-        return Paths(poses, lengths)
-    ghosts = ConstantPaths().paths(perceived.false_objects())
-    joined = np.zeros((len(poses) + len(ghosts.poses), len(TIMES_S), 7))
+        return predicted_paths.Paths(poses, lengths)
+    ghosts = predicted_paths.ConstantPaths().paths(perceived.false_objects())
+    joined = np.zeros((len(poses) + len(ghosts.poses), len(predicted_paths.TIMES_S), 7))
     joined[:len(poses), :poses.shape[1]], joined[len(poses):] = poses, ghosts.poses
-    return Paths(joined, np.concatenate((lengths, ghosts.lengths)))
+    return predicted_paths.Paths(joined, np.concatenate((lengths, ghosts.lengths)))
 
 
 class FramePerceiver:
@@ -323,7 +320,7 @@ class FramePerceiver:
 
     def __init__(self, settings: Settings) -> None:
         self._registry = registry_of(settings)
-        self._perceiver = Perceiver(settings, ObjectMaker(settings), ignore)
+        self._perceiver = Perceiver(settings, ObjectMaker(settings), source.ignore)
 
     def perceived(self, frame: Frame) -> Frame:
         """Return a frame as a sensor would see it."""
@@ -343,7 +340,7 @@ def _with_objects(frame: Frame, perceived: Perceived) -> Frame:
     # From the center to the origin, in the axes of the actor, which are turned with it.
     arms = ((frame.position_xyz[rows] - truth.poses[:, :3])[:, None] @ truth.axes)[:, 0]
     arms = (objects.axes @ arms[:, :, None])[:, :, 0]
-    kinematics = with_velocities(frame).kinematics.copy()
+    kinematics = jumps.with_velocities(frame).kinematics.copy()
     kinematics[rows, :3] = objects.poses[:, :3] + arms
     kinematics[rows, 3:7] = objects.poses[:, 3:]
     kinematics[rows, 7:] = object_maker.transported(objects.twists, arms, is_finite=False)
@@ -368,9 +365,9 @@ def _with_false_positives(frame: Frame, perceived: Perceived) -> Frame:
     kinematics = np.column_stack((ghosts.poses, ghosts.twists))
     kinematics[:, 2] -= ghosts.sizes[:, 2] / 2.0
     # An extension has the actors of the simulator alone.
-    known = replace(with_velocities(frame), accelerations=None, extension=None, boxes=None)
+    known = replace(jumps.with_velocities(frame), accelerations=None, extension=None, boxes=None)
     return replace(
-        extended(known, n_false, kinematics=kinematics, tags=(_FALSE_TAGS,) * n_false,
-                 names=tuple([actor.name for actor in perceived.false_positives]),
-                 kinds=np.full(n_false, KIND_VEHICLE, np.uint8)),
+        fields.extended(known, n_false, kinematics=kinematics, tags=(_FALSE_TAGS,) * n_false,
+                        names=tuple([actor.name for actor in perceived.false_positives]),
+                        kinds=np.full(n_false, KIND_VEHICLE, np.uint8)),
         boxes=_with_boxes(frame.boxes or NO_BOXES, frame.n_actors + np.arange(n_false), ghosts))

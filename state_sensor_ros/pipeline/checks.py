@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros import frame as frames
+from state_sensor_ros import rotations, texts
 from state_sensor_ros.classes import cached_class_of, CLASSES, PERSON
 from state_sensor_ros.frame import Bools, Floats, Frame
 from state_sensor_ros.jumps import Jumps, norm, Pair, POSITION, with_velocities
-from state_sensor_ros.rotations import global_from_body, rotation_vectors
-from state_sensor_ros.texts import counted
 
 # Slower actors are not compared: noise would dominate. Over a longer gap, the mean of two
 # velocities is not the mean velocity; over a still longer one, a turn may exceed half a circle,
@@ -132,7 +131,7 @@ def _figures(linear: Sequence[_Compared], angular: Sequence[_Compared]) -> Figur
     still = Counter(chain(*(pair.names[np.isinf(pair.rows[:, 1])] for pair in linear)))
     n_still = sum(count >= _MIN_PAIRS and 2 * count > moving[name]
                   for name, count in still.items())
-    of.still = counted(n_still, 'actor') * bool(n_still)
+    of.still = texts.counted(n_still, 'actor') * bool(n_still)
     return of
 
 
@@ -201,8 +200,8 @@ class Checks:
             return
         # Yaw alone: roll and pitch rates have an artifact of the simulator,
         # doc/protocol/units.md#angular-velocity.
-        turned = rotation_vectors(last.orientation_xyzw[pair.before],
-                                  frame.orientation_xyzw[rows])[:, 2:]
+        turned = rotations.rotation_vectors(last.orientation_xyzw[pair.before],
+                                            frame.orientation_xyzw[rows])[:, 2:]
         now = elapsed * frame.angular_velocity_xyz[rows, 2:]
         predicted = 0.5 * (now + elapsed * last.angular_velocity_xyz[pair.before, 2:])
         # Some rates are those since the last frame.
@@ -214,7 +213,7 @@ class Checks:
         self._angular.append(_Compared.of(pair, turns, classes, turned, predicted))
         vehicles = moves & (frame.kinds[rows] == frames.KIND_VEHICLE)
         if vehicles.any():
-            axes, (x, y) = global_from_body(frame.orientation_xyzw[rows[vehicles]]), \
+            axes, (x, y) = rotations.global_from_body(frame.orientation_xyzw[rows[vehicles]]), \
                 pair.moved[vehicles, :2].T
             sine = _median(np.abs(axes[:, 0, 0] * y - axes[:, 1, 0] * x) / np.maximum(
                 norm(axes[:, :2, 0]) * np.hypot(x, y), 1e-9))
@@ -276,7 +275,7 @@ class Checks:
             return ''
         if self._n_frames > 1 and self.not_compared.keys() <= {SLOW}:
             return 'nothing moves'
-        return 'nothing compared: ' + (counted(self._n_frames, 'frame') if self._n_frames < 2
+        return 'nothing compared: ' + (texts.counted(self._n_frames, 'frame') if self._n_frames < 2
                                        else self.not_compared.most_common(1)[0][0])
 
 

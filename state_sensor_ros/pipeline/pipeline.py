@@ -21,17 +21,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from state_sensor_ros.classes import TagRule
-from state_sensor_ros.errors import DecodeError, StateSensorError
+from state_sensor_ros import classes, errors, naming, parameters, source, texts
 from state_sensor_ros.frame import Frame, NO_BOXES, NS_PER_S
-from state_sensor_ros.naming import ActorList, EMPTY_ACTOR_LIST, registry_of
-from state_sensor_ros.parameters import near_names
 from state_sensor_ros.pipeline.actors import ActorTopics, Sink
 from state_sensor_ros.pipeline.checks import Checks, SAMPLED
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.source import DROPPED, DUPLICATE, Fault, LastError, LOST, MEMBER, Report
-from state_sensor_ros.texts import shortened
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.encoding import Messages
 from state_sensor_ros.topics.topic import NOTHING, Subscriptions
@@ -75,7 +70,7 @@ class Counters:
     n_egos: int = 0
     game_time: float = math.nan
     generation: str = ''
-    last_error: LastError = field(default_factory=LastError)
+    last_error: source.LastError = field(default_factory=source.LastError)
     last_defect: str = ''
     latencies_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_LATENCIES))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -99,7 +94,7 @@ class Snapshot:
     """The last frame whose clock advanced, its actors and its stamp."""
 
     frame: Frame
-    actor_list: ActorList
+    actor_list: naming.ActorList
     stamp_ns: int
     received_ns: int  # ``time.perf_counter_ns()`` at its receipt
     before: Frame | None  # the frame before it in the same run, None for none
@@ -128,7 +123,7 @@ class Pipeline:
 
     def __init__(self, settings: Settings, new_encoder: Callable[[Settings], Encoder],
                  sink: Sink, *,
-                 report: Report, on_defect: Callable[[Exception], None] | None = None,
+                 report: source.Report, on_defect: Callable[[Exception], None] | None = None,
                  counters: Counters | None = None, keeps_topics: bool = False,
                  ros_now_ns: Callable[[], int] = time.time_ns) -> None:
         self.counters = counters or Counters()
@@ -140,11 +135,11 @@ class Pipeline:
         self._pending: deque[Settings] = deque(maxlen=1)
         self._new_encoder, self._encoder = new_encoder, new_encoder(settings)
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
-        self.registry = registry_of(settings, keeps_places=keeps_topics)
-        self._actor_list, self._lane_rows = EMPTY_ACTOR_LIST, b''
+        self.registry = naming.registry_of(settings, keeps_places=keeps_topics)
+        self._actor_list, self._lane_rows = naming.EMPTY_ACTOR_LIST, b''
         self._actor_topics = ActorTopics(self._encoder, sink, self.registry,
                                          settings.actor_timeout)
-        self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
+        self._tag_rule = classes.TagRule(settings.desired_tags, settings.undesired_tags)
         # Messages that are held back with the stamp at which they are due, in the order in which
         # they came, also if the delay becomes shorter.
         self._held: deque[tuple[int, Messages]] = deque()
@@ -203,10 +198,10 @@ class Pipeline:
         n_published = self.counters.n_published
         try:
             self._process(frame, received_ns, number)
-        except DecodeError as error:
+        except errors.DecodeError as error:
             # Its time is none.
             self.counters.n_skipped += 1
-            self._report_error(LOST, error)
+            self._report_error(source.LOST, error)
         except _Canceled:
             return False
         except Exception as error:  # noqa: BLE001
@@ -216,22 +211,22 @@ class Pipeline:
             self._recover()
         return True
 
-    def note(self, faults: Sequence[Fault]) -> None:
+    def note(self, faults: Sequence[source.Fault]) -> None:
         """Count and report what was wrong with actors and packets."""
         counters = self.counters
         for fault in faults:
             with counters.lock:
-                counters.n_received += fault.n * (fault.kind == LOST)
-            counters.n_skipped += fault.n * (fault.kind == LOST)
-            counters.n_duplicates += fault.n * (fault.kind == DUPLICATE)
-            counters.n_dropped_actors += fault.n * (fault.kind == DROPPED)
+                counters.n_received += fault.n * (fault.kind == source.LOST)
+            counters.n_skipped += fault.n * (fault.kind == source.LOST)
+            counters.n_duplicates += fault.n * (fault.kind == source.DUPLICATE)
+            counters.n_dropped_actors += fault.n * (fault.kind == source.DROPPED)
             if fault.defect is not None:
                 self._note_defect(fault.defect)
                 self._recover()
             else:
                 # Each unknown member is named, once.
-                self._report_error(f'{MEMBER} {fault.error.where}' if fault.kind == MEMBER
-                                   else fault.kind, fault.error)
+                self._report_error(f'{source.MEMBER} {fault.error.where}' if fault.kind
+                                   == source.MEMBER else fault.kind, fault.error)
 
     def contain(self, work: Callable[[], Result],
                 recover: Callable[[], None] = lambda: None) -> Result | None:
@@ -275,7 +270,7 @@ class Pipeline:
         """Replace all state after an unexpected exception, which left it undefined."""
         try:
             self._encoder = self._new_encoder(self._settings)
-        except StateSensorError as error:
+        except errors.StateSensorError as error:
             # For example, the recording that plays was removed.
             self._report_error('encoder', error)
         self._actor_topics.encoder = self._encoder
@@ -325,13 +320,13 @@ class Pipeline:
     def _report_tags(self, known: list[str]) -> None:
         """Report that the tags select no actor."""
         settings = self._settings
-        desired, undesired = (shortened(', '.join(tags)) for tags in (
+        desired, undesired = (texts.shortened(', '.join(tags)) for tags in (
             settings.desired_tags, settings.undesired_tags))
         self._report('tags', f'desired_tags {desired!r} and undesired_tags {undesired!r} select '
                      'no actor of the first frame'
-                     + near_names({*settings.desired_tags}.difference(known), known))
+                     + parameters.near_names({*settings.desired_tags}.difference(known), known))
 
-    def _update_actors(self, frame: Frame, stamp_ns: int) -> ActorList:
+    def _update_actors(self, frame: Frame, stamp_ns: int) -> naming.ActorList:
         """Open and close topics of actors; return the actors of the frame."""
         actor_list = self.registry.update(frame)
         lane_rows = frame.lanes.actor.tobytes()
@@ -346,7 +341,7 @@ class Pipeline:
                 self._follow(granted, frame, stamp_ns)
         return self._actor_list
 
-    def _follow(self, actor_list: ActorList, frame: Frame, stamp_ns: int) -> None:
+    def _follow(self, actor_list: naming.ActorList, frame: Frame, stamp_ns: int) -> None:
         before, self._actor_list = self._actor_list, actor_list
         self._lane_rows = frame.lanes.actor.tobytes()
         self._actor_topics.follow(actor_list, before, frame.lanes.actor, stamp_ns)
@@ -364,7 +359,7 @@ class Pipeline:
 
     def _restart_actors(self) -> None:
         self.registry.restart(self._actor_topics.restart(max(self.stamper.stamp_ns, 0)))
-        self._actor_list, self._lane_rows = EMPTY_ACTOR_LIST, b''
+        self._actor_list, self._lane_rows = naming.EMPTY_ACTOR_LIST, b''
         self.checks.restart()
 
     def _apply_settings(self) -> None:
@@ -377,7 +372,7 @@ class Pipeline:
                 self._close_topics(settings)
             self._settings = settings
             self._encoder.reconfigure(settings)
-        self._tag_rule = TagRule(settings.desired_tags, settings.undesired_tags)
+        self._tag_rule = classes.TagRule(settings.desired_tags, settings.undesired_tags)
         self._are_tags_checked = False
         self._wanted = None
         self._actor_topics.reconfigure()

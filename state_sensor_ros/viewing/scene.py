@@ -34,13 +34,12 @@ import rerun as rr
 import rerun.blueprint as rrb
 
 from state_sensor_ros import frame as frames
+from state_sensor_ros import jumps, rotations
 from state_sensor_ros.classes import class_of, ego_row
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
 from state_sensor_ros.frame import Bools, Floats, Frame, Kinds, MapLine, NS_PER_S, Rows
-from state_sensor_ros.jumps import MAX_SPEED, Pair
 from state_sensor_ros.objects.criticality import Situation
-from state_sensor_ros.rotations import body_from_global, CONJUGATE_XYZW, quaternion_product
 from state_sensor_ros.simulators import SensorImage
 
 GAME_TIME, FRAME = 'game_time', 'frame'
@@ -262,8 +261,8 @@ class FrameLog:
         self._start_xyz = self._start_xyz or tuple(pose[:3].tolist())
         turn = pose[None, 3:7]
         self._show(EGO, rr.Transform3D, translation=pose[:3], quaternion=turn[0])
-        box[:3] = body_from_global(turn, (box[:3] - pose[:3])[None, None])[0, 0]
-        box[3:7] = quaternion_product(turn * CONJUGATE_XYZW, box[None, 3:7])[0]
+        box[:3] = rotations.body_from_global(turn, (box[:3] - pose[:3])[None, None])[0, 0]
+        box[3:7] = rotations.quaternion_product(turn * rotations.CONJUGATE_XYZW, box[None, 3:7])[0]
         for name, value in self._numbers(frame, row).items():
             if math.isfinite(value):
                 self._show(f'plots/{name}', rr.Scalars, scalars=[value])
@@ -293,10 +292,10 @@ class FrameLog:
         """Add the way of each actor since the frame before, but no impossible one."""
         ways, rows = np.zeros((0, 2, 3)), np.zeros(0, np.int64)
         if self._before is not None:
-            pair = Pair(self._before, frame)
+            pair = jumps.Pair(self._before, frame)
             length = np.linalg.norm(pair.moved, axis=1)
             is_step = are_drawn[pair.rows] & (length >= _SHORTEST_M) & (
-                length <= MAX_SPEED * pair.elapsed)
+                length <= jumps.MAX_SPEED * pair.elapsed)
             rows, now = pair.rows[is_step], frame.position_xyz[pair.rows[is_step]]
             ways = np.stack((now - pair.moved[is_step], now), axis=1)
         is_ego = rows == (-1 if ego is None else ego)
