@@ -28,7 +28,7 @@ from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
 from state_sensor_ros.naming import Actor, registry_of
 from state_sensor_ros.objects.criticality import Assumptions
-from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twist, transported
+from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twists, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.transforms import BASE_LINK, BaseLink
@@ -265,7 +265,7 @@ class FrameGroundTruth:
         self._offset = self._base_link.offset(frame, i_ego)
         axes = rotations.global_from_unit(orientation)[0]
         base = origin + axes @ self._offset
-        twist = transported(origin_twist(frame, i_ego)[None], (base - origin)[None],
+        twist = transported(origin_twists(frame)[i_ego][None], (base - origin)[None],
                             is_finite=False)[0]
         self._ego.append((stamp_ns, (*base, *orientation[0], twist[:3] @ axes[:, 0], *origin)))
         self._ego_frames.add(ego.frame_id)

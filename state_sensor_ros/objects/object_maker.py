@@ -217,15 +217,13 @@ def _forward_twists(forward_speed: Floats, axes: Floats) -> Floats:
     return twists
 
 
-def origin_twist(frame: Frame, row: int) -> Floats:
-    """Return the velocity of an actor's origin and its angular velocity."""
-    # Returns (6,) float64, m/s, rad/s, axes of the global frame, NaN if unknown.
+def origin_twists(frame: Frame) -> Floats:
+    """Return (N, 6) velocities of the actors' origins and angular velocities, NaN if unknown."""
     if frame.forward_speed is not None:
-        axes = rotations.global_from_body(frame.orientation_xyzw[row:row + 1])
-        forward: Floats = _forward_twists(frame.forward_speed[row:row + 1], axes)[0]
-        return forward
-    twist = frame.kinematics[row, 7:]
-    known: Floats = np.where(np.isfinite(twist), twist, np.nan)
+        return _forward_twists(frame.forward_speed,
+                               rotations.global_from_body(frame.orientation_xyzw))
+    twists = frame.kinematics[:, 7:]
+    known: Floats = np.where(np.isfinite(twists), twists, np.nan)
     return known
 
 

@@ -47,9 +47,9 @@ from simulation_interfaces.msg import SimulatorFeatures as Features
 
 from state_sensor_ros.classes import class_of, PERSON
 from state_sensor_ros.errors import StateSensorError
-from state_sensor_ros.frame import Floats, KIND_VEHICLE, NS_PER_S
+from state_sensor_ros.frame import KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
-from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twist
+from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twists
 from state_sensor_ros.pipeline.pipeline import Counters, Snapshot
 from state_sensor_ros.source import SteerableSource
 
@@ -102,10 +102,11 @@ class Services:
     def get_entities_states(self, request: Any, response: Any) -> None:  # noqa: ANN401
         found = list(self._matching(request.filters))
         response.entities = [snapshot.frame.names[row] for snapshot, row in found]
-        response.states = [self._state(*each) for each in found]
+        response.states = self._states(found[0][0], [row for _, row in found]) if found else []
 
     def get_entity_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        response.state = self._state(*self._find(request.entity))
+        snapshot, row = self._find(request.entity)
+        [response.state] = self._states(snapshot, [row])
 
     def get_entity_info(self, request: Any, response: Any) -> None:  # noqa: ANN401
         snapshot, row = self._find(request.entity)
@@ -203,26 +204,31 @@ class Services:
                         box_of(frame, row) or point_of(frame, row)))):
                 yield snapshot, row
 
-    def _state(self, snapshot: Snapshot, row: int) -> Any:  # noqa: ANN401
-        """Return pose, twist and acceleration of the origin in the global frame."""
-        state, frame, before = msg.EntityState(), snapshot.frame, snapshot.before
+    def _states(self, snapshot: Snapshot, rows: list[int]) -> list[Any]:
+        """Return pose, twist and acceleration of the origins in the global frame."""
+        frame, before = snapshot.frame, snapshot.before
+        twists, gained = origin_twists(frame), np.full((frame.n_actors, 6), np.nan)
+        if before is not None and 0.0 < (elapsed := frame.game_time - before.game_time) \
+                <= MAX_GAP_S:
+            places = {name: place for place, name in enumerate(before.names)}
+            known = [row for row in rows if frame.names[row] in places]
+            gained[known] = (twists[known] - origin_twists(before)[
+                [places[frame.names[row]] for row in known]]) / elapsed
+        given = np.isfinite(frame.acceleration_xyz).all(axis=1)
+        gained[given, :3] = frame.acceleration_xyz[given]
+        numbers = np.hstack((frame.position_xyz, frame.orientation_xyzw, twists, gained))
+        return [self._state(snapshot.stamp_ns, each) for each in numbers[rows].tolist()]
+
+    def _state(self, stamp_ns: int, numbers: list[float]) -> Any:  # noqa: ANN401
+        state, left = msg.EntityState(), iter(numbers)
         state.header.frame_id = self._global_frame
-        state.header.stamp.sec, state.header.stamp.nanosec = divmod(snapshot.stamp_ns, NS_PER_S)
-        twist, name = origin_twist(frame, row), frame.names[row]
-        # NaN if unknown.
-        change: Floats = np.full(6, np.nan)
-        if before is not None and name in before.names \
-                and 0.0 < (elapsed := frame.game_time - before.game_time) <= MAX_GAP_S:
-            change = (twist - origin_twist(before, before.names.index(name))) / elapsed
-        if np.isfinite(given := frame.acceleration_xyz[row]).all():
-            change[:3] = given
-        for target, numbers in (
-                (state.pose.position, frame.position_xyz[row]),
-                (state.pose.orientation, frame.orientation_xyzw[row]),
-                (state.twist.linear, twist[:3]), (state.twist.angular, twist[3:]),
-                (state.acceleration.linear, change[:3]), (state.acceleration.angular, change[3:])):
-            for axis, number in zip('xyzw', numbers.tolist(), strict=False):
-                setattr(target, axis, number)
+        state.header.stamp.sec, state.header.stamp.nanosec = divmod(stamp_ns, NS_PER_S)
+        for target, axes in (
+                (state.pose.position, 'xyz'), (state.pose.orientation, 'xyzw'),
+                (state.twist.linear, 'xyz'), (state.twist.angular, 'xyz'),
+                (state.acceleration.linear, 'xyz'), (state.acceleration.angular, 'xyz')):
+            for axis in axes:
+                setattr(target, axis, next(left))
         return state
 
 
