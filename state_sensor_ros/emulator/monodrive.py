@@ -44,7 +44,8 @@ class SensorPort:
     def accept_readers(self) -> int:
         """Accept all connections that wait, so that they receive the next frame."""
         with self._lock:
-            while reader := threaded_server.accept_connection(self.listener):
+            while reader := threaded_server.accept_connection(
+                    self.listener, len(self._readers)):
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._readers.append(reader)
             return len(self._readers)

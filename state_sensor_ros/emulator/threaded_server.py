@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 import errno
+from functools import cache
 import os
 import selectors
 import socket
+import sys
 import threading
 import time
 from typing import Literal, TypeVar
@@ -32,6 +34,10 @@ ACCEPT_PAUSE_S = 0.005
 # After this time the set of listeners is read again.
 ACCEPT_S = 0.05
 BACKLOG = 64
+# Of each port; further ones are closed.
+MAX_CONNECTIONS = 256
+# Poll needs no file descriptor of its own; Windows does not have it.
+_Selector = getattr(selectors, 'PollSelector', selectors.SelectSelector)
 CHUNK_BYTES = 2**16
 # After a longer delay by a slow reader, late frames are not sent in a burst.
 MAX_LAG_S = 1.0
@@ -153,7 +159,7 @@ class ThreadedServer(ABC):
 
     def _accept_all(self) -> None:
         while not self._closing.wait(ACCEPT_PAUSE_S):
-            with selectors.DefaultSelector() as selector:
+            with _Selector() as selector:
                 for listener in self._listeners():
                     selector.register(listener, selectors.EVENT_READ)
                 ready = [key.fileobj for key, _ in selector.select(ACCEPT_S)]
@@ -165,7 +171,7 @@ class ThreadedServer(ABC):
     def _begin_session(self, listener: socket.socket,
                        serve: Callable[[socket.socket], None]) -> None:
         """Accept a connection and run ``serve`` on it in a thread of its own."""
-        if (session := accept_connection(listener)) is None:
+        if (session := accept_connection(listener, len(self._sessions))) is None:
             return
         self._sessions.add(session)
         self._begin(self._run_session, session, serve)
@@ -196,12 +202,24 @@ def listen(bind: str, port: int) -> socket.socket:
     return listener
 
 
-def accept_connection(listener: socket.socket) -> socket.socket | None:
-    """Accept one connection."""
+@cache
+def _warn_once(text: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f'warning: {text}\n')
+
+
+def accept_connection(listener: socket.socket, n_open: int = 0) -> socket.socket | None:
+    """Accept one connection to a port that has some, unless these are as many as it may have."""
     # Returns a blocking socket; None if no connection waits or no file descriptor is free.
     try:
         connection, _ = listener.accept()
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            _warn_once('no file descriptor is free: connections wait (ulimit -n)')
+        return None
+    if n_open >= MAX_CONNECTIONS:
+        _warn_once(f'a port has {counted(MAX_CONNECTIONS, "connection")}: further ones are closed')
+        connection.close()
         return None
     connection.setblocking(True)
     return connection

@@ -11,14 +11,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 import math
 import os
 import threading
-from typing import overload, TYPE_CHECKING
+from typing import NoReturn, overload, TYPE_CHECKING
 import warnings
 
 import numpy as np
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from state_sensor_ros.drawing.scene import Scene
+
+# Files of a folder that are looked at before each access.
+_MOST_FILES = 100
 
 
 class Recording(FrameLoop):
@@ -86,6 +89,7 @@ class Recording(FrameLoop):
                  reopen: Callable[[], RecordingReader] | None = None) -> None:
         super().__init__(recording, is_timed=is_timed)
         self._reopen, self._is_timed = reopen, is_timed
+        self._content = _content_of(self.name)
         # Of one thread at a time: the index, the reader that it was made with, the last loop over
         # that one, and the number of its next frame.
         self._lock = threading.RLock()
@@ -97,8 +101,14 @@ class Recording(FrameLoop):
     def __iter__(self) -> Iterator[Frame]:
         """Yield all frames; warn of selected names, tags and times that no frame has."""
         yield from super().__iter__()
-        for line in self.unmatched:
-            warnings.warn(f'{self.name}: {line}', stacklevel=2)
+        self._warn(self.reader)
+
+    def _warn(self, reader: RecordingReader) -> None:
+        """Warn of what was selected and is in no frame that ``reader`` has read."""
+        while isinstance(reader, SelectedRecording):
+            for line in reader.unmatched:
+                warnings.warn(f'{self.name}: {line}', stacklevel=3)
+            reader = reader.reader
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -341,9 +351,18 @@ class Recording(FrameLoop):
         """Open the same recording; its parts outlive this one."""
         if self._reopen is None:
             raise StateError(self.name, 'can be read only once; write the stream to a file first')
+        self._check_same()
         recording = self._reopen()
         recording.is_timed = self._is_timed
         return recording
+
+    def _check_same(self) -> None:
+        if self._content != _content_of(self.name):
+            self._raise_changed()
+
+    def _raise_changed(self) -> NoReturn:
+        raise errors.TrajectoryFormatError(
+            self.name, 'another content than when it was opened', 'the same, or to open it again')
 
     def _read_apart(self, *, details: bool = False) -> Iterator[Frame]:
         """Yield the frames, apart from any loop."""
@@ -351,6 +370,7 @@ class Recording(FrameLoop):
         with closing(self._reopened()) as reader:
             reader.details = details
             yield from reader.frames()
+            self._warn(reader)
 
     def _indexed(self) -> FrameIndex:
         """Return the index of the frames; the first call reads the recording."""
@@ -362,6 +382,7 @@ class Recording(FrameLoop):
                 with closed_on_failure(reader):
                     self._index = FrameIndex(reader)
                 reader.details, self._indexed_reader = True, reader
+                self._warn(reader)
             return self._index
 
     def _known_times(self) -> Floats:
@@ -377,6 +398,7 @@ class Recording(FrameLoop):
         index = self._indexed()
         with self._lock:
             self._check_open()
+            self._check_same()
             assert self._indexed_reader is not None
             begin, mark = index.before(i)
             if not begin <= self._next <= i:
@@ -384,8 +406,7 @@ class Recording(FrameLoop):
             n_skipped, self._next = i - self._next, -1
             frame = next(islice(self._loop, n_skipped, None), None)
             if frame is None:
-                raise errors.TrajectoryFormatError(self.name, 'a shorter file than before',
-                                                   'the same file')
+                self._raise_changed()
             self._next = i + 1
         time_s = index.times[i]
         return frame if frame.game_time == time_s or math.isnan(time_s) \
@@ -411,6 +432,18 @@ class Recording(FrameLoop):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _content_of(path: str) -> object:
+    """Return what changes with the content of a file, or of those in a folder."""
+    found = []
+    with suppress(OSError, ValueError):
+        # A dataset has a file for each frame.
+        files = islice(os.scandir(path), _MOST_FILES) if os.path.isdir(path) else ()
+        for file in (path, *files):
+            now = os.stat(file)
+            found.append((os.fspath(file), now.st_ino, now.st_size, now.st_mtime_ns))
+    return sorted(found)
 
 
 def _texts(given: Iterable[str]) -> tuple[str, ...]:

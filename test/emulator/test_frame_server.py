@@ -11,12 +11,15 @@
 
 from concurrent.futures import ThreadPoolExecutor
 import contextlib
+import errno
 import functools
 import itertools
 import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 from budgets import AWAIT_S
 import pytest
@@ -113,6 +116,20 @@ def test_frames_are_paced_by_game_time_or_a_rate(rate, times, least_s):
         for _ in frames:
             reader.packet()
         assert least_s < time.monotonic() - begin_s < AWAIT_S
+
+
+def test_a_port_has_a_limit_of_connections_and_waits_for_descriptors(monkeypatch, capsys):
+    monkeypatch.setattr(threaded_server, 'MAX_CONNECTIONS', 1)
+    with played([{'frame': []}] * 3, MonodriveOptions(rate=20.0)) as (simulator, reader):
+        reader.packet()
+        with socket.create_connection(('127.0.0.1', simulator.port), AWAIT_S) as another:
+            assert not another.recv(1)
+        reader.packet()
+    listener = SimpleNamespace(accept=Mock(side_effect=OSError(errno.EMFILE, '')))
+    assert threaded_server.accept_connection(listener) is None
+    assert capsys.readouterr().err.splitlines() == [
+        'warning: a port has 1 connection: further ones are closed',
+        'warning: no file descriptor is free: connections wait (ulimit -n)']
 
 
 def test_time_advances_only_while_a_reader_is_connected():

@@ -253,9 +253,10 @@ def test_single_text_is_not_taken_as_its_characters(drive):
     ({'tags': ['vehicel']}, "passes desired_tags vehicel; did you mean 'vehicle'"),
     ({'names': 'nobody'}, 'has the actor nobody'), ({'end': 60.0}, 'end, 60 s, is after the end')])
 def test_selection_that_matches_nothing_is_a_warning(drive, words, warning):
-    with sensor.open_recording(drive) as recording, recording.select(**words) as part, \
-            pytest.warns(UserWarning, match=warning):
-        list(part)
+    for use in (list, len, lambda part: part.plot() if find_spec('matplotlib') else list(part)):
+        with sensor.open_recording(drive) as recording, recording.select(**words) as part, \
+                pytest.warns(UserWarning, match=warning):
+            use(part)
 
 
 @pytest.mark.parametrize(('numbers', 'name'), [
