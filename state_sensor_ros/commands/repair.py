@@ -87,7 +87,8 @@ def _repaired(part: Path, args: argparse.Namespace) -> str:
 
 def _copied(file_format: files.Format, args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
-    with open(args.part, 'rb') as part, WholeFile(args.output, force=args.force) as file:
+    with open(args.part, 'rb') as part, WholeFile(
+            args.output, force=args.force, read=Path(args.part).resolve()) as file:
         source, compressed = decompressed(part)
         n_frames, lost = file_format.copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
@@ -101,7 +102,8 @@ def _repair_bag(stored: list[Path], args: argparse.Namespace) -> str:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
     repair, n_copied = BagRepair(stored), 0
     storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or 'mcap'
-    with BagSink(args.output, storage=storage, overwrite=args.force) as sink:
+    with BagSink(args.output, storage=storage, overwrite=args.force,
+                 read=Path(args.part).resolve()) as sink:
         for topic, message in bar_type()(repair.messages(), unit='message', desc='repair',
                                          leave=False, disable=args.quiet or None):
             sink.copy(topic, message.log_time, message.data, message.publish_time,

@@ -135,13 +135,14 @@ class BagSink(output.Output):
     :param storage: ``mcap`` or ``sqlite3``.
     :param compression: of the chunks of MCAP, ``zstd`` or ``none``.
     :param node_name: fully qualified; ``~`` in a topic stands for it.
+    :param read: part of a killed program from which the bag is made, without links.
     """
 
     survives_cut = True
 
     def __init__(self, path: str | Path, *, storage: str = 'mcap',
                  compression: str = 'zstd', node_name: str = '/state_sensor',
-                 overwrite: bool = False) -> None:
+                 overwrite: bool = False, read: Path | None = None) -> None:
         self._storage_name, self._node_name = storage, node_name
         self._topics: dict[int, bag.StoredTopic] = {}
         self._counts = Counter[int]()
@@ -159,7 +160,7 @@ class BagSink(output.Output):
         # that `ros2 bag reindex` expects.
         name = os.fsencode(self.path.stem if self.is_file else self.path.name).decode(
             errors='replace')
-        folder = output.part_of(path)
+        folder = output.part_of(path, read)
         self._bag = folder / name
         self._file = self._bag / f'{name}_0.{"mcap" if storage == "mcap" else "db3"}'
         with output.failing(self.name):

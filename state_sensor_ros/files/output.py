@@ -58,10 +58,11 @@ def failing(name: str) -> Iterator[None]:
                         ) from error
 
 
-def part_of(path: str | Path) -> Path:
-    """Return the temporary neighbor of an output."""
+def part_of(path: str | Path, read: Path | None = None) -> Path:
+    """Return the temporary neighbor of an output, another one than the part that is read."""
     output = Path(os.path.realpath(path))
-    return output.with_name(f'.{output.name}.part')
+    part = output.with_name(f'.{output.name}.part')
+    return part if part != read else output.with_name(f'.{output.name}.repair.part')
 
 
 def refuse_part(path: str) -> None:
@@ -168,11 +169,12 @@ class WholeFile(Output):
         compressed; ``handle.flush()`` completes a block of it, which can be decompressed even if
         the end is missing after a crash.
     :param force: whether a file of that name may be replaced.
+    :param read: part of a killed program from which the file is made, without links.
     :ivar handle: open file to write to.
     :raises SinkError: if it cannot be written.
     """
 
-    def __init__(self, path: str, *, force: bool = False) -> None:
+    def __init__(self, path: str, *, force: bool = False, read: Path | None = None) -> None:
         self.name, self.path = path, Path(os.path.realpath(path))
         self.is_open = True
         with failing(path):
@@ -184,7 +186,7 @@ class WholeFile(Output):
             else:
                 if not force and self.path.exists():
                     raise SinkError(path, 'a file of that name exists; --force replaces it')
-                self.part = part_of(path)
+                self.part = part_of(path, read)
                 self._file = self.part.open('wb')
             self.handle = _compressing(path, self._file)
 
