@@ -190,8 +190,9 @@ class Gate:
         # What a slope, or an engine that is stronger than it should be, adds to the pedals, m/s2.
         extra, gravity = sign * motion.acceleration - self._expected, slowing_by_slope(
             motion.climb, sign)
-        if (elapsed_s := motion.game_time - self._game_time) > 0.0:
-            self._resistance += min(elapsed_s / _STEADY_S, 1.0) * (
+        # After a gap the acceleration is not that of these pedals.
+        if 0.0 < (elapsed_s := motion.game_time - self._game_time) < _STEADY_S:
+            self._resistance += elapsed_s / _STEADY_S * (
                 max(-extra - gravity, 0.0) - self._resistance)
         extra = max(extra, -gravity - self._resistance)
         # Acceleration by which the largest speed is reached when the next pedals have an effect.

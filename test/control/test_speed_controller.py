@@ -118,18 +118,6 @@ def test_ego_does_not_creep_before_it_stops(second):
     assert speeds[-1] <= 0.1
 
 
-@settings(max_examples=tries(10), deadline=None)
-@given(strategies.floats(0.5, 20.0), strategies.floats(0.3, 3.0))
-def test_acceleration_stays_below_its_limit(target, limit):
-    drive = Drive()
-    speeds = [0.0, *drive.speeds(Setpoint(speed=target, max_acceleration=limit), 90.0)]
-    assert abs(speeds[-1] - target) < 0.3
-    seconds = 1.0
-    n = round(seconds / drive.period)
-    # The last meter per second is left to the feedback.
-    assert max(b - a for a, b in zip(speeds, speeds[n:], strict=False)) < limit * seconds + 0.3
-
-
 @settings(max_examples=tries(100), deadline=None)
 @given(ANY, ANY, ANY, ANY, strategies.lists(strategies.tuples(ANY, ANY), max_size=5))
 def test_no_input_gives_a_number_out_of_range(speed, acceleration, limit, angle, measured):
