@@ -124,7 +124,7 @@ def running(*words, environment=ENVIRONMENT):
     """Run a command as a process, whose errors can be read."""
     with subprocess.Popen([sys.executable, '-m', 'state_sensor_ros', *map(str, words)],
                           env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
+                          text=True, start_new_session=True) as process:
         try:
             yield process
         finally:
@@ -176,9 +176,10 @@ def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
     environment = {**ENVIRONMENT, 'PYTHONPATH': with_site(tmp_path, HELD)}
     with running(*words, environment=environment) as process:
         await_that(lambda: [name for name in tree(out) if '.part' not in name], process)
-        process.send_signal(signal.SIGINT)
+        # As by a service manager: each process gets it.
+        os.killpg(process.pid, signal.SIGTERM)
         printed, errors = process.communicate(timeout=AWAIT_S)
-        assert (process.returncode, printed) == (130, '')
+        assert (process.returncode, printed) == (143, '')
     first, last = errors.splitlines()
     assert first.endswith(' of 5 recordings converted; the same command continues with the others')
     assert last == 'interrupted: the work is not done'

@@ -9,7 +9,6 @@
 """``recording[i]`` is the frame of a loop, for every kind of recording, at the cost of few."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass
 import gzip
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +18,7 @@ import sys
 
 from budgets import is_large, one_of, tries
 import carla9_logs as logs
-import numpy as np
+from equal_frames import assert_equal
 from paths import CARLA, GOOD, ROOT, SAMPLE
 import pytest
 from real_recordings import each_recording
@@ -32,26 +31,6 @@ from state_sensor_ros.simulators.sumo.fcd import StepDecoder
 
 sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
 N_DRAWS = tries(1)
-
-
-def assert_equal(found, expected, where='frame'):
-    assert type(found) is type(expected), where
-    if is_dataclass(found):
-        for field in fields(found):
-            # Those of a frame that are private are computed when they are used.
-            if not field.name.startswith('_'):
-                assert_equal(getattr(found, field.name), getattr(expected, field.name),
-                             f'{where}.{field.name}')
-    elif isinstance(found, tuple):
-        assert len(found) == len(expected), where
-        for pair in zip(found, expected, strict=True):
-            assert_equal(*pair, where)
-    elif isinstance(found, float | np.ndarray):
-        # Bits: NaN equals NaN, and -0.0 is not 0.0.
-        assert np.shape(found) == np.shape(expected), where
-        assert np.asarray(found).tobytes() == np.asarray(expected).tobytes(), where
-    else:
-        assert found == expected, where
 
 
 def check(path, *, n_frames=0, parameters=None, **selection):

@@ -226,10 +226,9 @@ class Decoder:
     def _begin(self, truth: Truth) -> None:
         """Take from a message what later ones need not repeat; another run ends all."""
         run, message = self.run, truth.message
-        host = run.host if truth.host is None else truth.host
-        version = message.version.SerializeToString() or run.version
-        if truth.game_time < run.game_time or version != (run.version or version) \
-                or run.host not in (host, None):
+        version = message.version.SerializeToString()
+        if truth.game_time < run.game_time or version not in (b'', run.version or version) \
+                or (run.host is not None and truth.host not in (None, run.host)):
             run = Run(run.schema)
         still, names = dict[int, _Actor](), _Names({})
         for each in message.stationary_object:
@@ -240,9 +239,10 @@ class Decoder:
             else:
                 still[each.id.value] = _Actor(known, each.id.value, (*_pose_of(each), *_AT_REST))
         self.run = replace(
-            run, schema=run.schema or (truth.schema if truth.n_placed else ''), version=version,
+            run, schema=run.schema or (truth.schema if truth.n_placed else ''),
+            version=version or run.version,
             game_time=run.game_time if math.isnan(truth.game_time) else truth.game_time,
-            host=host if run.host is not None else truth.host,
+            host=run.host if truth.host is None else truth.host,
             stationary=run.stationary.after(still),
             logical=run.logical.after(message.logical_lane),
             physical=run.physical.after(message.lane))
