@@ -26,13 +26,13 @@ from xml.sax.saxutils import unescape
 import numpy as np
 
 from state_sensor_ros import source
-from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
+from state_sensor_ros.errors import ConfigError, DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files import input as files
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.simulators.sumo import SumoParameters
-from state_sensor_ros.simulators.sumo.map import NO_NETWORK, PEDESTRIAN, read_network
+from state_sensor_ros.simulators.sumo.map import NO_NETWORK, PEDESTRIAN, read_network, RoadNetwork
 from state_sensor_ros.simulators.sumo.steps import (
     ActorType,
     COLUMNS,
@@ -88,8 +88,7 @@ class FcdRecording(FrameFile):
                 self.name, f'the XML element <{head.root}>' if head.root
                 else 'no XML element at the beginning', 'FCD output of SUMO (`--fcd-output`)')
         beside = Neighbors(path, head.text)
-        named = own.net or beside.network()
-        self.network = read_network(named) if named else NO_NETWORK
+        self.network = read_network(own.net) if own.net else beside.network()
         self._types, self._missing = beside.types(), beside.missing
         self._encoding, self._ego = head.encoding, own.ego
         self._state: tuple[int, Run] | None = None
@@ -158,7 +157,8 @@ def _head_of(path: Path) -> _Head:
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.CommentHandler = note_root, note_comment
     parser.XmlDeclHandler = note_declaration
-    with path.open('rb') as file, suppress(expat.ExpatError):
+    # An encoding that Python does not have is a LookupError.
+    with path.open('rb') as file, suppress(expat.ExpatError, LookupError):
         content, _ = files.decompressed(file)
         while not head.root and (block := content.read(_BLOCK_BYTES)):
             parser.Parse(block, False)
@@ -345,9 +345,10 @@ class Neighbors:
         self._path, self._header = path, header
         self.missing: list[DecodeError] = []
 
-    def network(self) -> str:
-        """Return the path of the network, empty if there is none."""
-        found = self._named('net-file')[:1] or self._files('.net')
+    def network(self) -> RoadNetwork:
+        """Return the network; nothing of one that nothing names and that is damaged."""
+        named = self._named('net-file')[:1]
+        found = named or self._files('.net')
         if len(found) > 1 and not self._likeness(found[-1]):
             raise TrajectoryFormatError(
                 f'{self._path}: network',
@@ -356,7 +357,14 @@ class Neighbors:
         if not found:
             self.missing += [DecodeError('lanes', f'no network {name}', _NETWORK)
                              for name in self._values('net-file')]
-        return str(found[-1]) if found else ''
+        try:
+            return read_network(found[-1]) if found else NO_NETWORK
+        except ConfigError as error:
+            if named:
+                raise
+            self.missing.append(DecodeError(
+                'network', error.found, f'{error.expected}; the file is not used'))
+            return NO_NETWORK
 
     def types(self) -> dict[str, ActorType]:
         """Return types by name: of named files, then of those beside."""

@@ -59,6 +59,9 @@ def test_network_that_is_damaged_is_one_line(old, new, capsys):
     Path('a.net.xml').write_text(NET.replace(old, new))
     assert main(['convert', 'fcd.xml', 'bag', '-p', 'sumo.net:=a.net.xml']) == 1
     error = capsys.readouterr().err.strip()
+    # One that nothing names does not stop the reading.
+    assert main(['convert', 'fcd.xml', 'beside', '-q']) == 0
+    assert 'network: found a.net.xml (' in capsys.readouterr().err
     assert error.startswith('error: network: found a.net.xml (')
     assert error.endswith('); expected a network of SUMO')
     assert '\n' not in error
