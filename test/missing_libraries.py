@@ -24,8 +24,8 @@ OPTIONAL = frozenset((
     'PIL', 'argcomplete', 'av', 'carla', 'catkin_pkg', 'dask', 'distributed', 'evo', 'google',
     'launch_ros', 'libsumo', 'matplotlib', 'mcap', 'mcap_ros2', 'motmetrics',
     'mypy', 'omega_prime', 'osi3', 'pandas', 'plotly', 'pyarrow', 'pyquaternion',
-    'pyxodr_omega_prime', 'rclpy', 'rerun', 'rerun_cli', 'ruamel', 'scipy', 'shapely',
-    'simulation_interfaces', 'sumolib', 'trackeval', 'traci', 'yaml'))
+    'pyxodr_omega_prime', 'rclpy', 'rerun', 'rerun_cli', 'rosbags', 'ruamel', 'scipy', 'shapely',
+    'simulation_interfaces', 'sumolib', 'tqdm', 'trackeval', 'traci', 'yaml'))
 _OF_MESSAGES = ('_msgs', '_interfaces')
 _MISSING = re.compile(r"(?:No module named '|no module |could not import ')([\w.]+)")
 _OWN_MESSAGES = 'state_sensor_ros.msg'

@@ -72,20 +72,6 @@ def test_launch_shows_each_argument_with_a_sentence(started, name):
         assert each.default_value is not None
 
 
-def kinds(processes):
-    return [getattr(process, 'node_package', 'command') for process in processes]
-
-
-def test_launch_starts_the_driver_alone_by_default(started):
-    processes, _ = started()
-    assert kinds(processes) == ['state_sensor_ros']
-
-
-def test_launch_starts_what_is_chosen_before_the_driver(started):
-    processes, _ = started(rviz='true', record='bag')
-    assert kinds(processes) == ['rviz2', 'command', 'state_sensor_ros']
-
-
 @pytest.mark.parametrize('namespace', ['', '/', 'sim1', '/sim1', '/a/b'])
 def test_launch_records_the_topics_of_this_driver(started, namespace):
     processes, context = started(record='true', namespace=namespace, name='truth')

@@ -140,9 +140,6 @@ def test_launch_ends_where_the_driver_dies_at_start(launched, tmp_path, programs
     assert launched('state_sensor', record='bag', params_file=parameters).wait(AWAIT_S) in (0, 1)
 
 
-@pytest.mark.parametrize(('argument', 'words'), [
-    ({'params_file': '/nowhere.yaml'}, 'params_file: there is no file /nowhere.yaml'),
-    ({'port': 'abc'}, "port: found 'abc'; expected a whole number")], ids=str)
-def test_launch_with_a_wrong_argument_fails_and_names_it(launched, capfd, argument, words):
-    assert launched('state_sensor', **argument).wait(AWAIT_S) == 1
-    assert words in ''.join(capfd.readouterr())
+def test_launch_with_a_wrong_argument_fails_and_names_it(launched, capfd):
+    assert launched('state_sensor', port='abc').wait(AWAIT_S) == 1
+    assert "port: found 'abc'; expected a whole number" in ''.join(capfd.readouterr())

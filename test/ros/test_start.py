@@ -80,7 +80,7 @@ def test_start_logs_elsewhere_where_home_cannot_be_written(monkeypatch, tmp_path
 
 def test_start_needs_rclpy_messages_numpy_and_msgspec_alone(
         domain, listener, simulator, tmp_path):
-    others = {'apsw', 'lz4', 'rosbags', 'tqdm', 'zstandard', *OPTIONAL} - {'rclpy', 'yaml'}
+    others = {'apsw', 'lz4', 'zstandard', *OPTIONAL} - {'rclpy', 'yaml'}
     received = listener.subscribe('/state_sensor/frame', 'state_sensor_ros/StateFrame')
     with NodeProcess(domain, port=simulator.port, debug_drawing=True, parent_frame='earth',
                      environment=environment_without(' '.join(others), tmp_path)):
