@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from state_sensor_ros.library.track import Track
 
 # package.xml and CITATION.cff have copies.
-__version__ = '0.5.0'
+__version__ = '0.6.0'
 
 # Python that starts in the source folder finds this package there, and the generated messages
 # in the installed one.
