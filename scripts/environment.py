@@ -46,10 +46,10 @@ class SetupError(Exception):
 
 
 @contextmanager
-def going_on(text: str) -> Iterator[None]:
-    """Print a line for every ten seconds that the block takes, with the text of what it does."""
+def going_on(text: str, period_s: float = 10.0) -> Iterator[None]:
+    """Print a line for every period that the block takes, with the text of what it does."""
     def show() -> None:
-        while not done.wait(10.0):
+        while not done.wait(period_s):
             print('{}: {:.0f} s so far'.format(text, time.monotonic() - began), flush=True)
 
     began, done = time.monotonic(), Event()

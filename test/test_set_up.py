@@ -11,6 +11,7 @@ Errors of scripts/set_up.py on unfit machines, which it reports before it makes 
 
 Each case changes one property of the machine, by variables or by a sitecustomize.
 """
+import importlib
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ import sys
 from budgets import AWAIT_S
 from paths import ROOT
 import pytest
+from stopwatch import until
 
 SCRIPT = ROOT / 'scripts' / 'set_up.py'
 # A machine that the wheels fit.
@@ -59,3 +61,12 @@ def test_set_up_stops_with_one_line(tmp_path, patch, variables, message):
     assert done.stderr.count('\n') == 1
     assert re.search('; (expected|virtual environments need) ', done.stderr)
     assert not list(tmp_path.glob('copy/.venv*'))
+
+
+def test_step_that_takes_long_says_so_again_and_again(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    going_on = importlib.import_module('environment').going_on
+    printed = []
+    with going_on('setup: building', 0.01):
+        until(lambda: printed.extend(capsys.readouterr().out.splitlines()) or len(printed) > 2)
+    assert all(re.fullmatch(r'setup: building: \d+ s so far', line) for line in printed)
