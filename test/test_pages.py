@@ -159,6 +159,12 @@ def script_of(page):
     return '\n'.join(parts)
 
 
+def test_blocks_of_all_pages_run_or_say_what_they_need():
+    for page in BLOCKS:
+        commands = [line for line in script_of(page).splitlines() if line.startswith('ros2 ')]
+        assert commands == [], f'{page}: needs ROS 2'
+
+
 @pytest.mark.parametrize('page', one_of(PAGES, n_always=2))
 def test_blocks_of_a_page_run_in_order_in_an_empty_folder(page, start, tmp_path, request,
                                                           monkeypatch):
