@@ -36,7 +36,7 @@ _UNMOVED: truths.Placed = (np.array(IDENTITY_XYZW), np.zeros(3))
 # Messages that are late by less come from several threads.
 _RESTART_NS = 1_000_000_000
 # Messages that are nearer are one answer; stamps may be rounded.
-_SAME_NS = 1_000_000
+_SAME_NS = 100_000
 # A longer interval than so many usual ones has unanswered frames.
 _ALMOST = 0.1
 
@@ -98,8 +98,7 @@ class Evaluator:
         for log_ns, data in received:
             found = messages.objects_in(data, type_name)
             at_ns = found.stamp_ns if self.at == AT_STAMP else log_ns
-            span.add(at_ns)
-            if not self.selection.has_time(at_ns, last_ns):
+            if not span.add(at_ns) or not self.selection.has_time(at_ns, last_ns):
                 continue
             frame = self._frame_of(found, type_name, at_ns, result)
             if frame is None:
@@ -189,8 +188,8 @@ class Evaluator:
             message = messages.decode_flat(data, type_name)
             stamp_ns = messages.nanoseconds(message.header.stamp)
             at_ns = stamp_ns if self.at == AT_STAMP else log_ns
-            span.add(at_ns)
-            if self.selection.has_time(at_ns, times_ns[-1] if times_ns else None):
+            if span.add(at_ns) and self.selection.has_time(
+                    at_ns, times_ns[-1] if times_ns else None):
                 pose = self._pose_of(message, stamp_ns, track, result)
                 if pose is not None:
                     times_ns.append(at_ns)
@@ -325,22 +324,26 @@ def _at_base_link(pose: Floats, twist: Floats, placed: truths.Placed,
 
 
 class _Span:
-    """The least and the greatest stamp, and how many are less than an earlier one."""
+    """The stamps: the least and the greatest one, and which are late or repeated."""
 
     def __init__(self, where: str) -> None:
-        self._where, self._last = where, -1
+        self._where, self._last, self._seen = where, -_SAME_NS, set[int]()
         self._least, self._greatest = math.inf, -math.inf
         self.n_late = self.n_repeated = 0
 
-    def add(self, stamp_ns: int) -> None:
+    def add(self, stamp_ns: int) -> bool:
+        """Add a stamp; return whether it is the first one of its time."""
         if self._greatest - stamp_ns > _RESTART_NS:
             raise TrajectoryFormatError(
                 self._where, f'{stamp_ns * 1e-9:.3f} s after {self._greatest * 1e-9:.3f} s',
                 'stamps of one run: the clock begins again')
         self.n_late += stamp_ns < self._greatest
-        self.n_repeated += stamp_ns == self._last
+        is_new = stamp_ns not in self._seen and abs(stamp_ns - self._last) >= _SAME_NS
+        self.n_repeated += not is_new
+        self._seen.add(stamp_ns)
         self._last, self._least, self._greatest = (
             stamp_ns, min(self._least, stamp_ns), max(self._greatest, stamp_ns))
+        return is_new
 
     def __str__(self) -> str:
         return 'of no message' if self._least > self._greatest else \

@@ -78,7 +78,7 @@ FAULTS: Final = {
     'frame': ('message', ' without a frame, taken as in the global frame'),
     'confidence': ('object', ': all confidences are 0, so their order is that of the messages'),
     'order': ('stamp', ' out of order, sorted'),
-    'repeated': ('message', ' with the time of the one before, evaluated like the others')}
+    'repeated': ('message', ' with the time of another one, not evaluated')}
 
 
 @lru_cache(maxsize=16)

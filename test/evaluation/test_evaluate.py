@@ -300,6 +300,18 @@ def test_silence_weighs_as_answers_without_objects(tmp_path, evaluate, stack, lo
     assert silent['detection']['map'] == pytest.approx(empty['detection']['map'])
 
 
+def test_answers_that_are_repeated_count_once(tmp_path, capsys, evaluate, drive, stack):
+    """A stack that sends its last messages again and again weighs as one that stops."""
+    sent = without(range(12, 24), stack, TRACKING)
+    silent = evaluate(write_bag(tmp_path / 'silent', sent))
+    again = write_bag(tmp_path / 'again', [*sent, *[
+        (*each[:2], each[2] + 10 ** 8 * i, each[3]) for i in range(1, 9) for each in sent[-2:]]])
+    result = evaluate(again)
+    assert result == silent
+    assert main(['evaluate', str(drive), str(again), '-q']) == 0
+    assert '16 messages with the time of another one, not evaluated' in capsys.readouterr().err
+
+
 def test_silence_of_the_ego_is_counted_only(tmp_path, capsys, evaluate, drive, stack):
     bag = write_bag(tmp_path / 'bag', without(range(10, 15), stack, EGO))
     result = evaluate(bag)
