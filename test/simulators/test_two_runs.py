@@ -25,7 +25,7 @@ from state_sensor_ros.source import Faults
 
 def osi_message(random, i):
     """Return a message that has lists, names, a host and a version, or leaves them out."""
-    message = osi_traces.ground_truth(0.05 * i, objects=random.randint(0, 3))
+    message = osi_traces.ground_truth(0.05 * i, objects=random.randint(1, 3))
     for each in message.moving_object:
         each.type = random.choice((2, 3))
         if random.random() < 0.5:
@@ -38,7 +38,7 @@ def osi_message(random, i):
         message.host_vehicle_id.value = random.randint(0, 3)
     if random.random() < 0.5:
         message.version.version_major = random.randint(2, 3)
-    return message.SerializeToString()
+    return random.choice((message, osi_traces.view_of(message))).SerializeToString()
 
 
 def carla_message(random, i):
@@ -52,7 +52,7 @@ def carla_message(random, i):
 
 def osi_decoder():
     faults = Faults()
-    decoder = osi.Decoder(osi.OsiParameters(), osi.Run('osi3.GroundTruth'), faults)
+    decoder = osi.Decoder(osi.OsiParameters(), osi.Run(), faults)
     return lambda data: [decoder.frame(data), *((fault.kind, fault.error.found)
                                                 for fault in faults.take())]
 

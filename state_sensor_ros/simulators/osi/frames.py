@@ -13,7 +13,7 @@ OSI has meters, radians and the axes of REP-103. Its reference point is the cent
 actor's origin here is the middle of its footprint. Accelerations are as given.
 
 What a message may leave out is kept until another run begins: the clock goes back, or the host or
-the version of OSI is another one::
+the version of OSI or the type of the messages is another one::
 
     message      lanes  stationary  host  the frame has
     0.0 s        1, 2   15, 16      3     lanes 1, 2; objects 15, 16; host 3
@@ -26,6 +26,7 @@ the version of OSI is another one::
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 import math
 from typing import Any, Generic, NamedTuple, TYPE_CHECKING, TypeVar
@@ -166,7 +167,7 @@ _NO_MOTION = Motion()
 class Run:
     """What is known of a run of the simulator after a message, and of what it sends."""
 
-    schema: str = ''  # of the messages, empty if it is not known
+    schema: str = ''  # of the last message with objects
     version: bytes = b''  # of OSI, as it is serialized
     game_time: float = -math.inf
     host: int | None = None
@@ -185,12 +186,25 @@ class Decoder:
     :param own: the parameters of OSI.
     :param run: what is known of the messages before.
     :param faults: takes what is wrong with single objects.
+    :param schema: of all messages, empty if it may change with a run.
     :ivar details: whether wheels are read.
     """
 
-    def __init__(self, own: OsiParameters, run: Run, faults: Faults) -> None:
-        self._own, self.run, self._faults = own, run, faults
+    def __init__(self, own: OsiParameters, run: Run, faults: Faults, schema: str = '') -> None:
+        self._own, self.run, self._faults, self._schema = own, run, faults, schema
         self.details = True
+
+    def _parsed(self, data: bytes) -> Truth:
+        """Parse a message as the last one, or as the type by which it has objects."""
+        if self._schema or not self.run.schema:
+            return messages.parse(data, self._schema)
+        found = None
+        with suppress(DecodeError):
+            found = messages.parse(data, self.run.schema)
+        if found is not None and found.n_placed:
+            return found
+        other = messages.parse(data)
+        return other if found is None or other.n_placed else found
 
     def frame(self, data: bytes) -> Frame:
         """
@@ -198,7 +212,7 @@ class Decoder:
 
         :raises DecodeError: if it cannot be parsed.
         """
-        truth = messages.parse(data, self.run.schema)
+        truth = self._parsed(data)
         self._begin(truth)
         names = _Names(self.run.known)
         rows: list[tuple[MovingObject, _Actor]] = []
@@ -228,8 +242,9 @@ class Decoder:
         run, message = self.run, truth.message
         version = message.version.SerializeToString()
         if truth.game_time < run.game_time or version not in (b'', run.version or version) \
-                or (run.host is not None and truth.host not in (None, run.host)):
-            run = Run(run.schema)
+                or (run.host is not None and truth.host not in (None, run.host)) \
+                or (run.schema not in ('', truth.schema) and truth.n_placed):
+            run = Run()
         still, names = dict[int, _Actor](), _Names({})
         for each in message.stationary_object:
             types = each.classification.type, 0
@@ -239,7 +254,8 @@ class Decoder:
             else:
                 still[each.id.value] = _Actor(known, each.id.value, (*_pose_of(each), *_AT_REST))
         self.run = replace(
-            run, schema=run.schema or (truth.schema if truth.n_placed else ''),
+            run, schema=truth.schema if run.schema != truth.schema and truth.n_placed
+            else run.schema,
             version=version or run.version,
             game_time=run.game_time if math.isnan(truth.game_time) else truth.game_time,
             host=run.host if truth.host is None else truth.host,

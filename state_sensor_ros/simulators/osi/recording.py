@@ -83,8 +83,8 @@ class Trace(FrameFile):
 
     def read(self, mark: tuple[Any, Run] | None) -> Iterator[Frame]:
         """Yield a frame for each message."""
-        begin, run = mark or (None, Run(self._schema))
-        self._decoder = decoder = Decoder(self._own, run, self.faults)
+        begin, run = mark or (None, Run())
+        self._decoder = decoder = Decoder(self._own, run, self.faults, self._schema)
         for index, message in enumerate(self.messages(begin)):
             self.faults.place, decoder.details = f'message {index + 1}', self.details
             self._end = message.end
