@@ -88,6 +88,9 @@ class BagRecording(recording.FrameFile):
         self.node = self.topic.rpartition('/')[0]
         super().__init__(bag.name, f'bag, topic {self.topic}', '', bag.count(self._key))
         self._reader = StateFrameReader(*self._roads())
+        # In the first file of a bag that was split while it was recorded.
+        self._missing = [name for name, type_name in (_ROADS, _MAP, _OPEN_DRIVE) if (
+            key := (full_name(name, self.node), type_name)) in bag.topics and not bag.count(key)]
         self._last: Place | None = None
 
     def mark(self) -> Place | None:
@@ -97,6 +100,10 @@ class BagRecording(recording.FrameFile):
     def read(self, mark: Place | None) -> Iterator[Frame]:
         """Yield the frames in the order of their log times; after the one at a mark."""
         self._last, is_after = mark, mark is None
+        if self._missing and is_after:
+            self.faults.add(source.MISSING, errors.DecodeError(
+                ', '.join(self._missing), 'topics without a message',
+                'the folder of the bag: those of a bag that was split are in its first file'))
         for index, (place, data, lights) in enumerate(
                 self._with_lights(mark.begin if mark else BEGIN)):
             if not is_after:

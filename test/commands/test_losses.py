@@ -60,6 +60,18 @@ def test_bags_keep_the_widths_of_lanes():
     assert _length(lines) == pytest.approx(_length(expected))
 
 
+def test_a_later_file_of_a_split_bag_says_what_is_in_the_first(capsys):
+    assert main(['convert', 'drive.xml', 'later.db3', '-q']) == 0
+    with closing(sqlite3.connect('later.db3')) as database:
+        database.execute('DELETE FROM messages WHERE topic_id IN (SELECT id FROM topics '
+                         "WHERE name LIKE '%/roads' OR name LIKE '%/map')")
+        database.commit()
+    capsys.readouterr()
+    assert main(['convert', 'later.db3', 'later.json', '-q']) == 0
+    [line, *_] = capsys.readouterr().err.splitlines()
+    assert '~/roads, ~/map: found topics without a message; expected the folder' in line
+
+
 def test_a_bag_has_topics_of_so_many_actors_in_all(capsys):
     # An actor has left for longer than its time-out when the next one comes; the first comes back.
     steps = ''.join(f'<timestep time="{9 * k}"><vehicle id="{name}" x="{k}" y="0" angle="90" '
