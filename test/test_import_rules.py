@@ -58,7 +58,7 @@ SOCKETS = {'connections', 'emulator', 'simulators/carla'}
 LATE = {'matplotlib', 'plotly', 'pyarrow', 'pandas', 'rerun', 'carla', 'libsumo', 'traci',
         'sumolib', 'distributed', 'trackeval', 'scipy', 'PIL', 'av', 'osi3', 'google', 'mcap',
         'argcomplete', 'backports', 'compression', 'rosbags', 'ruamel', 'lz4', 'mcap_protobuf',
-        'tqdm', f'{NAME}.emulator'}
+        'tqdm', 'multiprocessing', f'{NAME}.emulator'}
 POSIX = {'fcntl', 'termios'}
 WITHOUT_EFFECTS = {'', 'cdr', 'objects', 'perception', 'topics', 'drawing',
                    *(f'simulators/monodrive/{name}.py' for name in (

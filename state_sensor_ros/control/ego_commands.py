@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 import math
 import time
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable, TypeAlias
 
 from state_sensor_ros.parameters import parameter
 
@@ -84,16 +85,20 @@ class EgoCommand:
         return max(min(at_s, self.until_s) - now_s, 0.0)
 
 
+# Returns whether the simulator has shown that it has taken a write.
+Proof: TypeAlias = Callable[[], bool]
+
+
 class EgoCommands(Protocol):
     """
-    Sends commands to the ego of a running simulator.
+    Writes commands to the ego of a running simulator.
 
     Its methods are called by one thread, which is not that of the source; only the last brake is
-    sent by another one if :meth:`send` has not returned by then. The newest command counts. None
-    is sent before the first one arrives, and the last one is full brake.
+    written by another one if :meth:`write` has not returned by then. The newest command counts.
+    None is written before the first one arrives, and the last one is full brake.
     """
 
-    def send(self, command: EgoCommand) -> None:
+    def write(self, command: EgoCommand) -> Proof:
         """
         Write a command, without waiting for a reply, a frame or a step.
 
@@ -101,8 +106,13 @@ class EgoCommands(Protocol):
         is kept, such as for the next step, is written as ``command.now()``.
 
         :param command: the newest command, or full brake if no more commands arrive.
+        :returns: its proof: a write counts as not written until the simulator has shown that it
+            was taken, by a reply, or by the pedals or the step of a later frame.
         :raises StateSensorError: if it cannot be written now, or an earlier one was refused.
         """
+
+    def brake(self) -> None:
+        """Brake by each way other than that of :meth:`write`, if there is one, without waiting."""
 
     def close(self) -> None:
         """Wait a quarter of a second at most until the last command is sent, then end."""
@@ -119,17 +129,6 @@ class IndicatorCommands(EgoCommands, Protocol):
         :param indicators: INDICATORS_OFF, INDICATORS_LEFT, INDICATORS_RIGHT or INDICATORS_BOTH.
         :raises StateSensorError: if that cannot be written now.
         """
-
-
-@runtime_checkable
-class AnsweredCommands(EgoCommands, Protocol):
-    """Commands of a simulator that shows which of them have arrived, or has another way."""
-
-    def unanswered_s(self) -> float:
-        """Return the age of the oldest command without a sign that it has arrived, s; 0: none."""
-
-    def brake(self) -> None:
-        """Send full brake by each way other than that of :meth:`send`, without waiting."""
 
 
 def _parameter(default: float, help: str, low: float, high: float) -> Any:  # noqa: A002, ANN401

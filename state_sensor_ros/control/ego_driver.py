@@ -20,19 +20,10 @@ from queue import Full, Queue
 import threading
 import time
 
-from state_sensor_ros.control.ego_commands import (
-    AnsweredCommands,
-    ControlParameters,
-    EgoCommand,
-    EgoCommands,
-)
+from state_sensor_ros.control import ego_commands, speed_controller
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, EgoCommands
 from state_sensor_ros.control.gate import DriverState, EgoMotion, Gate
-from state_sensor_ros.control.speed_controller import (
-    Setpoint,
-    SpeedController,
-    SpeedLimiter,
-    steered,
-)
+from state_sensor_ros.control.speed_controller import Setpoint
 from state_sensor_ros.control.witness import Witness
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.source import Report
@@ -47,12 +38,12 @@ _LATER_S = 0.001
 _RENEW_S = 0.1
 # Shortest time between two equal commands of a stack, s.
 _SHORTEST_S = 0.002
-# Time after which is looked whether commands arrive.
-_LOOK_S = 0.25
+# A command that is not proven for longer is worth a word, s.
+_UNPROVEN_S = 0.25
 # Limits of the end, s: until another thread sends the last brake, for the end of the simulator's
 # commands as a whole, and for the last reports. A program has to end within 2 s of a signal.
 _PROMPT_S, _END_S, _REPORTS_S = 0.1, 0.65, 0.4
-_N_LATENCIES, _MOST_WAITING = 4096, 1000
+_N_LATENCIES, _MOST_WAITING, _MOST_UNPROVEN = 4096, 1000, 64
 # Pedals of a stack that brake at least so much, and a speed so much below the ego's, m/s, are
 # orders to slow.
 _BRAKES, _SLOWER = 0.5, 1.0
@@ -121,6 +112,7 @@ class EgoDriver:
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
     :param clock: returns the steady time, s.
+    :ivar state: what the driver does.
     :ivar failure: why the last write has failed, empty if it has not.
     """
 
@@ -131,16 +123,16 @@ class EgoDriver:
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.counters = CommandCounters()
         self._parameters, self._commands, self._motion = parameters, commands, motion
-        self._answered = commands if isinstance(commands, AnsweredCommands) else None
         self._stale_after = stale_after
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
         self._clock = clock
-        self._gate, self._witness = Gate(parameters, stale_after), Witness()
-        self._controller = (SpeedLimiter if follows_speed else SpeedController)(parameters)
+        self._gate, self._witness = Gate(parameters, stale_after), Witness(parameters)
+        self._controller = (speed_controller.SpeedLimiter if follows_speed
+                            else speed_controller.SpeedController)(parameters)
         self._game_time = math.nan
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
-        self._state = DriverState.IDLE
+        self.state = DriverState.IDLE
         self._wanted: Setpoint | EgoCommand | None = None
         self._accepted_s = _NEVER_S
         self._is_blocked = self._is_left = self._is_closed = False
@@ -151,8 +143,12 @@ class EgoDriver:
         # When it was last attempted to write a command, and to brake in another way.
         self._written_s = self._otherwise_s = _NEVER_S
         self._last = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
-        # Steering angle of the last command that was written.
-        self._angle, self.failure = 0.0, ''
+        # Steering angles of the last command that was written, and of the last one that is proven.
+        self._angle = self._proven_angle = 0.0
+        self.failure = ''
+        # Times and angles of the writes after the last one that is proven, with their proofs.
+        self._unproven: deque[tuple[float, float, ego_commands.Proof | None]] = deque()
+        self._unproven_s = 0.0
         # Whether the last brake was sent or, without a command before, is not needed.
         self._is_released = False
         self._thread: threading.Thread | None = None
@@ -170,26 +166,14 @@ class EgoDriver:
         return -math.inf if self._is_due else self._look_s
 
     @property
-    def state(self) -> DriverState:
-        """Return what the driver does."""
-        return self._state
-
-    @property
     def disobedience(self) -> str:
-        """Return what is known of an ego that is not measured to slow, empty if it obeys."""
-        if not self._witness.is_disobeyed:
-            return ''
-        motion, unanswered_s = self._motion(), self._unanswered_s()
-        if self.failure:
-            why = f'not written: {self.failure}'
-        elif unanswered_s > _LOOK_S:
-            why = f'written, and for {unanswered_s:.1f} s nothing shows that it has arrived'
-        elif motion.age_s > 1.0:
-            why = f'written; its last new frame is {motion.age_s:.1f} s old'
-        else:
-            why = ('written; another client, the simulator or a slope drives it, or its brakes '
-                   'are weak')
-        return f'the ego does not obey: a brake is ordered at {motion.speed:.1f} m/s, {why}'
+        """Return what is known of an ego that is measured to do otherwise, empty if it obeys."""
+        fault, age_s = self._witness.fault, self._motion().age_s
+        why = f'not written: {self.failure}' if self.failure \
+            else f'not proven for {self._unproven_s:.1f} s' if self._unproven_s > _UNPROVEN_S \
+            else f'written; its last new frame is {age_s:.1f} s old' if age_s > 1.0 \
+            else 'written; another client or a slope drives it, or its brakes are weak'
+        return f'the ego does not obey: {fault}, {why}' if fault else ''
 
     def accept(self, wanted: Setpoint | EgoCommand, received_ns: int, age_s: float = 0.0) -> None:
         """
@@ -245,7 +229,7 @@ class EgoDriver:
 
     def frame_arrived(self) -> None:
         """Decide again: the ego's motion has changed."""
-        if self._state is not DriverState.IDLE:
+        if self.state is not DriverState.IDLE:
             with self._changed:
                 self._is_due = True
                 self._changed.notify_all()
@@ -258,7 +242,7 @@ class EgoDriver:
         """
         with self._changed:
             self._is_closed = True
-            self._state = DriverState.CLOSED
+            self.state = DriverState.CLOSED
             self._changed.notify_all()
             if self._thread is None:
                 self._finish()
@@ -294,7 +278,7 @@ class EgoDriver:
             self._drive()
         except Exception as error:  # noqa: BLE001
             # What decides has failed: that must neither end a thread nor leave the ego.
-            self._state = DriverState.DEFECT
+            self.state = DriverState.DEFECT
             if self._has_driven():
                 self._send(self._last.full_brake(), 0)
             self._late(self._on_defect, error)
@@ -338,14 +322,17 @@ class EgoDriver:
         # What changes from here on is decided in the next step.
         self._is_due = False
         motion, now_s = self._motion(), self._clock()
+        self._look_for_proofs(motion, now_s)
         with self._changed:
             if self._is_closed:
                 return
             is_new, self._is_new = self._is_new, False
             received_ns, self._received_ns = self._received_ns, 0
-            state, before = self._decided(motion, now_s), self._state
-            self._state = state
-            command = self._gate.steered(self._command(state, motion, now_s), motion, self._angle)
+            state, before = self._decided(motion, now_s), self.state
+            self.state = state
+            # What is not proven in time is not written.
+            angle = self._proven_angle if state is DriverState.UNANSWERED else self._angle
+            command = self._gate.steered(self._command(state, motion, now_s), motion, angle)
         if state is not before:
             self._note_change(state, before)
         # What another process keeps may be written for longer, such as in a pause.
@@ -357,8 +344,9 @@ class EgoDriver:
                 is_new or is_repeated or state is not before or command != self._last
                 or (isinstance(self._wanted, Setpoint) and state is DriverState.DRIVING)):
             self._send(command, received_ns if state is DriverState.DRIVING else 0)
-        self._observe(motion, state, now_s)
-        self._look_later(command, state)
+        if state is not DriverState.IDLE:
+            self._observe(motion, state, now_s)
+        self._look_later(command, motion, state)
 
     def _decided(self, motion: EgoMotion, now_s: float) -> DriverState:
         if self._is_left:
@@ -367,10 +355,22 @@ class EgoDriver:
             return DriverState.BLOCKED
         if self._wanted is None:
             return DriverState.IDLE
-        return self._gate.state(motion, now_s - self._accepted_s, self._unanswered_s())
+        state = self._gate.state(motion, now_s - self._accepted_s, self._unproven_s)
+        return DriverState.DISOBEYED if state is DriverState.DRIVING and self._witness.fault \
+            else state
 
-    def _unanswered_s(self) -> float:
-        return self._answered.unanswered_s() if self._answered is not None else 0.0
+    def _look_for_proofs(self, motion: EgoMotion, now_s: float) -> None:
+        """Note for how long a command has been without a proof; a newer proof is enough."""
+        waiting = self._unproven
+        for place, (_, angle, proof) in reversed([*enumerate(waiting)]):
+            if proof is not None and proof():
+                self._proven_angle = angle
+                self._unproven = waiting = deque([*waiting][place + 1:])
+                break
+        if waiting and motion.is_paused and not motion.fault:
+            # Nothing can show it while time stands.
+            waiting[0] = (now_s, *waiting[0][1:])
+        self._unproven_s = now_s - waiting[0][0] if waiting else 0.0
 
     def _command(self, state: DriverState, motion: EgoMotion, now_s: float) -> EgoCommand:
         wanted = self._wanted
@@ -380,7 +380,8 @@ class EgoDriver:
             self._game_time = math.nan
             return self._last.full_brake()
         if isinstance(wanted, Setpoint):
-            wanted = steered(wanted, motion.speed, self._angle, self._parameters.wheelbase)
+            wanted = speed_controller.steered(wanted, motion.speed, self._angle,
+                                              self._parameters.wheelbase)
             elapsed_s, self._game_time = motion.game_time - self._game_time, motion.game_time
             if elapsed_s < 0.0:
                 # A new run: this ego may move, although the one before was driven from its stand.
@@ -392,38 +393,46 @@ class EgoDriver:
         return self._gate.passed(wanted, motion, now_s - self._accepted_s, now_s)
 
     def _note_change(self, state: DriverState, before: DriverState) -> None:
+        text = state.value
         if state is DriverState.TIMED_OUT:
             self.counters.n_timeouts += 1
-            self._late(self._report, 'control time-out',
-                       f'no command for {self._parameters.timeout:g} s: the ego brakes')
+            text = f'no command for {self._parameters.timeout:g} s: the ego brakes'
         elif state is DriverState.STALE and before is DriverState.DRIVING:
-            self._late(self._report, 'control stale', 'no new frame with the ego and its '
-                       f'speed for {self._stale_after:g} s (stale_after): the ego brakes')
-        elif state in (DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
-                       DriverState.LEFT):
-            self._late(self._report, 'control state', state.value)
+            text = (f'no new frame with the ego and its speed for {self._stale_after:g} s '
+                    '(stale_after): the ego brakes')
+        elif state in (DriverState.STALE, DriverState.DRIVING, DriverState.IDLE,
+                       DriverState.BLOCKED):
+            return
+        self._late(self._report, f'control {state.name}', text)
 
     def _observe(self, motion: EgoMotion, state: DriverState, now_s: float) -> None:
         """Compare what is ordered with what is measured; brake on each way if it differs."""
-        brake, wanted = self._last.brake, self._wanted
-        is_slowing = state is not DriverState.DRIVING or brake >= _BRAKES or (
-            isinstance(wanted, Setpoint) and abs(wanted.speed) < abs(motion.speed) - _SLOWER)
-        is_known = state is not DriverState.IDLE and math.isfinite(brake)
-        self._witness.note(self._parameters.full_brake * brake if is_slowing and is_known
-                           else 0.0, motion, now_s)
-        if self._witness.is_disobeyed and now_s >= self._otherwise_s + _BRAKE_PERIOD_S:
+        last, wanted = self._last, self._wanted
+        # What the stack, and what the gate orders.
+        speed = wanted.speed if isinstance(wanted, Setpoint) else math.nan
+        is_slower = abs(speed) < abs(motion.speed) - _SLOWER
+        deceleration = 0.0
+        if math.isfinite(last.speed):
+            # A controller of the simulator has the pedals.
+            deceleration = last.max_acceleration if is_slower else 0.0
+        elif state is not DriverState.DRIVING or last.brake >= _BRAKES or is_slower:
+            deceleration = self._parameters.full_brake * last.brake
+        self._witness.note(last, deceleration, _direction_of(wanted), motion, now_s)
+        if now_s < self._otherwise_s + _BRAKE_PERIOD_S:
+            return
+        if self._witness.fault:
             self._late(self._report, 'control witness', self.disobedience)
+        if self._witness.fault or self._unproven_s > self._gate.patience_s(motion):
             self._brake_otherwise(now_s)
 
     def _brake_otherwise(self, now_s: float) -> None:
         self._otherwise_s = now_s
-        if self._answered is not None:
-            try:
-                with suppress(StateSensorError, OSError):
-                    self._answered.brake()
-            except Exception as error:  # noqa: BLE001
-                # The other ways, and the end of this thread, do not depend on it.
-                self._late(self._on_defect, error)
+        try:
+            with suppress(StateSensorError, OSError):
+                self._commands.brake()
+        except Exception as error:  # noqa: BLE001
+            # The usual way, and the end of this thread, do not depend on it.
+            self._late(self._on_defect, error)
 
     def _period_s(self, state: DriverState) -> float:
         """Return the time after which a command is written again although it is the same."""
@@ -431,7 +440,7 @@ class EgoDriver:
             return _RETRY_S
         return math.inf if state in (DriverState.DRIVING, DriverState.IDLE) else _BRAKE_PERIOD_S
 
-    def _look_later(self, command: EgoCommand, state: DriverState) -> None:
+    def _look_later(self, command: EgoCommand, motion: EgoMotion, state: DriverState) -> None:
         """Note when the time alone changes what may be written."""
         at_s = self._written_s + self._period_s(state)
         if state is DriverState.DRIVING:
@@ -440,15 +449,17 @@ class EgoDriver:
             renewed_s = min(command.until_s, self._last.until_s) - _RENEW_S
             at_s = min(at_s, now_s + command.left_s(now_s) + _LATER_S,
                        renewed_s if renewed_s > now_s else math.inf,
-                       now_s + _LOOK_S if self._answered is not None else math.inf)
+                       self._unproven[0][0] + self._gate.patience_s(motion) + _LATER_S
+                       if self._unproven else math.inf)
         with self._changed:
             self._look_s = at_s
 
     def _send(self, command: EgoCommand, received_ns: int) -> None:
         self._written_s = self._clock()
         self._last = command = command.now(self._written_s)
+        proof: ego_commands.Proof | None = None
         try:
-            self._commands.send(command)
+            proof = self._commands.write(command)
         except StateSensorError as error:
             self._note_unsent(str(error), command)
             self._late(self._report, 'control', f'a command was not sent: {error}')
@@ -462,9 +473,20 @@ class EgoDriver:
             if received_ns:
                 self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
             self._late(self._on_sent, command)
+        if len(self._unproven) == _MOST_UNPROVEN:
+            del self._unproven[1]
+        self._unproven.append((self._written_s, command.steering_angle, proof))
 
     def _note_unsent(self, why: str, command: EgoCommand) -> None:
         self.counters.n_unsent += 1
         self.failure = why
         if command.brake >= 1.0:
             self._brake_otherwise(self._written_s)
+
+
+def _direction_of(wanted: Setpoint | EgoCommand | None) -> float:
+    """Return 1 for a wanted movement forward, -1 backward, 0 for none."""
+    if isinstance(wanted, EgoCommand):
+        return 0.0 if not wanted.throttle else -1.0 if wanted.reverse else 1.0
+    return 0.0 if wanted is None or abs(wanted.speed) < ego_commands.STANDSTILL_SPEED / 2 \
+        else math.copysign(1.0, wanted.speed)

@@ -19,19 +19,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 import math
 
-from state_sensor_ros.control.ego_commands import (
-    ControlParameters,
-    EgoCommand,
-    slowing_by_slope,
-    STANDSTILL_SPEED,
-)
+from state_sensor_ros.control import ego_commands
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, slowing_by_slope
 
 # Excess of the largest speed that the pedals do not lead beyond, m/s.
 _EXCESS = 0.3
 # A change of the pedals has its effect within about this time, s: with this share at each call.
 _LAG_S, _SHARE = 0.6, 0.2
-# Age of a command without a sign that it has arrived, s: nothing is known of the ego's pedals.
-_UNANSWERED_S = 1.0
 # Time in which it is learned what slows the ego beside pedals and slope, s.
 _STEADY_S = 2.0
 # Less is no slowing, m/s2; a frame may be so much late, s.
@@ -49,6 +43,7 @@ class DriverState(Enum):
     SEVERAL = 'the ego brakes: several actors have the ego tag'
     FAULT = 'the ego brakes: the simulation is not under control'
     UNANSWERED = 'the ego brakes: nothing shows that commands arrive'
+    DISOBEYED = 'the ego brakes: it does not obey'
     LEFT = 'the ego brakes: a killed node has left it moving'
     DEFECT = 'the ego brakes: an internal error'
     CLOSED = 'closed'
@@ -76,6 +71,12 @@ class EgoMotion:
     climb: float = math.nan
     # Game time between the last two frames, s, NaN if unknown.
     elapsed_s: float = math.nan
+    # Position, m, and unit quaternion x, y, z, w; empty if unknown.
+    pose: tuple[float, ...] = ()
+    # For how long it has not changed, s of game time.
+    still_s: float = 0.0
+    # Between two frames, s of the steady clock, NaN if unknown.
+    step_s: float = math.nan
 
 
 class Gate:
@@ -98,13 +99,18 @@ class Gate:
         # By how much the steering may still change, rad; time of the last frame, and its step, s.
         self._reach, self._steered_time, self._step_s = 0.0, math.nan, 0.0
 
-    def state(self, motion: EgoMotion, stack_s: float, unanswered_s: float) -> DriverState:
+    def patience_s(self, motion: EgoMotion) -> float:
+        """Return how long a command may be without a proof, s: the time-out, or two steps."""
+        return self._stale_after if math.isnan(motion.step_s) \
+            else max(self._parameters.timeout, 2.0 * motion.step_s)
+
+    def state(self, motion: EgoMotion, stack_s: float, unproven_s: float) -> DriverState:
         """
         Return whether commands of a stack pass, or why the ego brakes.
 
         :param motion: the ego as measured.
         :param stack_s: age of the last accepted command, s.
-        :param unanswered_s: age of the oldest command without a sign that it has arrived, s.
+        :param unproven_s: time since the first write after the last one that is proven, s.
         """
         if stack_s >= self._parameters.timeout:
             return DriverState.TIMED_OUT
@@ -114,7 +120,7 @@ class Gate:
             return DriverState.FAULT
         if motion.age_s > self._stale_after:
             return DriverState.STALE
-        if unanswered_s > _UNANSWERED_S:
+        if unproven_s > self.patience_s(motion):
             return DriverState.UNANSWERED
         return DriverState.DRIVING
 
@@ -167,7 +173,7 @@ class Gate:
 
         The pedals that have stopped it may not hold it on a slope.
         """
-        if not abs(motion.speed) > STANDSTILL_SPEED:
+        if not abs(motion.speed) > ego_commands.STANDSTILL_SPEED:
             return math.inf
         parameters = self._parameters
         gravity = slowing_by_slope(motion.climb, motion.speed)
@@ -184,7 +190,7 @@ class Gate:
         """Return pedals that do not take the ego beyond the largest and the wanted speed."""
         parameters = self._parameters
         self._expected += _SHARE * (self._pedals - self._expected)
-        is_backward = motion.speed < 0.0 if abs(motion.speed) > STANDSTILL_SPEED \
+        is_backward = motion.speed < 0.0 if abs(motion.speed) > ego_commands.STANDSTILL_SPEED \
             else command.reverse
         sign = -1.0 if is_backward else 1.0
         # What a slope, or an engine that is stronger than it should be, adds to the pedals, m/s2.

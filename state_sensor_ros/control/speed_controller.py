@@ -13,13 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 import math
 
-from state_sensor_ros.control.ego_commands import (
-    ControlParameters,
-    EgoCommand,
-    GRAVITY,
-    slowing_by_slope,
-    STANDSTILL_SPEED,
-)
+from state_sensor_ros.control import ego_commands
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, slowing_by_slope
 from state_sensor_ros.errors import StateError
 
 # Least deceleration of an ego that is to stop, m/s2; with the error alone it creeps for seconds.
@@ -92,10 +87,10 @@ def steered(wanted: Setpoint, speed: float, angle: float, wheelbase: float) -> S
     """
     if math.isnan(wanted.yaw_rate):
         return wanted
-    along = speed if abs(speed) >= STANDSTILL_SPEED else wanted.speed
+    along = speed if abs(speed) >= ego_commands.STANDSTILL_SPEED else wanted.speed
     # Backward, the same angle turns the other way.
     return replace(wanted, steering_angle=math.atan(wheelbase * wanted.yaw_rate / along) if abs(
-        along) >= STANDSTILL_SPEED / 2 else angle)
+        along) >= ego_commands.STANDSTILL_SPEED / 2 else angle)
 
 
 def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
@@ -176,15 +171,15 @@ class SpeedController:
         angle = wanted.steering_angle
         target = clamped(wanted.speed, self._parameters.max_speed)
         speed = clamped(speed, _MOST_SPEED)
-        if abs(target) < STANDSTILL_SPEED / 2:
+        if abs(target) < ego_commands.STANDSTILL_SPEED / 2:
             target = 0.0
         if target * self._target <= 0.0:
             # Stopped, or in the other direction: the next start is a new one.
             self._extra_thrust = 0.0
         is_new, self._target = target != self._target, target
-        if target * speed < 0.0 or (not target and abs(speed) < STANDSTILL_SPEED):
+        if target * speed < 0.0 or (not target and abs(speed) < ego_commands.STANDSTILL_SPEED):
             return self._held(target, speed, wanted, climb)
-        if abs(speed) < STANDSTILL_SPEED:
+        if abs(speed) < ego_commands.STANDSTILL_SPEED:
             self._engage(is_reverse=target < 0.0)
         else:
             self._engage(is_reverse=speed < 0.0)
@@ -200,7 +195,7 @@ class SpeedController:
         if sign * target < sign * speed - (0.0 if is_new else _TOLERANCE):
             # Slower is wanted: uphill the slope alone may do more than that.
             asked = min(asked, 0.0)
-        elif abs(speed) < STANDSTILL_SPEED and self._launch_s < _LAUNCH_S:
+        elif abs(speed) < ego_commands.STANDSTILL_SPEED and self._launch_s < _LAUNCH_S:
             return self._launched(asked, angle, gravity, elapsed_s)
         if abs(speed) >= _STARTED:
             self._launch_s = 0.0
@@ -217,11 +212,11 @@ class SpeedController:
 
     def _held(self, target: float, speed: float, wanted: Setpoint, climb: float) -> EgoCommand:
         """Brake an ego that is to stand, or that moves against the wanted direction."""
-        if abs(speed) < STANDSTILL_SPEED and not target:
+        if abs(speed) < ego_commands.STANDSTILL_SPEED and not target:
             self.reset()
             return self._pedals(-self._parameters.full_brake, wanted.steering_angle,
                                 hand_brake=wanted.hand_brake)
-        if abs(speed) >= STANDSTILL_SPEED:
+        if abs(speed) >= ego_commands.STANDSTILL_SPEED:
             # It was driven in this direction: the gear changes when it stands.
             limit = min(wanted.max_acceleration, self._parameters.max_deceleration)
             if self._launch_s:
@@ -254,7 +249,7 @@ class SpeedController:
             return self._pedals(-self._parameters.full_brake, angle)
         self._launch_s += elapsed_s
         command = self._pedals(asked, angle)
-        is_uphill = gravity > GRAVITY * _STEEP or self._extra_thrust > 0.0
+        is_uphill = gravity > ego_commands.GRAVITY * _STEEP or self._extra_thrust > 0.0
         return replace(command, brake=1.0) if is_uphill else command
 
     def _acceleration(self, target: float, speed: float, forward: float, limit: float,
@@ -323,10 +318,10 @@ class SpeedLimiter(SpeedController):
         # It may reset the state, as at a change of the gear.
         pedals = super().command(wanted, speed, elapsed_s, climb, step_s)
         target = clamped(wanted.speed, parameters.max_speed)
-        stands = abs(speed) < STANDSTILL_SPEED
+        stands = abs(speed) < ego_commands.STANDSTILL_SPEED
         # NaN compares false; a wanted acceleration is not used.
-        self._is_followed = (stands or is_followed) and abs(target) >= STANDSTILL_SPEED / 2 \
-            and (stands or target * speed > 0.0) \
+        self._is_followed = (stands or (is_followed and target * speed > 0.0)) \
+            and abs(target) >= ego_commands.STANDSTILL_SPEED / 2 \
             and abs(speed) <= parameters.max_speed + _TOO_FAST and math.isfinite(
                 wanted.steering_angle + wanted.acceleration) and wanted.max_acceleration > 0.0
         if not self._is_followed:

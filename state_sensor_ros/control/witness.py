@@ -6,37 +6,43 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The witness: what is measured of the ego, and whether it slows when that is ordered."""
+"""The witness: what is measured of the ego, and whether it does what is ordered."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import pairwise
 import math
 import time
 
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, slowing_by_slope
 from state_sensor_ros.control.gate import EgoMotion
 
 # Frames that are closer, s, say nothing about the acceleration; a larger one, m/s2, is an error.
 _SHORTEST_STEP_S, _MOST_ACCELERATION = 1e-3, 15.0
-# Time from an order to slow until the ego must be measured to slow: simulated, and, without a new
+# A pose that changes by less, m and rad, stands; it is frozen if it stands for so long, s of game
+# time, and its own velocity or the throttle says that it moves. One that changes by so much more
+# than the velocity says, m, is put somewhere else.
+_STILL_M, _STILL_RAD, FROZEN_S, _JUMP_M = 1e-3, 1e-4, 2.0, 1.0
+# A fault ends after so long without it, s of the steady clock.
+HOLD_S = 2.0
+# Time from an order until the ego must be measured to follow it: simulated, and, without a new
 # frame of the ego, of the steady clock, s.
 OBEY_S, _UNSEEN_S = 1.5, 2.5
-# Below this speed it stands, m/s.
-_STANDS = 0.3
-# Share of the ordered deceleration that is slowing; an ego may be heavy, or go downhill.
-_SHARE = 0.1
+# Below this speed it has slowed; above this one its pose moves, m/s.
+_STANDS, _MOVES = 0.3, 0.1
+# Share of the ordered deceleration, or turning, that is obedience: an ego may be heavy, or go
+# downhill. More turning than so many times the ordered one, and so much across, m/s2, is none.
+_SHARE, _MOST, _ACROSS = 0.1, 1.5, 2.0
+# Speed below which turning counts as at this one, m/s; less ordered turning, rad, or a turn with
+# so much brake, shows nothing.
+_SLOW, _LEAST_TURN, _LOCKS = 2.0, 0.2, 0.5
+# Throttle above which an ego should move, and the shortest time for it, s of the steady clock: of
+# a simulation that is faster than the commands.
+_PUSH, _PUSHED_S = 0.1, 0.5
 _MANY_FRAMES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class EgoFrame:
-    received_s: float  # steady time of its receipt
-    game_time: float  # s
-    speed: float = math.nan  # along its x axis, m/s, NaN if unknown
-    climb: float = math.nan  # angle of that axis above the horizontal, rad
-    has_ego: bool = False  # whether it is there, with a pose
-    n_egos: int = 0  # actors with its tag
 
 
 class EgoWatch:
@@ -44,81 +50,190 @@ class EgoWatch:
     Keeps the last frame; :meth:`see` is called by one thread, the others by any.
 
     :param clock: returns the steady time, s.
+    :ivar last: the ego in it, with the age that it had then; None before the first.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.last: EgoFrame | None = None
-        self._clock, self._acceleration, self._was_paused = clock, 0.0, False
-        self._elapsed_s = math.nan
+        self.last: EgoMotion | None = None
+        self._clock, self._was_paused = clock, False
         # From here the age of the ego counts: at first from the activation.
         self._fresh_s = clock()
+        # The first frame with the present pose.
+        self._still = EgoMotion()
+        # When the last frames were received, and when the time went back, of the steady clock.
+        self._received_s: deque[float] = deque(maxlen=3)
+        self._back_s = -math.inf, -math.inf
 
-    def see(self, frame: EgoFrame) -> None:
-        last, self.last = self.last, frame
-        self._acceleration = 0.0
-        self._elapsed_s = math.nan if last is None else frame.game_time - last.game_time
-        if math.isfinite(frame.speed):
-            self._fresh_s = frame.received_s
-            if last is not None and frame.game_time - last.game_time > _SHORTEST_STEP_S:
-                gain = (frame.speed - last.speed) / (frame.game_time - last.game_time)
-                self._acceleration = gain if abs(gain) < _MOST_ACCELERATION else 0.0
+    def see(self, frame: EgoMotion, received_s: float) -> None:
+        """Take a frame; one whose time went back, as at the begin of a run, is not fresh."""
+        last = self.last or EgoMotion()
+        step_s = frame.game_time - last.game_time
+        if step_s < 0.0:
+            self._back_s = self._back_s[1], received_s
+        elif math.isfinite(frame.speed):
+            self._fresh_s = received_s
+        gain = (frame.speed - last.speed) / step_s if step_s > _SHORTEST_STEP_S else math.nan
+        if step_s < 0.0 or not frame.pose or not self._still.pose or math.dist(
+                frame.pose[:3], self._still.pose[:3]) > _STILL_M or math.dist(
+                    frame.pose[3:], self._still.pose[3:]) > _STILL_RAD / 2.0:
+            self._still = frame
+        self._received_s.append(received_s)
+        self.last = replace(
+            frame, acceleration=gain if abs(gain) < _MOST_ACCELERATION else 0.0,
+            elapsed_s=step_s, still_s=frame.game_time - self._still.game_time,
+            step_s=max((after - before for before, after in pairwise(self._received_s)),
+                       default=math.nan))
 
     def motion(self, fault: str, *, is_paused: bool) -> EgoMotion:
         """Return the ego's motion; ``fault``: why the simulation is not under control, or ''."""
-        now_s, last = self._clock(), self.last
+        now_s, last = self._clock(), self.last or EgoMotion()
         if is_paused or self._was_paused:
             self._fresh_s = now_s
         self._was_paused = is_paused
-        age_s = now_s - self._fresh_s
-        if last is None or not last.has_ego:
-            return EgoMotion(age_s=age_s, fault=fault, is_paused=is_paused)
-        return EgoMotion(last.speed, last.game_time, age_s, self._acceleration, last.n_egos,
-                         fault, is_paused, last.climb, self._elapsed_s)
+        if now_s - self._back_s[0] < HOLD_S:
+            fault = fault or 'the time of its frames goes back again and again'
+        return replace(last if last.pose else EgoMotion(step_s=last.step_s),
+                       age_s=now_s - self._fresh_s, fault=fault, is_paused=is_paused)
 
 
-class Witness:
-    """Compares orders to slow with the measured speed; called by one thread."""
+class _Trial:
+    """Whether an order is followed: what is ordered and measured of it since some time."""
 
     def __init__(self) -> None:
+        self.is_failed, self._n_failures = False, 0
         self._begin()
 
     def _begin(self) -> None:
-        self.is_disobeyed = False
-        # Speed and times when the present order, or the part of it that is measured, began.
-        self._speed, self._game_time, self._seen_s = math.nan, math.nan, math.nan
-        self._last_time, self._demand = math.nan, 0.0
-        # Frames in a row in which the ego was not slower: one may be wrong.
-        self._n_not_slower = 0
+        self._elapsed_s = self._ordered = self._measured = self._allowed = 0.0
 
-    def note(self, deceleration: float, motion: EgoMotion, now_s: float) -> None:
-        """Note what is ordered, with what is measured now."""
-        # deceleration: that of the order, m/s2; 0 if it is no order to slow.
-        speed = abs(motion.speed)
-        if deceleration <= 0.0 or speed < _STANDS:
-            self._begin()
+    def note(self, step_s: float, ordered: float, measured: float, *, least: float = 0.0,
+             allowed: float = math.inf) -> None:
+        """Note what is ordered and measured of one frame; judge after some time."""
+        # least: an order of less shows nothing; allowed: error of what is measured.
+        self._elapsed_s += step_s
+        self._ordered += ordered
+        self._measured += measured
+        self._allowed += allowed
+        if self._elapsed_s < OBEY_S:
             return
-        if math.isnan(self._seen_s) or (motion.is_paused and not motion.fault):
+        most, measured = abs(self._ordered), math.copysign(1.0, self._ordered) * self._measured
+        is_followed = (_SHARE * most if most > least else -self._allowed) <= measured \
+            <= _MOST * most + self._allowed
+        self._n_failures = 0 if is_followed else self._n_failures + 1
+        # One frame may be wrong.
+        if is_followed or self._n_failures >= _MANY_FRAMES:
+            self.is_failed = not is_followed
+            self._begin()
+
+
+class Witness:
+    """
+    Compares what was written with what is measured; called by one thread.
+
+    :ivar fault: what the ego does not do, empty if it obeys; it ends after 2 s without it.
+    """
+
+    def __init__(self, parameters: ControlParameters) -> None:
+        self._parameters, self._last = parameters, EgoMotion()
+        self.fault, self._fault_s = '', -math.inf
+        self._slowing, self._turning = _Trial(), _Trial()
+        # When an ego that is ordered to slow was seen last.
+        self._seen_s = math.nan
+        # For how long its velocity is another than that of its pose, s of game time.
+        self._moving_s = 0.0
+        # Speed that the pedals should have given it while its pose stands, m/s, for how long, s of
+        # game time, and since when, of the steady clock; the direction that has not moved it.
+        self._gained = self._gaining_s = self._stuck = 0.0
+        self._pushed_s = -math.inf
+
+    def note(self, command: EgoCommand, deceleration: float, wanted: float, motion: EgoMotion,
+             now_s: float) -> None:
+        """
+        Note what is measured now.
+
+        :param command: that was written last.
+        :param deceleration: that of an order to slow, m/s2; 0 if it is none.
+        :param wanted: 1 if the stack wants to go forward, -1 backward, 0 neither.
+        """
+        last, self._last = self._last, motion
+        step_s = motion.game_time - last.game_time
+        if not step_s >= 0.0 or not last.pose or not motion.pose or math.dist(
+                last.pose[:3], motion.pose[:3]) > abs(motion.speed) * step_s + _JUMP_M:
+            # A new run, or another place.
+            self._turning, step_s = _Trial(), 0.0
+        self._note_slowing(deceleration, last, motion, step_s, now_s)
+        if step_s > 0.0:
+            self._note_turning(command, last, motion, step_s)
+        self._note_standing(command, wanted, motion, step_s, now_s)
+        if self._slowing.is_failed:
+            self.fault = f'a brake is ordered at {abs(motion.speed):.1f} m/s'
+        elif self._turning.is_failed:
+            self.fault = f'it turns otherwise than ordered at {abs(motion.speed):.1f} m/s'
+        elif self._stuck or self._moving_s > FROZEN_S:
+            self.fault = (f'its pose stands for {FROZEN_S:g} s, although its velocity or the '
+                          'throttle moves it: it may be old; let the stack stop')
+        else:
+            self.fault = self.fault if now_s - self._fault_s < HOLD_S else ''
+            return
+        self._fault_s = now_s
+
+    def _note_slowing(self, deceleration: float, last: EgoMotion, motion: EgoMotion,
+                      step_s: float, now_s: float) -> None:
+        if deceleration <= 0.0 or abs(motion.speed) < _STANDS:
+            self._slowing, self._seen_s = _Trial(), math.nan
+            return
+        if math.isnan(self._seen_s) or step_s > 0.0 or (motion.is_paused and not motion.fault):
             # Nothing can slow while time stands.
             self._seen_s = now_s
-        if motion.game_time > self._last_time:
-            self._demand += deceleration * (motion.game_time - self._last_time)
-            self._last_time, self._seen_s = motion.game_time, now_s
-            self._compare(speed)
-        elif math.isfinite(speed) and motion.game_time != self._last_time:
-            # The first frame, or that of a new run.
-            self._speed, self._demand = speed, 0.0
-            self._game_time = self._last_time = motion.game_time
-            self._seen_s = now_s
-        if now_s - self._seen_s > _UNSEEN_S and math.isfinite(speed):
-            self.is_disobeyed = True
+        slowed = abs(last.speed) - abs(motion.speed)
+        if step_s > 0.0 and math.isfinite(slowed):
+            self._slowing.note(step_s, deceleration * step_s, slowed)
+        if now_s - self._seen_s > _UNSEEN_S and math.isfinite(motion.speed):
+            self._slowing.is_failed = True
 
-    def _compare(self, speed: float) -> None:
-        if self._last_time - self._game_time < OBEY_S:
-            return
-        is_slower = self._speed - speed >= _SHARE * self._demand
-        self._n_not_slower = 0 if is_slower else self._n_not_slower + 1
-        if not is_slower and self._n_not_slower < _MANY_FRAMES:
-            return
-        self.is_disobeyed = not is_slower
-        # The next part.
-        self._speed, self._game_time, self._demand = speed, self._last_time, 0.0
+    def _note_turning(self, command: EgoCommand, last: EgoMotion, motion: EgoMotion,
+                      step_s: float) -> None:
+        turned = math.remainder(_heading(motion.pose) - _heading(last.pose), math.tau)
+        ordered = motion.speed * math.tan(command.steering_angle) / self._parameters.wheelbase
+        if math.isfinite(ordered):
+            # Wheels that are locked do not steer.
+            self._turning.note(
+                step_s, step_s * ordered, turned,
+                least=_LEAST_TURN if command.brake < _LOCKS else math.inf,
+                allowed=step_s * _ACROSS / max(abs(motion.speed), _SLOW))
+
+    def _note_standing(self, command: EgoCommand, wanted: float, motion: EgoMotion, step_s: float,
+                       now_s: float) -> None:
+        if motion.still_s < FROZEN_S or wanted != self._stuck:
+            self._stuck = 0.0
+        self._moving_s = min(self._moving_s + step_s, motion.still_s) \
+            if abs(motion.speed) > _MOVES else 0.0
+        gained = self._gained + step_s * self._push_of(command, motion)
+        undone = step_s * self._parameters.full_brake * command.brake
+        if self._gaining_s > motion.still_s or (undone > 0.0 and undone >= abs(gained)):
+            gained = 0.0
+        elif undone > 0.0:
+            gained -= math.copysign(undone, gained)
+        if not gained or not self._gained:
+            self._gaining_s, self._pushed_s = 0.0, now_s
+        self._gained, self._gaining_s = gained, self._gaining_s + step_s
+        if self._moving_s > FROZEN_S:
+            self._stuck = wanted
+        elif self._gaining_s > FROZEN_S and now_s - self._pushed_s > _PUSHED_S and abs(
+                gained) > _PUSH * self._parameters.full_throttle * FROZEN_S:
+            self._stuck = math.copysign(1.0, gained)
+
+    def _push_of(self, command: EgoCommand, motion: EgoMotion) -> float:
+        """Return the acceleration by a command that moves a standing ego, m/s2, 0 for none."""
+        parameters, sign = self._parameters, -1.0 if command.reverse else 1.0
+        thrust = parameters.full_throttle * command.throttle
+        if math.isfinite(command.speed):
+            # The pedals are those of a controller of the simulator.
+            thrust = min(command.max_acceleration, parameters.full_throttle)
+        return 0.0 if command.hand_brake or thrust <= max(slowing_by_slope(
+            motion.climb, sign), _PUSH * parameters.full_throttle) else sign * thrust
+
+
+def _heading(pose: tuple[float, ...]) -> float:
+    x, y, z, w = pose[3:]
+    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))

@@ -48,7 +48,7 @@ from state_sensor_ros.control.command_inputs import (
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver, LateCalls
 from state_sensor_ros.control.gate import DriverState, EgoMotion
-from state_sensor_ros.control.witness import EgoFrame, EgoWatch
+from state_sensor_ros.control.witness import EgoWatch
 from state_sensor_ros.errors import reason_of, StateError, StateSensorError
 from state_sensor_ros.frame import climb_of, speed_along, speed_by_positions
 from state_sensor_ros.pipeline.pipeline import Snapshot
@@ -74,7 +74,7 @@ _MOVES = 0.3
 _LONGEST_STEP_S = 0.25
 # States in which the ego cannot be driven, and what happens to it is not known.
 _ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
-                     DriverState.DEFECT))
+                     DriverState.DISOBEYED, DriverState.DEFECT))
 _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
 # Topics of turn signals: type, name, and lights by the command of a message; 0 is no command.
 _LIGHTS = (('TurnIndicators', 'turn_indicators_cmd',
@@ -280,10 +280,11 @@ class Commanding:
                 and before.actor_list.i_ego >= 0 \
                 and 0.0 < frame.game_time - before.frame.game_time < _LONGEST_STEP_S:
             speed = speed_by_positions(before.frame, before.actor_list.i_ego, frame, i_ego)
-        self._watch.see(EgoFrame(
-            time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9,
-            frame.game_time, speed, climb_of(frame, i_ego) if has_ego else math.nan, has_ego,
-            snapshot.actor_list.n_egos))
+        self._watch.see(
+            EgoMotion(speed, frame.game_time, n_egos=snapshot.actor_list.n_egos,
+                      climb=climb_of(frame, i_ego) if has_ego else math.nan,
+                      pose=tuple(frame.kinematics[i_ego, :7].tolist()) if has_ego else ()),
+            time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9)
         if math.isfinite(speed) and not self._is_begun:
             self._is_begun = True
             self._marking.put(partial(self._begin, speed))
@@ -366,10 +367,10 @@ class Commanding:
         if state is DriverState.BLOCKED:
             return self._topics.rivals or state.value
         if state is DriverState.FAULT:
-            return f'the ego brakes: {self._health.fault}'
+            return f'the ego brakes: {motion.fault or state.value}'
         if is_stale and last is None:
             return 'the ego brakes: no frame has arrived'
-        if is_stale and last is not None and not last.has_ego:
+        if is_stale and last is not None and not last.pose:
             return 'the ego brakes: it is not in the frames, so its speed is unknown'
         if (is_stale or state is DriverState.DRIVING) and math.isnan(motion.speed):
             return 'the ego brakes: its speed is unknown'

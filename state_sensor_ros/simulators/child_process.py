@@ -23,20 +23,18 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-import fcntl
 import math
 from multiprocessing.connection import Connection, Pipe
 import os
 import pickle
 import subprocess
 import sys
-import termios
 import threading
 import time
-from typing import ClassVar, Generic, IO, TypeVar
+from typing import ClassVar, IO, NamedTuple
 
 from state_sensor_ros.connections.live_source import LiveSource
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import EgoCommand, Proof
 from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
@@ -50,8 +48,6 @@ _STUCK_S = 1.4
 _LONGEST_DELAY_S = 0.2
 # Last lines that the child has printed, for an error, and their longest part.
 _LAST_LINES, _MAX_LINE = 5, 300
-# Bytes of a request in the pipe in front of what is pickled.
-_LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +172,13 @@ class ChildSource(LiveSource):
         self._module = module
         self.is_paused = self.is_stepping = False
         self.position, self._begin_s = 0.0, math.nan
-        # Of the requests for steps.
-        self._n_requests = 0
+        # Of the requests for steps, and of the last order that has had an effect.
+        self._n_requests = self.n_proven = 0
         # Guards the child and the pipe to it.
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: Connection | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
-        # Bytes of the requests, those of them that were read when it was last looked, and when
-        # the number of these had last changed, s of the steady clock.
-        self._n_sent, self._n_read, self._read_s = 0, 0, 0.0
 
     def command(self) -> list[str]:
         """Return the words that start the child."""
@@ -223,7 +216,6 @@ class ChildSource(LiveSource):
                 self._process = process = subprocess.Popen(
                     self.command(), stdin=requests.fileno(),
                     stdout=sent.fileno(), stderr=subprocess.PIPE, start_new_session=True)
-                self._n_sent = self._n_read = 0
                 self._write(self._requests, request)
             # A full pipe must not hold up close(); a request is short: written whole, or not.
             os.set_blocking(self._requests.fileno(), False)
@@ -286,19 +278,7 @@ class ChildSource(LiveSource):
                                      f'{reason_of(error)}') from error
 
     def _write(self, requests: Connection, request: object) -> None:
-        pickled = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
-        requests.send_bytes(pickled)
-        self._n_sent += _LENGTH_BYTES + len(pickled)
-
-    def unread_s(self) -> float:
-        """Return for how long the child has read nothing although a request waits, s."""
-        with self._lock:
-            n_unread = 0 if self._requests is None else int.from_bytes(fcntl.ioctl(
-                self._requests.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
-            now_s, n_read = time.monotonic(), self._n_sent - n_unread
-            if not n_unread or n_read != self._n_read:
-                self._n_read, self._read_s = n_read, now_s
-            return now_s - self._read_s
+        requests.send_bytes(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
 
     def disconnect(self) -> None:
         """End the child, and free its pipe."""
@@ -352,6 +332,13 @@ class ChildSource(LiveSource):
                 if line := raw.decode(errors='replace').strip()[:_MAX_LINE]:
                     self.printed(line)
 
+    def drive(self, order: Order) -> None:
+        """Send a command to the child; :meth:`send` says what is raised."""
+        self.send(order)
+
+    def brake(self) -> None:
+        """Do nothing: there is no other way than by the child."""
+
     # The steps.
 
     def begun(self) -> None:
@@ -391,6 +378,13 @@ class ChildSource(LiveSource):
         if self.health.state in (SourceState.CONNECTED, SourceState.PAUSED):
             self.health.state = SourceState.PAUSED if self.is_paused else SourceState.CONNECTED
             self.health.silence = f'{self.simulator} is paused' if self.is_paused else ''
+
+
+class Order(NamedTuple):
+    """The request for a command to the ego, and its number."""
+
+    number: int
+    command: EgoCommand | None  # None before the first one
 
 
 class StepControl(ChildSource):
@@ -437,18 +431,21 @@ class StepControl(ChildSource):
             raise TransportError(self._address, self.health.loss)
 
 
-Child = TypeVar('Child', bound=ChildSource)
+class ChildCommands:
+    """Write commands through a child, which applies them at once or in its next step."""
 
+    def __init__(self, source: ChildSource) -> None:
+        self._source, self._number = source, 0
 
-class ChildCommands(Generic[Child]):
-    """Send commands to the ego through a child, which applies them at once or in its next step."""
+    def write(self, command: EgoCommand) -> Proof:
+        """Send a command; its proof is a step after which the child says that it has acted."""
+        self._number = number = self._number + 1
+        self._source.drive(Order(number, command))
+        return lambda: self._source.n_proven >= number
 
-    def __init__(self, source: Child) -> None:
-        self._source = source
-
-    def send(self, command: EgoCommand) -> None:
-        """Send a command; the newest one counts."""
-        self._source.send(command)
+    def brake(self) -> None:
+        """Brake without the child, where that is possible."""
+        self._source.brake()
 
     def indicate(self, indicators: int) -> None:
         """Set the turn signals of the ego."""

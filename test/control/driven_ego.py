@@ -12,50 +12,72 @@
 from collections import deque
 import math
 
-from state_sensor_ros.control.ego_commands import ControlParameters
+from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import EgoDriver
-from state_sensor_ros.control.gate import DriverState
-from state_sensor_ros.control.witness import EgoFrame, EgoWatch
+from state_sensor_ros.control.gate import DriverState, EgoMotion
+from state_sensor_ros.control.witness import EgoWatch
 from state_sensor_ros.errors import TransportError
 
 TICK_S, STALE_S, FRAME_S = 0.025, 2.0, 0.05
+RIVAL = EgoCommand(throttle=1.0, brake=0.0, steer=0.2, steering_angle=0.25)
 
 
 class Vehicle:
     """An ego for which 4 and 8 m/s2 are full throttle and brake; pedals act after a delay."""
 
-    def __init__(self, slope=0.0, delay_s=0.0):
-        self.slope, self.speed = slope, 0.0
-        self._pedals = deque([(0.0, 0.0, False)], maxlen=1 + round(delay_s / TICK_S))
+    def __init__(self, slope=0.0, delay_s=0.0, wheelbase=2.9):
+        self.slope, self.speed, self._wheelbase = slope, 0.0, wheelbase
+        self.place, self.heading = (0.0, 0.0, 0.0), 0.0
+        self._commands = deque([None], maxlen=1 + round(delay_s / TICK_S))
 
-    def advance(self, throttle, brake, reverse):
-        self._pedals.append((throttle, brake, reverse))
-        throttle, brake, reverse = self._pedals[0]
-        push = 4.0 * throttle * (-1 if reverse else 1) - 9.81 * math.sin(self.slope)
-        if self.speed == 0.0 and abs(push) <= 8.0 * brake:
+    @property
+    def pose(self):
+        """Return place and quaternion; the body is turned, then looks up the slope."""
+        (sine, cosine), (up, flat) = (
+            (math.sin(angle / 2), math.cos(angle / 2)) for angle in (self.heading, self.slope))
+        return (*self.place, sine * up, -cosine * up, sine * flat, cosine * flat)
+
+    def advance(self, command):
+        self._commands.append(command)
+        command = self._commands[0]
+        if command is None:
             return
-        speed = self.speed + TICK_S * push
-        self.speed = math.copysign(max(abs(speed) - TICK_S * 8.0 * brake, 0.0), speed)
+        push = 4.0 * command.throttle * (-1 if command.reverse else 1) \
+            - 9.81 * math.sin(self.slope)
+        if self.speed or abs(push) > 8.0 * command.brake:
+            speed = self.speed + TICK_S * push
+            self.speed = math.copysign(max(abs(speed) - TICK_S * 8.0 * command.brake, 0.0), speed)
+        along = TICK_S * self.speed
+        self.heading += along * math.tan(command.steering_angle) / self._wheelbase
+        x, y, z = self.place
+        self.place = (x + along * math.cos(self.heading), y + along * math.sin(self.heading),
+                      z + along * math.sin(self.slope))
 
 
 class DrivenEgo:
     """
     The world in which a driver drives: it is also the sender of the simulator.
 
-    As a simulator that keeps a command does, it uses ``command.now()`` at each tick.
-
-    :ivar is_open: whether a write arrives, ``is_taken`` whether one that arrived has an effect.
+    :ivar main: the path of commands: 'open', 'lost', or 'half-open': nothing arrives.
+    :ivar spare: the same of the one of a last brake.
+    :ivar keeps: whether the simulator keeps a command as it is, not by its times.
     :ivar is_stopped: whether the process of the driver stands.
-    :ivar frames: what frames have of the ego: 'all', 'lost', 'no ego', 'no speed', 'two egos'.
+    :ivar rival: another client: '', 'late' if it presses after each second command, or 'always'.
+    :ivar frames: what frames have of the ego: 'all', 'lost', 'no ego', 'no speed', 'two egos',
+        'frozen' as it was, 'frozen pose', or 'alternating' between the last two.
     """
 
-    def __init__(self, slope=0.0, delay_s=0.0, **own):
+    def __init__(self, slope=0.0, delay_s=0.0, keeps=False, **own):
         self.now_s, self.vehicle = 100.0, Vehicle(slope, delay_s)
         self.parameters = ControlParameters(**own)
-        self.is_open, self.is_taken, self.is_stopped = True, True, False
+        self.main = self.spare = 'open'
+        self.rival, self.keeps, self.is_stopped = '', keeps, False
         self.is_paused, self.fault, self.frames, self.game_time = False, '', 'all', 0.0
         self.last, self.sent, self.reports, self.n_brakes = None, [], [], 0
-        self._unanswered_s = self._frame_s = None
+        self._n_written = self._n_arrived = self._n_taken = 0
+        # The last two frames with the whole truth.
+        self._true = deque(maxlen=2)
+        self._frame_s = self.now_s
         self.watch = EgoWatch(self.clock)
         self.driver = EgoDriver(
             self.parameters, self, lambda: self.watch.motion(self.fault, is_paused=self.is_paused),
@@ -69,36 +91,48 @@ class DrivenEgo:
     def defect(self, error):
         raise error
 
-    def send(self, command):
-        if not self.is_open:
+    def write(self, command):
+        self._n_written = number = self._n_written + 1
+        if self.main == 'lost':
             raise TransportError('simulator', 'nothing', 'a reply')
-        if not self.is_taken:
-            self._unanswered_s = self._unanswered_s or self.now_s
-            return
-        self._unanswered_s, self.last = None, command
-
-    def unanswered_s(self):
-        return self.now_s - self._unanswered_s if self._unanswered_s else 0.0
+        if self.main == 'open':
+            self._n_arrived, self.last = number, command
+        return lambda: self._n_taken >= number
 
     def brake(self):
-        """Brake by the other way, which works."""
+        """Brake by the other way."""
         self.n_brakes += 1
-        if self.last is not None:
+        if self.spare == 'lost':
+            raise TransportError('simulator', 'nothing', 'a reply')
+        if self.spare == 'open' and self.last is not None:
             self.last = self.last.full_brake()
 
     def close(self):
         """End: nothing is kept."""
 
+    @property
+    def held(self):
+        """Return what the simulator reads now, None before the first command."""
+        return self.last if self.keeps or self.last is None else self.last.now(self.now_s)
+
     def deliver(self):
         """Deliver a frame as ``frames`` says."""
-        if self.frames != 'lost' and not self.is_stopped:
-            has_ego = self.frames != 'no ego'
-            self.watch.see(EgoFrame(
-                self.now_s, self.game_time,
-                self.vehicle.speed if self.frames in ('all', 'two egos') else math.nan,
-                self.vehicle.slope, has_ego, 2 if self.frames == 'two egos' else int(has_ego)))
-            self.driver.frame_arrived()
-        self._frame_s = self.now_s
+        self._frame_s, self._n_taken = self.now_s, self._n_arrived
+        if not self.frames.startswith(('frozen', 'alternating')):
+            self._true.append((self.game_time, self.vehicle.speed, self.vehicle.pose))
+        if self.frames == 'lost' or self.is_stopped:
+            return
+        kept, speed, pose = self._true[-1]
+        if self.frames == 'alternating':
+            self._true.rotate()
+        if self.frames == 'frozen pose':
+            speed = self.vehicle.speed
+        self.watch.see(EgoMotion(
+            math.nan if self.frames == 'no speed' else speed,
+            kept if self.frames == 'alternating' else self.game_time, climb=self.vehicle.slope,
+            n_egos=1 + (self.frames == 'two egos'),
+            pose=() if self.frames == 'no ego' else pose), self.now_s)
+        self.driver.frame_arrived()
 
     def decide(self):
         """Do what the thread of the driver does."""
@@ -115,10 +149,8 @@ class DrivenEgo:
             self.now_s += TICK_S
             if not self.is_paused:
                 self.game_time += TICK_S
-                command = self.last and self.last.now(self.now_s)
-                pedals = (command.throttle, command.brake, command.reverse) if command \
-                    else (0.0, 0.0, False)
-                self.vehicle.advance(*pedals)
+                is_rival = self.rival == 'always' or (self.rival == 'late' and i % 4 < 2)
+                self.vehicle.advance(RIVAL if is_rival else self.held)
                 if self.now_s - self._frame_s > FRAME_S - TICK_S / 2:
                     self.deliver()
             self.decide()

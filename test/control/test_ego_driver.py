@@ -12,7 +12,6 @@
 import math
 import tempfile
 import threading
-import time
 
 from budgets import AWAIT_S
 from driven_ego import DrivenEgo
@@ -22,10 +21,9 @@ from stopwatch import until
 from state_sensor_ros.control import ego_driver
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
-from state_sensor_ros.control.ego_driver import DriverState, EgoDriver, EgoMotion
+from state_sensor_ros.control.ego_driver import EgoDriver, EgoMotion
 from state_sensor_ros.control.speed_controller import Setpoint, steered
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
-from state_sensor_ros.errors import TransportError
 
 
 def pedal(throttle):
@@ -37,32 +35,31 @@ class Peer:
 
     def __init__(self):
         self.sent, self.failures = [], []
-        self.is_closed = False
+        self.is_closed, self.n_brakes = False, 0
         self.may_pass = threading.Event()
         self.may_pass.set()
         self.entered = threading.Event()
 
-    def send(self, command):
+    def write(self, command):
         self.entered.set()
         assert self.may_pass.wait(AWAIT_S)
         if self.failures:
             raise self.failures.pop(0)
         self.sent.append(command)
+        return lambda: True
+
+    def brake(self):
+        self.n_brakes += 1
 
     def close(self):
         self.is_closed = True
 
 
-class AnsweredPeer(Peer):
+class DefectivePeer(Peer):
     """A peer whose other way does not work."""
 
-    n_brakes = 0
-
-    def unanswered_s(self):
-        return 0.0
-
     def brake(self):
-        self.n_brakes += 1
+        super().brake()
         raise ZeroDivisionError
 
 
@@ -128,79 +125,12 @@ def test_newest_command_wins_and_none_queues(rig):
     assert rig.driver.counters.n_received == 100
 
 
-def test_command_that_failed_is_sent_again_while_it_is_fresh(rig):
-    rig = rig(timeout=60.0)
-    rig.peer.failures = [TransportError('peer', 'nothing', 'a reply') for _ in range(3)]
-    rig.driver.accept(pedal(0.5), 1)
-    until(lambda: rig.peer.sent)
-    assert rig.peer.sent == [pedal(0.5)]
-    assert rig.driver.counters.n_unsent == 3
-    until(lambda: rig.lines)
-    assert rig.lines[0] == 'a command was not sent: peer: found nothing; expected a reply'
-
-
-def test_command_that_failed_for_too_long_becomes_a_brake(rig):
-    # Longer than a busy machine takes to attempt the command.
-    rig = rig(timeout=2.0)
-    rig.peer.failures = [TransportError('peer', 'nothing', 'a reply') for _ in range(1000)]
-    rig.driver.accept(pedal(0.5), 1)
-    until(lambda: rig.driver.state is DriverState.TIMED_OUT)
-    rig.peer.failures = []
-    until(lambda: rig.peer.sent)
-    assert is_full_brake(rig.peer.sent[0])
-    assert rig.driver.state is DriverState.TIMED_OUT
-
-
 def test_defect_of_the_simulator_does_not_end_the_thread(rig):
     rig = rig(timeout=0.2)
     rig.peer.failures = [ValueError('a defect')]
     rig.driver.accept(pedal(0.5), 1)
     until(lambda: any(map(is_full_brake, rig.peer.sent)))
     assert [str(each) for each in rig.defects] == ['a defect']
-
-
-def test_blocked_driver_brakes_until_the_next_command(rig):
-    rig = rig(timeout=60.0)
-    rig.driver.refuse('two publishers')
-    rig.driver.block()
-    until(lambda: rig.peer.sent)
-    assert is_full_brake(rig.peer.sent[0])
-    assert (rig.driver.state, rig.driver.counters.n_refused) == (DriverState.BLOCKED, 1)
-    rig.driver.accept(pedal(0.25), 1)
-    until(lambda: rig.peer.sent[-1] == pedal(0.25))
-
-
-def test_new_run_is_driven_from_its_stand_again(rig):
-    """Its ego may move: a controller of the simulator would begin with a wrong acceleration."""
-    rig = rig(follows_speed=True, timeout=60.0)
-    rig.motion = EgoMotion(0.0, 10.0, 0.0)
-    rig.driver.accept(Setpoint(speed=5.0), 1)
-    until(lambda: rig.peer.sent)
-    assert rig.peer.sent[-1].speed == 5.0
-    rig.motion = EgoMotion(20.0, 0.0, 0.0)
-    rig.driver.frame_arrived()
-    # A command is also renewed after a time.
-    until(lambda: rig.peer.sent[-1].speed != 5.0)
-    assert math.isnan(rig.peer.sent[-1].speed)
-    assert rig.peer.sent[-1].brake > 0.0
-
-
-def test_frame_evaluates_a_speed_again_and_no_pedals(rig):
-    rig = rig(timeout=60.0)
-    rig.driver.accept(Setpoint(speed=5.0), 1)
-    until(lambda: rig.peer.sent)
-    assert rig.peer.sent[0].throttle == 0.75
-    rig.motion = EgoMotion(5.0, 1.05, 0.0)
-    rig.driver.frame_arrived()
-    # The time alone also evaluates a speed again, before its throttle could lead beyond it.
-    until(lambda: rig.peer.sent[-1].throttle < 0.1)
-    rig.driver.accept(pedal(0.5), 1)
-    until(lambda: rig.peer.sent[-1] == pedal(0.5))
-    n_sent = len(rig.peer.sent)
-    rig.driver.frame_arrived()
-    until(lambda: not rig.driver._is_due)
-    until(lambda: rig.driver.counters.n_sent == n_sent)
-    assert len(rig.peer.sent) == n_sent
 
 
 def test_command_that_is_kept_elsewhere_is_renewed_before_it_ends_also_without_frames(rig):
@@ -217,69 +147,15 @@ def test_command_that_is_kept_elsewhere_is_renewed_before_it_ends_also_without_f
     assert rig.driver._look_s < rig.peer.sent[-1].until_s
 
 
-@pytest.mark.parametrize('wanted', [pedal(0.5), Setpoint(speed=9.0)])
-def test_ego_that_is_not_in_new_frames_brakes(rig, wanted):
-    rig = rig(timeout=60.0)
-    rig.driver.accept(wanted, 1)
-    until(lambda: rig.peer.sent and rig.peer.sent[-1].throttle)
-    # Nothing happens but the time: no command, no frame.
-    seen_s = time.monotonic()
-    rig.driver._motion = lambda: EgoMotion(3.0, 1.0, time.monotonic() - seen_s)
-    rig.driver.accept(wanted, 1)
-    until(lambda: is_full_brake(rig.peer.sent[-1]))
-    assert time.monotonic() - seen_s > 2.0
-    assert rig.driver.state is DriverState.STALE
-    # Reported after the brake, by another thread.
-    until(lambda: rig.lines)
-    [line] = rig.lines
-    assert line.startswith('no new frame with the ego and its speed for 2 s (stale_after)')
-    # Commands do not end it, frames do.
-    rig.driver.accept(wanted, 1)
-    n_before = len(rig.peer.sent)
-    until(lambda: len(rig.peer.sent) > n_before)
-    assert all(map(is_full_brake, rig.peer.sent[n_before:]))
-    rig.driver._motion = lambda: EgoMotion(3.0, 2.0, 0.0)
-    rig.driver.frame_arrived()
-    until(lambda: rig.peer.sent[-1].throttle)
-    assert rig.driver.state is DriverState.DRIVING
-
-
-def test_end_brakes_only_after_a_command(rig, patient):
-    idle, driven = rig(), rig(timeout=60.0)
-    driven.driver.accept(pedal(1.0), 1)
-    until(lambda: driven.peer.sent)
-    for each in (idle, driven):
-        each.driver.close()
-        assert each.peer.is_closed
-        each.driver.accept(pedal(1.0), 1)
-    assert idle.peer.sent == []
-    assert is_full_brake(driven.peer.sent[-1])
-
-
-def test_end_waits_for_the_simulator_only_for_a_while(rig):
-    rig = rig()
-    may_end, has_ended = threading.Event(), threading.Event()
-
-    def close():
-        assert may_end.wait(AWAIT_S)
-        has_ended.set()
-
-    rig.peer.close = close
-    rig.driver.close()
-    assert not has_ended.is_set()
-    may_end.set()
-    assert has_ended.wait(AWAIT_S)
-
-
-def test_defects_are_reported_and_the_last_command_is_the_brake(rig, patient):
-    rig = rig(timeout=60.0)
+def test_defects_are_reported_and_the_last_brake_goes_each_way(rig, patient):
+    rig = rig(timeout=60.0, peer=DefectivePeer)
     rig.driver._on_sent = lambda command: 1 / 0
     rig.peer.close = lambda: 1 / 0
     rig.driver.accept(pedal(1.0), 1)
     until(lambda: rig.defects)
     rig.driver.close()
     assert is_full_brake(rig.peer.sent[-1])
-    assert [type(each) for each in rig.defects] == 3 * [ZeroDivisionError]
+    assert [type(each) for each in rig.defects] == 4 * [ZeroDivisionError]
 
 
 @pytest.mark.parametrize('step_s', [0.05, 1.0])
@@ -294,24 +170,13 @@ def test_speed_is_driven_exactly_at_any_step(step_s, target):
         if i % round(step_s / 0.05) == 0:
             command = world.last.now(world.now_s)
             car.advance(Pedals(throttle=command.throttle, brake=command.brake), step_s)
-            world.vehicle.speed = car.speed
+            world.vehicle.speed, world.vehicle.place = car.speed, (car.x, 0.0, 0.0)
             world.game_time += step_s
             world.deliver()
             speeds.append(car.speed)
         world.decide()
     assert max(speeds) < target + 0.1
     assert speeds[-10:] == pytest.approx([target] * 10, abs=0.1)
-
-
-def test_last_brake_is_sent_each_way_and_a_defect_of_one_is_reported(rig, patient):
-    driven = rig(peer=AnsweredPeer)
-    driven.driver.accept(pedal(0.5), 0)
-    until(lambda: driven.peer.sent)
-    driven.driver.close()
-    assert is_full_brake(driven.peer.sent[-1])
-    assert driven.peer.n_brakes == 1
-    assert driven.peer.is_closed
-    assert [type(defect) for defect in driven.defects] == [ZeroDivisionError]
 
 
 def test_mark_of_a_node_is_left_if_its_last_brake_is_not_sent(tmp_path, monkeypatch):

@@ -18,14 +18,13 @@ from budgets import tries
 from hypothesis import given, settings, strategies
 import pytest
 
-from state_sensor_ros.control.ego_commands import ControlParameters
+from state_sensor_ros.control.ego_commands import ControlParameters, STANDSTILL_SPEED
 from state_sensor_ros.control.speed_controller import (
     limited,
     pedals,
     Setpoint,
     SpeedController,
     SpeedLimiter,
-    STANDSTILL_SPEED,
 )
 from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
 from state_sensor_ros.errors import StateError

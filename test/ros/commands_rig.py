@@ -104,13 +104,25 @@ class Stack:
 @contextmanager
 def driven(domain, payloads=None, **parameters):
     """Provide a scripted simulator and a node that drives its ego by pedals."""
-    payloads = payloads or (frame(i / 20) for i in count())
-    with ScriptedSimulator(complete, payloads) as peer, NodeProcess(
-            domain, **{'port': peer.port, 'control_port': peer.control_port, 'sample_rate': 20.0,
-                       'desired_tags': ['vehicle'], 'control_input': 'vehicle_control', **FAST,
-                       **parameters}) as node:
-        yield peer, node
-        assert 'Traceback' not in node.log, node.log
+    with ScriptedSimulator(complete) as peer:
+        peer.payloads = payloads or moved_frames(peer)
+        with NodeProcess(domain, **{
+                'port': peer.port, 'control_port': peer.control_port, 'sample_rate': 20.0,
+                'desired_tags': ['vehicle'], 'control_input': 'vehicle_control', **FAST,
+                **parameters}) as node:
+            yield peer, node
+            assert 'Traceback' not in node.log, node.log
+
+
+def moved_frames(peer):
+    """Yield frames at 20 Hz of an ego that moves as its last command says."""
+    x, speed = 1e4, 0.0
+    for i in count():
+        last = next(iter(controls(peer)[-1:]), {'forward_amount': 0.0, 'brake_amount': 0.0})
+        speed += 0.2 * last['forward_amount']
+        speed = math.copysign(max(abs(speed) - 0.4 * last['brake_amount'], 0.0), speed)
+        x += 5.0 * speed
+        yield frame(i / 20).replace(b'[100.0', b'[%.6f' % x)
 
 
 def controls(peer):

@@ -72,9 +72,13 @@ class Turns:
                                  what='the services')
             request = SetSimulationState.Request()
             request.state.state = request.state.STATE_PAUSED
-            paused = pause.call_async(request)
-            self._listener.until(paused.done, what='the pause')
-            self._step = lambda: step.call_async(StepSimulation.Request(steps=1))
+            self._asked = pause.call_async(request)
+            self._listener.until(self._asked.done, what='the pause')
+
+            def ask(_):
+                self._asked = step.call_async(StepSimulation.Request(steps=1))
+            # A step is refused while another one is outstanding, whose frame may be there.
+            self._step = lambda: self._asked.add_done_callback(ask)
         self._is_over = False
         # A twist that came before has no answer.
         self._step()

@@ -32,7 +32,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
 from state_sensor_ros.connections.live_source import TcpSource
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import EgoCommand, Proof
 from state_sensor_ros.errors import bad_length, ConfigError, DecodeError, reason_of, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
@@ -216,6 +216,8 @@ class EpisodeClient:
         # Whether a frame waits for its answer; number of commands that were sent before the frames
         # that they answer.
         self._is_owed, self._n_ahead = False, 0
+        # Number of the measurements so far.
+        self._n_measured = 0
 
     def begin_episode(self) -> None:
         """Request an episode and wait until it is ready."""
@@ -288,20 +290,26 @@ class EpisodeClient:
             self._on_lost_control(f'{self._control.where}: found {found}; expected the control '
                                   'port of the episode')
 
-    def send(self, command: EgoCommand) -> None:
+    def write(self, command: EgoCommand) -> Proof:
         """
         Answer the frames with a command, in place of the autopilot; from any thread.
 
         A server in synchronous mode takes one command a frame: another one would delay all later
         ones. In asynchronous mode one with less throttle, more brake or another angle is sent at
         once, in place of the answer to the next frame.
+
+        CARLA 0.8 shows no pedals: the proof is the frame after the one that was answered.
         """
         with self._answering:
-            self._command = command
+            self._command, n_shown = command, self._n_measured + 2
             if not self._has_control:
                 raise TransportError(self._control.where, 'no episode', _SERVER)
             if (self._is_owed or self._goes_ahead(command)) and not self._write(command):
                 raise TransportError(self._control.where, 'the server does not read commands')
+        return lambda: self._has_control and self._n_measured >= n_shown
+
+    def brake(self) -> None:
+        """Do nothing: there is no other way."""
 
     def _goes_ahead(self, command: EgoCommand) -> bool:
         """Return whether a command is sent before the frame that it answers."""
@@ -335,6 +343,7 @@ class EpisodeClient:
         """Send the stack's command, or what the autopilot proposes in ``measurement``."""
         with self._answering:
             command = self._command
+            self._n_measured += 1
             if self._n_ahead:
                 self._n_ahead, self._answered = self._n_ahead - 1, self._written
                 self._answering.notify_all()

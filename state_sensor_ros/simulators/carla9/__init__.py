@@ -185,6 +185,6 @@ class Carla9Simulator(Simulator):
 
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands to the process with the client library."""
-        from state_sensor_ros.simulators.carla9.source import Carla9Commands, Carla9Source
-        assert isinstance(source, Carla9Source)
-        return Carla9Commands(source)
+        from state_sensor_ros.simulators.child_process import ChildCommands, ChildSource
+        assert isinstance(source, ChildSource)
+        return ChildCommands(source)

@@ -39,7 +39,7 @@ from state_sensor_ros.errors import importing, StateSensorError, UnreachableErro
 from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT
 from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.carla9 import actors, frames, is_release, SLEEPING, source
-from state_sensor_ros.simulators.child_process import Indicate, Restart, StepPace
+from state_sensor_ros.simulators.child_process import Indicate, Order, Restart, StepPace
 
 # Objects of CARLA's client library, which has no types.
 Snapshot: TypeAlias = Any
@@ -53,9 +53,8 @@ _WAKE_S = 0.1
 # Loading of a map may take this long, s.
 _LOAD_S = 120.0
 _NOT_RESTORED = 1
-# Commands that are compared with the pedals in effect, the time and the steps that these may take,
-# s, and the difference of equal ones.
-_MAX_PRESSED, _UNANSWERED_S, _MANY_STEPS, _NEAR = 256, 0.5, 5, 1e-3
+# Commands that are compared with the pedals in effect, and the difference of equal ones.
+_MAX_PRESSED, _NEAR = 64, 1e-3
 # Speed that wakes a body, m/s.
 _NUDGE = 0.1
 # Time between two questions for the lights of vehicles, s.
@@ -247,7 +246,7 @@ class WorldClient:
         # Held while a command of the driver is sent, and from the last brake on.
         self._commanding = threading.Lock()
         self._has_set, self._found = run.is_restore, run.found
-        self._last: EgoCommand | None = None
+        self._last: Order | None = None
         # The ego that the controller of the server drives, None for pedals.
         self._followed: Vehicle | None = None
         self._gear = 1
@@ -269,9 +268,10 @@ class WorldClient:
         self._episode = 0
         # Number of the last step, and why steps are not under control.
         self._ticked, self._fault = -1, ''
-        # Time, throttle and brake of the last commands, and whether the server shows another one.
-        self._pressed: deque[tuple[float, float, float]] = deque(maxlen=_MAX_PRESSED)
-        self._is_unanswered, self._answered_s, self._n_unlike = False, 0.0, 0
+        # Throttle, brake and number of the last commands; numbers of the one that is shown to be
+        # in effect, and of the one before the last step.
+        self._pressed: deque[tuple[float, float, int]] = deque(maxlen=_MAX_PRESSED)
+        self._n_proven = self._n_stepped = 0
         # Snapshots of a guest, from a thread of the library.
         self._waiting: SimpleQueue[Snapshot] = SimpleQueue()
 
@@ -443,9 +443,10 @@ class WorldClient:
         if scene is not self._scene:
             self._scene = scene
             self._tell(scene)
-        self._tell(step._replace(indicators=_indicators(scene, self._lights)))
-        self._has_stepped.set()
         self._compare_pedals()
+        self._tell(step._replace(indicators=_indicators(scene, self._lights),
+                                 n_proven=self._n_proven))
+        self._has_stepped.set()
         return True
 
     def _tire_angle(self, ego: Vehicle | None) -> float:
@@ -500,27 +501,18 @@ class WorldClient:
         self._lights = lights
 
     def _compare_pedals(self) -> None:
-        """Note whether the pedals that the server shows are of a command of the last moments."""
+        """Note the newest command whose pedals the server shows."""
         assert self._reader is not None
-        ego, now_s = self._reader.ego, time.monotonic()
-        if ego is None or not self._pressed or self._followed is not None:
-            self._answered_s, self._n_unlike = now_s, 0
-            return
-        while len(self._pressed) > 1 and now_s - self._pressed[1][0] > _UNANSWERED_S:
-            self._pressed.popleft()
-        shown = ego.get_control()
-        if any(abs(shown.throttle - throttle) < _NEAR and abs(shown.brake - brake) < _NEAR
-               for _, throttle, brake in (*self._pressed,)):
-            self._answered_s, self._n_unlike = now_s, 0
-        else:
-            self._n_unlike += 1
-        is_unanswered = self._n_unlike >= _MANY_STEPS and now_s - max(
-            self._answered_s, self._pressed[0][0]) > _UNANSWERED_S
-        if is_unanswered is not self._is_unanswered:
-            self._is_unanswered = is_unanswered
-            self._note(source.UNANSWERED, f'throttle {shown.throttle:.2f} and brake '
-                       f'{shown.brake:.2f} are in effect, unlike the last commands: the server '
-                       'ignores commands, or another client drives' if is_unanswered else '')
+        ego = self._reader.ego
+        if self._followed is not None:
+            # Its controller has the pedals; what was sent before a step is in effect in the next.
+            self._n_proven = self._n_stepped
+            self._n_stepped = self._last.number if self._last is not None else 0
+        elif ego is not None:
+            shown = ego.get_control()
+            self._n_proven = max((number for throttle, brake, number in (*self._pressed,) if max(
+                abs(shown.throttle - throttle), abs(shown.brake - brake)) < _NEAR),
+                default=self._n_proven)
 
     # Requests, in threads of their own.
 
@@ -529,7 +521,8 @@ class WorldClient:
         try:
             while True:
                 # Until the gate passes another command.
-                left_s = math.inf if self._last is None else self._last.left_s()
+                command = self._last and self._last.command
+                left_s = math.inf if command is None else command.left_s()
                 if requests.poll(left_s if math.isfinite(left_s) else None):
                     self._take(requests.recv())
                 elif self._last is not None:
@@ -542,9 +535,9 @@ class WorldClient:
             self.end()
 
     def _take(self, request: object) -> None:
-        if isinstance(request, EgoCommand):
+        if isinstance(request, Order):
             with self._commanding:
-                self._drive(request.now())
+                self._drive(request)
         elif isinstance(request, bool):
             self._details = request
         elif isinstance(request, Indicate):
@@ -557,15 +550,17 @@ class WorldClient:
                     self._is_reload, self._clock.number = True, request.number
                 self._changed.notify_all()
 
-    def _drive(self, command: EgoCommand) -> None:
+    def _drive(self, order: Order) -> None:
         """Send a command to the ego; the library does not wait for an answer."""
+        assert order.command is not None
+        command = order.command.now()
         ego: Vehicle = self._reader.ego if self._reader is not None else None
         if ego is None or self._carla is None:
             self._note('command', 'a command is lost: there is no ego')
             return
         try:
             # Before the call: what is sent late is followed by a brake, too.
-            self._last = command
+            self._last = order._replace(command=command)
             least = self._own.min_throttle if self._starts(ego, command) else 0.0
             if math.isnan(command.speed):
                 self._followed = None
@@ -602,8 +597,8 @@ class WorldClient:
         # client, or what drove before, may have changed the pedals since: each one differs by its
         # gear, which has no effect.
         self._gear = 3 - self._gear
-        self._pressed.append((time.monotonic(), pedals.get('throttle', 0.0),
-                              pedals.get('brake', 0.0)))
+        self._pressed.append((pedals.get('throttle', 0.0), pedals.get('brake', 0.0),
+                              self._last.number if self._last else 0))
         ego.apply_control(self._carla.VehicleControl(**{'gear': self._gear, **pedals}))
 
     def _note(self, kind: str, text: str) -> None:
@@ -631,8 +626,9 @@ class WorldClient:
             # for long.
             self._commanding.acquire(timeout=_END_S / 2)
             # The brake of a followed speed is NaN.
-            if self._last is not None and not self._last.brake >= 1.0:
-                self._drive(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0))
+            if self._last and self._last.command and not self._last.command.brake >= 1.0:
+                self._drive(Order(0, EgoCommand(throttle=0.0, brake=1.0, steer=0.0,
+                                                steering_angle=0.0)))
         exit_code = _NOT_RESTORED
         with suppress(Exception):
             if self._has_set and self._found is not None:

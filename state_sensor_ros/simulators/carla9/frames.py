@@ -211,6 +211,7 @@ class WorldStep(NamedTuple):
     # (L, 6) float64 row, road, section, lane, s m, speed to the right m/s.
     lanes: bytes
     indicators: bytes = b''  # (N,) int8 as of ``indicators_of``, empty if they are unknown
+    n_proven: int = 0  # number of the order whose pedals it shows
 
 
 class WorldFrames:

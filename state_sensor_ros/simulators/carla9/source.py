@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-import math
 import pickle
 import re
 import struct
 import subprocess
-import time
 
 import msgspec
 
@@ -35,12 +33,7 @@ from state_sensor_ros.simulators.carla9 import (
     frames,
     is_release,
 )
-from state_sensor_ros.simulators.child_process import (
-    ChildCommands,
-    ChildSource,
-    ProcessEnd,
-    StepControl,
-)
+from state_sensor_ros.simulators.child_process import ChildSource, Order, ProcessEnd, StepControl
 from state_sensor_ros.source import Report
 
 # The call `version` of msgpack-RPC, which every server of 0.9 answers with its version.
@@ -52,13 +45,8 @@ _ANSWER_S, _ANSWER_BYTES = 3.0, 256
 # Exit code of a child that has braked the ego and restored the settings of the world, and the
 # time that one has which does nothing else, s.
 _RESTORED, _RESTORE_S = 0, 1.0
-# Time after which a child that reads no commands is stuck, s.
-_STUCK_S = 0.4
-# Time after which the child notes that commands have no effect, s.
-_NOTED_S = 1.0
-# Kinds of notes: a world without steps, one that moves although it is paused, commands without an
-# effect.
-SILENCE, FAULT, UNANSWERED = 'silence', 'fault', 'unanswered'
+# Kinds of notes: a world without steps, and one that moves although it is paused.
+SILENCE, FAULT = 'silence', 'fault'
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +88,7 @@ class WorldNote:
     """
     A line for the log, ``kind`` as of :data:`Report`.
 
-    Those of :data:`SILENCE`, :data:`FAULT` and :data:`UNANSWERED` hold until one without a text.
+    Those of :data:`SILENCE` and :data:`FAULT` hold until one without a text.
     """
 
     kind: str
@@ -126,8 +114,6 @@ class Carla9Source(ChildSource):
         self._frames: frames.WorldFrames | None = None
         # Id of the ego in the scene, None without one.
         self._ego: int | None = None
-        # When it was noted that the server does not take commands.
-        self.unanswered_since_s = math.inf
         # The last command to this ego, None before the first.
         self._driven: EgoCommand | None = None
 
@@ -138,7 +124,7 @@ class Carla9Source(ChildSource):
     def first_request(self) -> ClientRun:
         """Return what the child does; another kind of server is recognized before."""
         self.begun()
-        self.health.fault, self.unanswered_since_s = '', math.inf
+        self.health.fault = ''
         self._has_lost, self._ego, self._driven = False, None, None
         self._check_server()
         self._sent_details = self.details
@@ -189,6 +175,7 @@ class Carla9Source(ChildSource):
                 self._sent_details = self.details
                 with suppress(TransportError):
                     self.send(self.details)
+            self.n_proven = message.n_proven
             assert self._frames is not None
             frame = self._frames.frame(message, self._town, details=self.details)
             return self.stepped(frame, is_first=message.is_first)
@@ -219,22 +206,16 @@ class Carla9Source(ChildSource):
             self.health.silence = text
         elif kind == FAULT:
             self.health.fault = text
-        elif kind == UNANSWERED:
-            self.unanswered_since_s = time.monotonic() if text else math.inf
         if text:
             self._report(kind, text)
 
-    def drive(self, command: EgoCommand) -> None:
-        """Send a command to the child; if it does not take it, brake the ego without it."""
+    def drive(self, order: Order) -> None:
+        """Send a command to the child; if it cannot be sent, brake the ego without it."""
         if not self.has_frame:
             raise TransportError(self._address, 'not connected, or no frame yet')
-        is_stuck = self.unread_s() > _STUCK_S
-        self._driven = command
+        self._driven = order.command
         try:
-            self.send(command)
-            if is_stuck:
-                raise TransportError(self._address, f'{self.program} reads no commands: the '
-                                     'server brakes the ego')
+            self.send(order)
         except TransportError:
             self.brake()
             raise
@@ -287,19 +268,3 @@ class Carla9Source(ChildSource):
 
 class TickingSource(StepControl, Carla9Source):
     """A world that this source ticks, which it can therefore pause, step and begin again."""
-
-
-class Carla9Commands(ChildCommands[Carla9Source]):
-    """If the child cannot take commands, the ego is braked without it."""
-
-    def __init__(self, source: Carla9Source) -> None:
-        super().__init__(source)
-        self.brake = source.brake
-
-    def send(self, command: EgoCommand) -> None:
-        self._source.drive(command)
-
-    def unanswered_s(self) -> float:
-        """Return for how long the server has shown other pedals than those sent, s."""
-        since_s = self._source.unanswered_since_s
-        return time.monotonic() - since_s + _NOTED_S if math.isfinite(since_s) else 0.0

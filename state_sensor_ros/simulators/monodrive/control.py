@@ -44,20 +44,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-import math
 import threading
 import time
 
 from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
-from state_sensor_ros.control.ego_commands import EgoCommand
+from state_sensor_ros.control.ego_commands import EgoCommand, Proof
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.monodrive.wire import (
-    encode_request,
-    MAX_REFERENCE,
-    parse_reply,
-    Reply,
-)
+from state_sensor_ros.simulators.monodrive import wire
 from state_sensor_ros.source import ignore, Report
 
 # Keys of the sensor are in doc/protocol/control.md#sensor-configuration.
@@ -88,7 +82,7 @@ _MOST_UNANSWERED = 4
 LATE_PORT_S = 1.0
 # After a refusal, such as that of a sample without an ego.
 _RETRY_S = 0.5
-# Reply and packet of a sample come together; after this time the packet was not sent.
+# wire.Reply and packet of a sample come together; after this time the packet was not sent.
 _PACKET_TIMEOUT_S = 5.0
 _JOIN_S = 1.0
 
@@ -118,13 +112,13 @@ class UnansweredError(TransportError):
     """A reply is not there yet, or an order was not sent; the connection stays open."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Sent:
-    """A request without a reply: its reference, steady time of its sending, whether an order."""
+    """A request: its reference, whether it is an order, and whether it has been answered."""
 
     reference: int
-    at_s: float
     is_order: bool
+    is_answered: bool = False
 
 
 class ControlSession:
@@ -161,25 +155,31 @@ class ControlSession:
                     reply.check(self.where, command)
                     return reply.message
 
-    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
-        """Send a request at once, and do not wait for its reply."""
+    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> Proof:
+        """Send a request at once, do not wait for its reply, and return what looks for it."""
         # message: called immediately before it is sent, for its body.
         if not self._is_connected:
             raise UnansweredError(self.where, 'no connection yet')
         self._read_replies()
         if may_wait and sum(sent.is_order for sent in (*self._outstanding,)) >= _MOST_UNANSWERED:
             raise UnansweredError(self.where, f'no reply to the last {_MOST_UNANSWERED} orders')
-        self._send_order(command, message)
+        sent = self._send_order(command, message)
         refusal, self._refusal = self._refusal, None
         if refusal is not None:
             raise refusal
+        return partial(self._is_answered, sent)
 
-    def unanswered_s(self) -> float:
-        """Return the age of the oldest order without a reply, s, 0 without one."""
+    def _is_answered(self, sent: _Sent) -> bool:
         with suppress(TransportError):
             self._read_replies()
-        at_s = next((sent.at_s for sent in (*self._outstanding,) if sent.is_order), math.inf)
-        return max(time.monotonic() - at_s, 0.0)
+        return sent.is_answered
+
+    def is_open(self) -> bool:
+        """Return whether the peer keeps the connection."""
+        with suppress(TransportError):
+            self._read_replies()
+            return bool(self._outstanding) or self._connection.is_alive()
+        return False
 
     def close(self) -> None:
         """End the connection and all waits on it, from any thread; it cannot connect again."""
@@ -207,21 +207,22 @@ class ControlSession:
     def _send(self, command: str, message: object) -> int:
         """Send a request of any length; return its reference."""
         with self._sending:
-            reference, data = self._encoded(command, message, is_order=False)
+            sent, data = self._encoded(command, message, is_order=False)
             rest, self._connection.unsent = memoryview(self._connection.unsent + data), b''
             connected = self._connection.open_socket
             while rest:
                 # Each part has its own time-out: a long trajectory may take longer as a whole.
                 rest = rest[self._wait(f'reader of {command}', command).send(connected, rest):]
-            return reference
+            return sent.reference
 
-    def _send_order(self, command: str, message: Callable[[], object]) -> None:
+    def _send_order(self, command: str, message: Callable[[], object]) -> _Sent:
         """Send a short request now."""
         if not self._sending.acquire(timeout=_ORDER_S):
             raise UnansweredError(self.where, 'an earlier request is not read')
         try:
-            _, data = self._encoded(command, message(), is_order=True)
+            sent, data = self._encoded(command, message(), is_order=True)
             self._connection.send_at_once(data)
+            return sent
         except BlockingIOError as error:
             self._outstanding.pop()
             raise UnansweredError(self.where, 'earlier orders are not read') from error
@@ -232,13 +233,14 @@ class ControlSession:
         finally:
             self._sending.release()
 
-    def _encoded(self, command: str, message: object, *, is_order: bool) -> tuple[int, bytes]:
-        """Return a new reference, which has no reply yet, and the bytes of a request."""
-        reference = self._reference % MAX_REFERENCE + 1
-        data = encode_request(command, message, reference)
+    def _encoded(self, command: str, message: object, *, is_order: bool) -> tuple[_Sent, bytes]:
+        """Return a new request, which has no reply yet, and its bytes."""
+        reference = self._reference % wire.MAX_REFERENCE + 1
+        data = wire.encode_request(command, message, reference)
         self._reference = reference
-        self._outstanding.append(_Sent(reference, time.monotonic(), is_order))
-        return reference, data
+        sent = _Sent(reference, is_order)
+        self._outstanding.append(sent)
+        return sent, data
 
     def _read_replies(self) -> None:
         # A thread that waits for a reply reads those before it.
@@ -251,7 +253,7 @@ class ControlSession:
             finally:
                 self._requesting.release()
 
-    def _next_reply(self, wait: Wait) -> tuple[_Sent, Reply]:
+    def _next_reply(self, wait: Wait) -> tuple[_Sent, wire.Reply]:
         """Read the reply to the oldest request without one; return both."""
         reply = self._receive(wait)
         sent = self._outstanding.popleft()
@@ -261,13 +263,14 @@ class ControlSession:
         if sent.is_order:
             try:
                 reply.check(self.where, 'an order')
+                sent.is_answered = True
             except RefusalError as error:
                 self._refusal = error
         return sent, reply
 
-    def _receive(self, wait: Wait) -> Reply:
+    def _receive(self, wait: Wait) -> wire.Reply:
         """Wait for one reply; one of which a part has arrived is continued by the next call."""
-        while not isinstance(reply := parse_reply(self._received, self.where), Reply):
+        while not isinstance(reply := wire.parse_reply(self._received, self.where), wire.Reply):
             n_bytes, fault = reply
             if fault is not None:
                 wait = Wait(self.where, 'more bytes', _REST_TIMEOUT_S)
@@ -317,6 +320,8 @@ class ControlClient:
         self._changed = threading.Condition()
         self.state = ClientState.UNCONFIGURED
         self.sessions = [self._new_session(), self._new_session()]
+        # A connection that has not answered yet.
+        self._tried = self.sessions[0]
         # The sensor of the last request, None if the simulator's may differ.
         self._requested: dict[str, object] | None = None
         self._n_packets = 0
@@ -330,7 +335,7 @@ class ControlClient:
         """Create the sensor in the simulator."""
         with self._configuring:
             self._enter(ClientState.UNCONFIGURED)
-            self._request_sensor(self._begin_session(), CONFIGURE_SENSORS)
+            self._begin_session(partial(self._request_sensor, command=CONFIGURE_SENSORS))
             with self._changed:
                 if self._thread is None and self.state is not ClientState.CLOSED:
                     self._thread = threading.Thread(target=self._work, name='control',
@@ -355,11 +360,11 @@ class ControlClient:
             self._settings = settings
             self._changed.notify_all()
 
-    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> None:
+    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> Proof:
         """Send a request of a further thread at once; see :meth:`ControlSession.order`."""
         session = self.sessions[0]
         try:
-            session.order(command, message, may_wait=may_wait)
+            return session.order(command, message, may_wait=may_wait)
         except TransportError as error:
             if not isinstance(error, RefusalError | UnansweredError):
                 self._is_lost(session)
@@ -368,7 +373,7 @@ class ControlClient:
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""
         self._enter(ClientState.CLOSED)
-        for session in self.sessions:
+        for session in (*self.sessions, self._tried):
             session.close()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -381,22 +386,34 @@ class ControlClient:
                 self.state = state
             self._changed.notify_all()
 
-    def _begin_session(self) -> ControlSession:
-        """Replace the control connection, and the spare one for commands, by new ones."""
-        for place in range(2 if self._settings.control_input else 1):
-            new = self._new_session()
-            with self._changed:
-                if self.state is ClientState.CLOSED:
-                    raise TransportError(new.where, 'ended on request')
-                old, self.sessions[place] = self.sessions[place], new
-            old.close()
-            try:
-                new.connect()
-            except TransportError:
-                # Commands are sent without a spare connection, too.
-                if not place:
-                    raise
-        return self.sessions[0]
+    def _begin_session(self, ask: Callable[[ControlSession], None]) -> None:
+        """Replace the control connection by one that has answered, and a lost spare one."""
+        new = self._connected()
+        try:
+            ask(new)
+        finally:
+            # Also after a refusal, which is an answer.
+            if new.is_open():
+                old, self.sessions[0] = self.sessions[0], new
+                old.close()
+        if self._settings.control_input and not self.sessions[1].is_open():
+            # Commands are sent without a spare connection, too.
+            with suppress(TransportError):
+                self.sessions[1] = self._connected()
+
+    def _connected(self) -> ControlSession:
+        new = self._new_session()
+        with self._changed:
+            if self.state is ClientState.CLOSED:
+                raise TransportError(new.where, 'ended on request')
+            self._tried = new
+        new.connect()
+        return new
+
+    def _use(self, place: int, new: ControlSession) -> None:
+        with self._changed:
+            old, self.sessions[place] = self.sessions[place], new
+        old.close()
 
     def _request_sensor(self, session: ControlSession, command: str) -> None:
         """Send the configuration of the sensor; one that is refused is not sent again."""
@@ -441,16 +458,18 @@ class ControlClient:
             if self.state is not ClientState.RECOVERING:
                 return
             try:
-                session = self._begin_session()
-                try:
-                    self._request_sensor(session, RECONFIGURE_SENSOR)
-                except RefusalError:
-                    self._request_sensor(session, CONFIGURE_SENSORS)
+                self._begin_session(self._request_known)
             except RefusalError:
                 # The connection stands; the configuration is sent again when it changes.
                 self._enter(ClientState.CONNECTED)
                 raise
             self._enter(ClientState.CONNECTED)
+
+    def _request_known(self, session: ControlSession) -> None:
+        try:
+            self._request_sensor(session, RECONFIGURE_SENSOR)
+        except RefusalError:
+            self._request_sensor(session, CONFIGURE_SENSORS)
 
     def _sample(self, session: ControlSession) -> None:
         """Request one sample and wait for its packet."""
@@ -491,14 +510,16 @@ class MonodriveCommands:
         self._client = client
         self._last: EgoCommand | None = None
 
-    def send(self, command: EgoCommand) -> None:
-        self._client.order(CONTROL_EGO, lambda: _message(command.now()),
-                           may_wait=command.throttle > 0.0 and not command.is_urgent(self._last))
-        self._last = command
-
-    def unanswered_s(self) -> float:
-        """Return the age of the oldest command without a reply, s."""
-        return self._client.sessions[0].unanswered_s()
+    def write(self, command: EgoCommand) -> Proof:
+        """Write a command, on the spare connection if the other one does not take it."""
+        may_wait = command.throttle > 0.0 and not command.is_urgent(self._last)
+        message, self._last = (lambda: _message(command.now())), command
+        try:
+            return self._client.order(CONTROL_EGO, message, may_wait=may_wait)
+        except TransportError as error:
+            with suppress(TransportError):
+                return self._client.sessions[1].order(CONTROL_EGO, message, may_wait=may_wait)
+            raise error
 
     def brake(self) -> None:
         """Brake on the second connection."""

@@ -81,20 +81,20 @@ class SumoEgo:
         self._has_signals = False
 
     def advance(self, command: EgoCommand | None, last: Frame | None, elapsed_s: float,
-                indicators: int | None = None) -> None:
-        """Move the ego to its place after the next step."""
+                indicators: int | None = None) -> bool:
+        """Move the ego to its place after the next step; return whether it was moved."""
         # command: command in effect, None before the first one.
         # elapsed_s: simulated time of the step, s.
         # indicators: wanted turn signals, None for those of SUMO.
         if command is None or last is None or last.ego is None:
             self._body = None
-            return
+            return False
         try:
             if self._body is None or self._name != last.names[last.ego]:
                 self._take_over(last, last.ego)
             body = self._body
             if body is None:
-                return
+                return False
             # The angle, not the share of a lock that is not this vehicle's.
             self._pedals = Pedals(
                 command.steering_angle / math.radians(FULL_LOCK_DEG), command.throttle,
@@ -108,6 +108,7 @@ class SumoEgo:
                 raise
             # Another client has removed it since the last step.
             self._body = None
+        return self._body is not None
 
     def shown(self, frame: Frame) -> Frame:
         """Return a frame with the velocity and the inputs of the driven ego."""

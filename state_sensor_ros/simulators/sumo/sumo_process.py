@@ -60,6 +60,7 @@ class Stepped(NamedTuple):
     frame: Frame
     lights: Mapping[str, str] | None  # states of traffic lights by id, None if no light changed
     is_first: bool = False  # whether it is the first one after a restart
+    n_proven: int = 0  # number of the order by which the ego has moved
 
 
 class SumoSource(child_process.ChildSource):
@@ -114,6 +115,7 @@ class SumoSource(child_process.ChildSource):
         self.show_pause()
 
     def _stepped(self, message: Stepped, network: RoadNetwork, signals: Signals) -> Frame:
+        self.n_proven = message.n_proven
         frame = replace(
             message.frame, traffic_lights=signals.lights(message.lights), map_lines=network.lines,
             lanes=replace(message.frame.lanes, road_names=network.road_names))
@@ -203,12 +205,14 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
         reader = StepReader(sumo, constants)
         maker = Steps(network, own.ego)
         lights: dict[str, str] = {}
+        n_proven = 0
         ego, frame = SumoEgo(sumo, is_lent=not own.config, is_driven=run.is_driven), None
         with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
             while _goes_on(sumo):
                 if not driver.await_step(step_s):
                     return True
-                ego.advance(driver.command, frame, step_s, driver.indicators)
+                if ego.advance(driver.command, frame, step_s, driver.indicators):
+                    n_proven = driver.order.number
                 sumo.simulationStep()
                 # After a step SUMO's clock shows the next one.
                 time_s = round(sumo.simulation.getTime() - step_s, 6)
@@ -216,7 +220,8 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
                 changed = reader.lights()
                 # The names of the roads and the map are in the network: they need not be sent.
                 frame = replace(frame, lanes=replace(frame.lanes, road_names={}), map_lines=())
-                frames.send(Stepped(frame, None if changed == lights else changed, is_reset))
+                frames.send(Stepped(frame, None if changed == lights else changed, is_reset,
+                                    n_proven))
                 lights, is_reset = changed, False
     return False
 
@@ -249,7 +254,7 @@ class DriverRequests:
     def __init__(self, run: Run, pipe: Connection, messages: Connection) -> None:
         self.clock = child_process.StepClock(run.rate, is_paused=run.is_paused)
         self.pipe, self._messages = pipe, messages
-        self._command: EgoCommand | None = None
+        self.order = child_process.Order(0, None)
         # Wanted turn signals of the ego, None before the first request.
         self.indicators: int | None = None
 
@@ -257,7 +262,7 @@ class DriverRequests:
     def command(self) -> EgoCommand | None:
         """Return what the gate passes now, None before the first command."""
         # The driver may be stopped or be busy. Its clock is that of this process.
-        return self._command and self._command.now()
+        return self.order.command and self.order.command.now()
 
     def await_step(self, step_s: float) -> bool:
         """Take requests until the next step is due, or the scenario is to begin again."""
@@ -269,8 +274,8 @@ class DriverRequests:
                 if isinstance(request, child_process.Restart):
                     self.clock.number = request.number
                     return False
-                if isinstance(request, EgoCommand):
-                    self._command = request
+                if isinstance(request, child_process.Order):
+                    self.order = request
                 elif isinstance(request, child_process.Indicate):
                     self.indicators = request.indicators
                 else:

@@ -238,7 +238,7 @@ def test_carla_commands_of_a_stall_leave_no_queue(tmp_path, mode, expected):
         peer, _ = listener.accept()
 
     def send(throttle, steer=0.0, brake=0.0):
-        client.send(EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=0.0))
+        client.write(EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=0.0))
 
     def answer():
         client.answer(parsed(wire.measurements(1, 1, 1)))

@@ -70,7 +70,7 @@ simulator = Carla9Simulator()
 source = simulator.open_source(settings, print)
 commands = simulator.open_commands(settings, source, print)
 for i, _ in enumerate(source.frames()):
-    commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0))
+    commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0))
     if i == 9:
         print('driving', source.process_id, flush=True)
 """
@@ -308,7 +308,7 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         def drive():
             for _ in itertools.islice(frames, 5000):
                 with suppress(sensor.TransportError):
-                    commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0,
+                    commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.0,
                                              steering_angle=0.0))
 
         with pytest.raises(sensor.TransportError, match=words):
@@ -350,14 +350,14 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
     with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(frames)
-        commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
+        commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
         until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
         # A command that the driver does not replace in its time, as while it is stopped.
-        commands.send(EgoCommand(throttle=0.5, brake=0.0, steer=0.5, steering_angle=0.5,
+        commands.write(EgoCommand(throttle=0.5, brake=0.0, steer=0.5, steering_angle=0.5,
                                  until_s=time.monotonic() + 0.3))
         until(lambda: server.ego.pedals.brake == 1.0 or next(frames) is None)
         assert (server.ego.pedals.throttle, server.ego.pedals.steer) == (0.0, -0.5)
-        commands.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
+        commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
         until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
         # CARLA's steer is positive to the right.
         assert server.ego.pedals.steer == -0.5
@@ -366,7 +366,7 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         # Wheels of 70 degrees at full lock; a guest is told them after the step.
         frame_of(frames, lambda frame: frame.inputs[frame.ego, 3] == pytest.approx(
             math.radians(35.0)))
-        commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
+        commands.write(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
         commands.close()
         source.close()
@@ -385,25 +385,25 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(frames)
         # Levers that the controller of the server would leave as they are.
-        commands.send(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
+        commands.write(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
                                  hand_brake=True, reverse=True))
         until(lambda: server.ego.pedals.hand_brake or next(frames) is None)
-        commands.send(FOLLOW)
+        commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
         target = server.ego.follows
         assert (target.speed, target.acceleration) == (4.0, 3.0)
         assert target.steering_angle == pytest.approx(-0.1)
         until(lambda: server.ego.pedals.throttle > 0.0 or next(frames) is None)
         assert (server.ego.pedals.hand_brake, server.ego.pedals.reverse) == (False, False)
-        commands.send(replace(FOLLOW, until_s=time.monotonic() + 1.0))
+        commands.write(replace(FOLLOW, until_s=time.monotonic() + 1.0))
         until(lambda: server.ego.pedals.brake == 1.0 or next(frames) is None)
         assert server.ego.follows is None
-        commands.send(FOLLOW)
+        commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
         # Pedals end it even if they are those from before it.
-        commands.send(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
+        commands.write(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
         until(lambda: not server.ego.follows or next(frames) is None)
-        commands.send(FOLLOW)
+        commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
         source.close()
         for _ in frames:
@@ -417,7 +417,7 @@ def followed(server, **parameters):
     with opened(server, **parameters) as (source, frames, _):
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(frames)
-        commands.send(FOLLOW)
+        commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
         yield source, frames, commands
 
@@ -450,20 +450,20 @@ def test_ego_is_woken_once_to_move_from_rest_and_a_heavy_one_gets_first_gear():
         server.world.least_throttle = 0.5
         commands = Carla9Simulator().open_commands(Settings(), source, print)
         frame_of(frames)
-        commands.send(command(0.0, 1.0))
+        commands.write(command(0.0, 1.0))
         frame = frame_of(frames, lambda frame: speed(frame) < 0.01)
-        commands.send(command(0.3, 0.5))
+        commands.write(command(0.3, 0.5))
         until(lambda: server.ego.pedals.brake == 0.5 or next(frames) is None)
         assert server.world.wakes == []
         for throttle in (0.3, 0.2, 0.1):
-            commands.send(command(throttle))
+            commands.write(command(throttle))
         frame_of(frames, lambda frame: speed(frame) > 0.5)
         forward = global_from_unit(frame.orientation_xyzw[frame.ego][None])[0][:, 0]
         # CARLA's y axis points to the right.
         assert [list(each) for each in server.world.wakes] == [
             pytest.approx(0.1 * forward * (1, -1, 1), abs=1e-3)]
         assert (server.ego.pedals.throttle, server.ego.first_gear) == (pytest.approx(0.6), True)
-        commands.send(command(0.2))
+        commands.write(command(0.2))
         until(lambda: not server.ego.first_gear or next(frames) is None)
         assert server.ego.pedals.throttle == pytest.approx(0.2)
 
@@ -479,7 +479,7 @@ def test_control_that_is_repeated_is_sent_again():
         for command in (coast, brake, brake, coast):
             server.do(lambda: server.world.drive(server.ego, Pedals(throttle=1.0)))
             until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
-            commands.send(command)
+            commands.write(command)
             until(lambda: server.ego.pedals.throttle == 0.0 or next(frames) is None)
             assert server.ego.pedals.brake == command.brake
 

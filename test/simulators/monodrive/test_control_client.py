@@ -10,6 +10,7 @@
 """The requests of the control client, their order and repetition, and its states."""
 
 from itertools import count
+import socket
 import threading
 import time
 
@@ -18,6 +19,7 @@ import pytest
 from scripted_simulator import complete, frame, HANG_UP, NEVER, OLD_MAGIC, reply, ScriptedSimulator
 from stopwatch import Stopwatch, until
 
+from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.errors import RefusalError, TransportError
 from state_sensor_ros.settings import parse_settings
@@ -225,6 +227,28 @@ def test_control_client_whose_control_port_was_lost_stays_connected(
     assert peer.messages(types[-1])[-1]['desired_tags'] == ['cone']
     until(lambda: client.state is ClientState.CONNECTED)
     assert 'control' in {kind for kind, _ in reports}
+
+
+def test_commands_go_on_by_the_spare_connection_until_another_one_has_answered(peer, new_client):
+    client = new_client(settings_for(peer, control_input='vehicle_control'))
+    client.configure()
+    client.connected()
+    commands = control.MonodriveCommands(client)
+    drive = EgoCommand(throttle=0.5, brake=0.0, steer=0.0, steering_angle=0.0)
+    until(commands.write(drive))
+    spare, n_opened = client.sessions[1], peer.events.count('control opened')
+    # New connections are accepted and not served.
+    peer.answer = lambda request: NEVER if request['type'] == RECONFIGURE else complete(request)
+    peer._controls[0].shutdown(socket.SHUT_RDWR)
+    # The write that finds the end of its connection is never proven.
+    until(lambda: RECONFIGURE in peer.types(), step=lambda: (
+        commands.write(drive), time.sleep(0.05)))
+    for _ in range(10):
+        until(commands.write(drive))
+    assert client.sessions[1] is spare
+    assert peer.events.count('control opened') == n_opened + 1
+    # Every command was throttle, and none of them is lost.
+    assert {each['forward_amount'] for each in peer.messages(control.CONTROL_EGO)} == {0.5}
 
 
 def test_control_client_waits_for_the_packet_of_each_sample(peer, new_client, reports,

@@ -100,7 +100,7 @@ def speeds_of(frames):
 def test_joined_sumo_takes_commands_beside_its_other_client(joined):
     speed = speeds_of(joined.take(60))[-1]
     commands = ChildCommands(joined.source)
-    commands.send(THROTTLE)
+    commands.write(THROTTLE)
     # The first steps may have begun before the command arrived.
     frames = joined.take(60)[3:]
     speeds = speeds_of(frames)
@@ -117,7 +117,7 @@ def test_joined_sumo_takes_commands_beside_its_other_client(joined):
     direction = (path[-1] - path[0]) / np.linalg.norm(path[-1] - path[0])
     assert np.array(joined.client.vehicle.getPosition3D('ego')) == pytest.approx(
         path[-1] + direction * (FRONT_M + n_ahead * steps[-1]), abs=0.1)
-    commands.send(BRAKE)
+    commands.write(BRAKE)
     frames = joined.take(120)
     assert speeds_of(frames[-20:]) == pytest.approx(0.0)
     assert joined.client.vehicle.getSpeed('ego') == pytest.approx(0.0, abs=0.01)
@@ -138,7 +138,7 @@ def test_joined_sumo_keeps_the_pace_of_its_other_client_and_does_not_block_its_c
 
     def fill_the_pipe():
         for _ in range(100_000):
-            commands.send(BRAKE)
+            commands.write(BRAKE)
 
     with pytest.raises(TransportError, match='SUMO does not take commands'):
         fill_the_pipe()

@@ -30,6 +30,7 @@ from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG
 from state_sensor_ros.errors import TransportError, UnreachableError
 from state_sensor_ros.frame import speed_along  # noqa: I100
 from state_sensor_ros.settings import Settings
+from state_sensor_ros.simulators.child_process import Order
 from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.sumo_process import StartedSumo, SumoSource
 from state_sensor_ros.source import SourceState
@@ -156,7 +157,7 @@ def test_sumo_ego_has_the_inputs_of_the_bicycle_that_moves_it():
         before = take(packets, 20)[-1]
         # Straight wheels, before the first command.
         assert np.array_equal(before.inputs[before.ego], (np.nan,) * 3 + (0.0,), equal_nan=True)
-        source.send(EgoCommand(throttle=0.5, brake=0.0, steer=0.2, steering_angle=0.2))
+        source.send(Order(1, EgoCommand(throttle=0.5, brake=0.0, steer=0.2, steering_angle=0.2)))
         while (frame := take(packets, 1)[0]).inputs[frame.ego, 0] != 0.5:
             pass
         _, brake, steer, angle = frame.inputs[frame.ego]
@@ -179,8 +180,8 @@ def test_sumo_ego_brakes_when_the_driver_sends_no_more():
             return frame.inputs[frame.ego, 0] == 1.0
 
         def send():
-            source.send(EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0,
-                                   until_s=time.monotonic() + 1.0))
+            source.send(Order(1, EgoCommand(throttle=1.0, brake=0.0, steer=0.0, steering_angle=0.0,
+                                            until_s=time.monotonic() + 1.0)))
 
         # A command that arrives after its time has no effect.
         until(is_driven, step=send)
