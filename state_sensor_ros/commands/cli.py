@@ -138,8 +138,7 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
 def command_parser(name: str) -> Parser:
     """Return the parser of a sub-command."""
     text = COMMANDS[name]
-    parser = Parser(prog=f'state_sensor {name}',
-                    description=f'{text[0].upper()}{text[1:]}.')
+    parser = Parser(prog=f'state_sensor {name}', description=f'{text[0].upper()}{text[1:]}.')
     _add_options(name, parser)
     # The options are listed below it.
     _, usage = ' '.join(parser.format_usage().split()).split(f'{parser.prog} ', 1)

@@ -260,8 +260,7 @@ class Inspection:
             self._note('repeated frames', place, again(frame.game_time))
             return
         if step is Step.RESTARTED:
-            self._note('restarts', place,
-                       f'game_time from {last_s:.6g} to {frame.game_time:.6g}')
+            self._note('restarts', place, f'game_time from {last_s:.6g} to {frame.game_time:.6g}')
             # An episode of a dataset is a run; the results cover all runs.
             self._note_complaints(self._last_place)
             self.checks.begin_run()
@@ -345,8 +344,7 @@ class Inspection:
 
     def record(self) -> dict[str, Any]:
         """Return the summary as JSON, with null for unknown values."""
-        recording, refusal, checks, pace = \
-            self._recording, self.refusal, self.checks, self._pace()
+        recording, refusal, checks, pace = self._recording, self.refusal, self.checks, self._pace()
         of, (least, most) = checks.figures(of_all=True), self._n_actors or (0, 0)
         sensors: dict[str, dict[str, int]] = {}
         for (name, kind), count in (recording.sensor_counts or {}).items():
@@ -410,8 +408,7 @@ def _ego_hint(simulator: str) -> str:
         else '--ego-tag TAG selects an actor by its tag'
 
 
-def _screen(found: Inspection, record: Mapping[str, Any],
-            simulator: str) -> list[tuple[str, str]]:
+def _screen(found: Inspection, record: Mapping[str, Any], simulator: str) -> list[tuple[str, str]]:
     """Return headings, empty for further lines of one, with their texts."""
     n_frames, vehicles, objects = record['frames'], list[str](), list[str]()
     for actor in record['actors']:

@@ -23,7 +23,6 @@ from plotly.offline import get_plotlyjs
 from state_sensor_ros import jumps, small_files, texts
 from state_sensor_ros.drawing import marks, style
 from state_sensor_ros.drawing import scene as scenes
-from state_sensor_ros.drawing.scene import bands_of, LEFT, Scene, speed_band, SpeedBand
 from state_sensor_ros.frame import Bools, Floats
 
 # A figure of plotly, or a part of one.
@@ -63,13 +62,13 @@ _CONFIG = {
     'showEditInChartStudio': False, 'showLink': False}
 
 
-def write_animation(scene: Scene, handle: BinaryIO, *, title: str,
+def write_animation(scene: scenes.Scene, handle: BinaryIO, *, title: str,
                     coloring: str = style.BY_SPEED, at_s: float | None = None,
                     names: bool = True) -> None:
     """Write ``scene`` as a page of HTML."""
     # coloring: ``speed`` or ``actor``.
     # at_s: time at which it begins, s since the first frame; None for the start.
-    (figure, parts), band = _map_figure(scene, coloring), speed_band(scene)
+    (figure, parts), band = _map_figure(scene, coloring), scenes.speed_band(scene)
     data: Json = {
         'map': figure, 'parts': parts, 'strip': _strip_figure(scene, band, coloring),
         'lines': np.flatnonzero(band.has_line).tolist(), 'config': _CONFIG,
@@ -100,7 +99,7 @@ def _base64(array: npt.NDArray[np.generic], type_: str) -> str:
     return base64.b64encode(np.ascontiguousarray(array, type_).tobytes()).decode('ascii')
 
 
-def _packed(scene: Scene) -> Json:
+def _packed(scene: scenes.Scene) -> Json:
     """Return the parts of the scene that the player reads, arrays as base64."""
     return {
         **{name: _base64(getattr(scene, name), type_) for name, type_ in _PACKED.items()},
@@ -112,7 +111,7 @@ def _packed(scene: Scene) -> Json:
         'displays': scene.displays}
 
 
-def _key(scene: Scene, band: SpeedBand, coloring: str) -> str:
+def _key(scene: scenes.Scene, band: scenes.SpeedBand, coloring: str) -> str:
     """Return the key in HTML: an item for each mark, and for the colors of vehicles."""
     shown = marks.legend_marks(scene, np.arange(len(scene.actor)), coloring)
     items = [_item(_SHAPES.get(mark, 'box'), _FILLS.get(mark, 'white'),
@@ -143,7 +142,7 @@ def class_colors(coloring: str) -> list[str]:
     return [*scale, style.UNKNOWN, style.OBJECT, style.EGO]
 
 
-def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
+def _map_figure(scene: scenes.Scene, coloring: str) -> tuple[Json, Json]:
     """Return the map without actors, and the indices of the traces that the player fills."""
     moves, x, y = scene.moves, *scene.tracks.position_xy.T
     traces = [
@@ -151,7 +150,7 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
         _trace(*np.concatenate([np.concatenate((outline, outline[:1], [[np.nan, np.nan]]))
                                 for outline in outlines])[:-1].T,
                fill='toself', fillcolor=color, line={'width': 0})
-        for outlines, color in zip(bands_of(scene.map_lines), style.ROADS, strict=True)
+        for outlines, color in zip(scenes.bands_of(scene.map_lines), style.ROADS, strict=True)
         if outlines]
     traces += [_lines(scene, moves & ~scene.is_ego, x, y, style.QUIET, 1.0),
                _lines(scene, moves & scene.is_ego, x, y, style.EGO_BED, 5.0)]
@@ -176,8 +175,7 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
     parts: Json = {name: len(traces) + i for i, name in enumerate(moving)}
     parts['classes'] = [parts.pop(f'class {i}') for i in range(len(colors))]
     area = scenes.extent(scene.tracks.position_xy[~scene.tracks.are_beyond_reach()])
-    layout = _layout((style.X_TITLE, area.x_range), (style.Y_TITLE, area.y_range),
-                     32, 44)
+    layout = _layout((style.X_TITLE, area.x_range), (style.Y_TITLE, area.y_range), 32, 44)
     layout['yaxis']['scaleanchor'] = 'x'
     layout |= {'dragmode': 'pan', 'uirevision': 'map', 'modebar': {
         'bgcolor': 'rgba(0,0,0,0)', 'color': style.QUIET, 'activecolor': style.DARK}}
@@ -187,7 +185,7 @@ def _map_figure(scene: Scene, coloring: str) -> tuple[Json, Json]:
     return {'data': [*traces, *moving.values()], 'layout': layout}, parts
 
 
-def _strip_figure(scene: Scene, band: SpeedBand, coloring: str) -> Json:
+def _strip_figure(scene: scenes.Scene, band: scenes.SpeedBand, coloring: str) -> Json:
     """Return the speeds of all moving actors over time; the player fills the names of lines."""
     # By speed, all lines but that of the ego are gray.
     time_s, speed = scene.tracks.time_s, scene.tracks.speed
@@ -234,7 +232,7 @@ def _names() -> Json:
         'shadow': ', '.join(['0 0 2px white'] * 4)})
 
 
-def _lines(scene: Scene, chosen: Bools, horizontal: Values, vertical: Values, color: str,
+def _lines(scene: scenes.Scene, chosen: Bools, horizontal: Values, vertical: Values, color: str,
            width: float) -> Json:
     """Return the lines of the actors ``chosen`` (A,) as a trace, from coordinates of vertices."""
     rows = np.flatnonzero(chosen[scene.tracks.actor])
@@ -244,13 +242,13 @@ def _lines(scene: Scene, chosen: Bools, horizontal: Values, vertical: Values, co
                   line={'color': color, 'width': width})
 
 
-def _lane_changes(scene: Scene) -> list[Json]:
+def _lane_changes(scene: scenes.Scene) -> list[Json]:
     """Return an arrow to the neighboring lane at each lane change."""
     # Returns begin ``x``, ``y`` and end ``end_x``, ``end_y``, m; ``angle`` of the marker, degrees
     # clockwise from straight up; ``text`` that is shown on hovering.
     arrows = []
     for change in scene.lane_changes:
-        (x, y), side = change.position_xy, 'left' if change.side == LEFT else 'right'
+        (x, y), side = change.position_xy, 'left' if change.side == scenes.LEFT else 'right'
         arrows.append({
             'x': x, 'y': y, 'end_x': x + _LANE_M * math.cos(change.heading),
             'end_y': y + _LANE_M * math.sin(change.heading),

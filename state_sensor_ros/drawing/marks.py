@@ -22,7 +22,6 @@ from state_sensor_ros import texts
 from state_sensor_ros.classes import CLASS_NAMES
 from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.drawing import style
-from state_sensor_ros.drawing.scene import Scene
 from state_sensor_ros.frame import Floats, Rows
 
 
@@ -73,7 +72,7 @@ FILLS = {
 _FILLS = to_rgba_array([FILLS.get(mark, 'white') for mark in _MARKS])
 
 
-def _marks_at(scene: Scene, samples: Rows) -> Rows:
+def _marks_at(scene: scenes.Scene, samples: Rows) -> Rows:
     """Return the mark of each sample, (n,) index in ``_MARKS``."""
     actor = scene.actor[samples]
     of_light = np.array([_MARKS.index(LIGHT_MARKS.get(text, Mark.LIGHT))
@@ -83,14 +82,14 @@ def _marks_at(scene: Scene, samples: Rows) -> Rows:
     return np.where(scene.is_ego[actor], _MARKS.index(Mark.EGO), marks)
 
 
-def marks_of(scene: Scene, samples: Rows) -> set[Mark]:
+def marks_of(scene: scenes.Scene, samples: Rows) -> set[Mark]:
     actor = np.unique(scene.actor[samples])
     has_footprint = ~np.isin(scene.kind[actor], list(SYMBOLS)) | scene.is_ego[actor]
     marks = {_MARKS[i] for i in np.unique(_marks_at(scene, samples)).tolist()}
     return marks | ({Mark.ASSUMED} if (has_footprint & ~scene.has_size[actor]).any() else set())
 
 
-def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
+def legend_marks(scene: scenes.Scene, samples: Rows, coloring: str) -> set[Mark]:
     """Return the marks of samples and of tracks that a legend explains."""
     # coloring: one of ``style.COLORINGS``; by actor, a key has entries for vehicles.
     marks = marks_of(scene, samples)
@@ -108,7 +107,7 @@ def legend_marks(scene: Scene, samples: Rows, coloring: str) -> set[Mark]:
     return marks
 
 
-def speed_range(scene: Scene) -> tuple[float, float]:
+def speed_range(scene: scenes.Scene) -> tuple[float, float]:
     """Return a non-empty range of speeds that contains those of all moving actors."""
     # Returns lowest and highest speed, multiples of 5 m/s.
     slowest, fastest = _known_speeds(scene)
@@ -116,7 +115,7 @@ def speed_range(scene: Scene) -> tuple[float, float]:
     return low, max(_ROUND * math.ceil(fastest / _ROUND), low + _ROUND)
 
 
-def speed_limits(scene: Scene) -> tuple[float, float]:
+def speed_limits(scene: scenes.Scene) -> tuple[float, float]:
     """Return the limits of the axis of speeds over time, m/s."""
     slowest, fastest = _known_speeds(scene)
     room = max(_ROOM * (fastest - slowest), _LEAST_ROOM_MPS)
@@ -124,7 +123,7 @@ def speed_limits(scene: Scene) -> tuple[float, float]:
     return max(slowest - room, -room / 2), fastest + room
 
 
-def _known_speeds(scene: Scene) -> tuple[float, float]:
+def _known_speeds(scene: scenes.Scene) -> tuple[float, float]:
     """Return the lowest and the highest speed of all moving actors, m/s, 0 if none is known."""
     speed = scene.tracks.speed[scene.moves[scene.tracks.actor]]
     known = speed[np.isfinite(speed)]
@@ -136,7 +135,7 @@ def speed_scale(n_colors: int) -> list[str]:
     return [to_hex(color) for color in SPEEDS((np.arange(n_colors) + 0.5) / n_colors)]
 
 
-def actor_colors(scene: Scene) -> Rows:
+def actor_colors(scene: scenes.Scene) -> Rows:
     """Return the color of each vehicle if colors distinguish vehicles."""
     # Returns (A,) int64, index in ACTORS: one for each vehicle, or one for each class if there are
     # more vehicles than colors; -1 for the ego and for actors that are not vehicles.
@@ -147,7 +146,7 @@ def actor_colors(scene: Scene) -> Rows:
     return np.where(has_color, index, -1)
 
 
-def actor_key(scene: Scene) -> list[tuple[str, str]]:
+def actor_key(scene: scenes.Scene) -> list[tuple[str, str]]:
     """Return the colors that distinguish vehicles other than the ego, and their key."""
     index = actor_colors(scene)
     colored = np.flatnonzero(index >= 0)
@@ -159,14 +158,14 @@ def actor_key(scene: Scene) -> list[tuple[str, str]]:
             for class_, i, number in zip(classes, first, numbers, strict=True)]
 
 
-def ego_text(scene: Scene) -> str:
+def ego_text(scene: scenes.Scene) -> str:
     """Return the text of the ego in a key, with its name if there is exactly one ego."""
     egos = np.flatnonzero(scene.is_ego)
     name = scene.names[egos[0]] if len(egos) == 1 else ''
     return f'ego {texts.abbreviated(name)}' if name.lower() not in ('', 'ego') else 'ego'
 
 
-def colors_of(scene: Scene, actor: npt.NDArray[np.integer], speed: npt.NDArray[np.float32],
+def colors_of(scene: scenes.Scene, actor: npt.NDArray[np.integer], speed: npt.NDArray[np.float32],
               coloring: str) -> Floats:
     """Return the colors of actors at speeds."""
     # speed: (n,) m/s, NaN unknown.
@@ -184,7 +183,7 @@ def colors_of(scene: Scene, actor: npt.NDArray[np.integer], speed: npt.NDArray[n
     return colors
 
 
-def fills_of(scene: Scene, samples: Rows, coloring: str) -> Floats:
+def fills_of(scene: scenes.Scene, samples: Rows, coloring: str) -> Floats:
     """Return the fills of the marks of samples: vehicles by ``coloring``, others by their mark."""
     # Returns (n, 4) float64, red green blue alpha, 0..1.
     marks = _marks_at(scene, samples)

@@ -36,7 +36,6 @@ from state_sensor_ros import texts
 from state_sensor_ros.drawing import map as maps
 from state_sensor_ros.drawing import marks
 from state_sensor_ros.drawing import style as styles
-from state_sensor_ros.drawing.map import DASHED, Map
 from state_sensor_ros.drawing.scene import Scene, speed_band, SpeedBand
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, DARK, EGO, PictureStyle, QUIET
 from state_sensor_ros.errors import ConfigError
@@ -71,7 +70,7 @@ class ShownFigure(Figure):
 class Page:
     figure: Figure
     axes: Axes  # of the map of the whole recording
-    view: Map
+    view: maps.Map
     strip: Axes | None  # the speeds, None if they are not drawn
 
 
@@ -116,7 +115,7 @@ class _Drawer:
         self._rows = ['map', 'strip'] if scene.has_curves \
             and (size.height or _TALL) >= _LEAST_WITH_SPEEDS else ['map']
         self._axes = self._figure.subplot_mosaic([[name] for name in self._rows])
-        self._view = Map(self._area, 0.0)
+        self._view = maps.Map(self._area, 0.0)
         self._set_texts()
 
     def _set_texts(self) -> None:
@@ -153,7 +152,7 @@ class _Drawer:
         facts = [*scene.facts(), *self._style.facts]
         if instant >= 0:
             facts.append(f'boxes at {texts.seconds(scene.time_s[instant])}')
-            n_shown = len(Map(self._area, 0.0).samples(scene, instant))
+            n_shown = len(maps.Map(self._area, 0.0).samples(scene, instant))
             if n_shown < len(scene.names):
                 facts.append(f'{n_shown} of {texts.counted(len(scene.names), "actor")} on the map')
         # Letters are 0.6 times as wide as high.
@@ -233,7 +232,7 @@ class _Drawer:
             entries.append(((line,), 'time of the boxes'))
         if 'strip' in self._rows and self._band.n_others:
             entries.append(((Patch(facecolor=styles.BAND, edgecolor='none'), Line2D(
-                [], [], color=QUIET, linewidth=styles.MEDIAN_PT, linestyle=DASHED)),
+                [], [], color=QUIET, linewidth=styles.MEDIAN_PT, linestyle=maps.DASHED)),
                 self._band.text))
         return entries + [((Patch(facecolor=color, edgecolor=DARK, linewidth=0.4),),
                            texts.one_line(text)) for color, text in marks.actor_key(scene)
@@ -288,7 +287,7 @@ def _entry(mark: marks.Mark) -> Entry:
         artist = Line2D([], [], color=color, linewidth=width)
     else:
         artist = Patch(facecolor=fill, edgecolor=DARK, linewidth=0.7,
-                       linestyle=DASHED if mark is marks.Mark.ASSUMED else 'solid')
+                       linestyle=maps.DASHED if mark is marks.Mark.ASSUMED else 'solid')
     return (artist,), mark.value
 
 
@@ -299,7 +298,7 @@ def draw_strip(axes: Axes, scene: Scene, instant: int, coloring: str, band: Spee
         axes.fill_between(scene.time_s, slowest, fastest, color=styles.BAND, linewidth=0.0,
                           zorder=1.5)
         axes.plot(scene.time_s, median, color=QUIET, linewidth=styles.MEDIAN_PT,
-                  linestyle=DASHED, zorder=1.6)
+                  linestyle=maps.DASHED, zorder=1.6)
     n_actors = len(scene.names)
     colors = marks.colors_of(scene, np.arange(n_actors), np.zeros(n_actors, np.float32), BY_ACTOR)
     if coloring == BY_SPEED:

@@ -53,8 +53,7 @@ class RecordingSelection:
     @property
     def has_all(self) -> bool:
         """Return whether nothing is omitted and the ego is that of the recording."""
-        return self.has_all_frames and self.has_all_actors and not (
-            self.ego_from or self.ego_name)
+        return self.has_all_frames and self.has_all_actors and not (self.ego_from or self.ego_name)
 
 
 EVERYTHING = RecordingSelection()
@@ -183,8 +182,7 @@ class SelectedRecording:
         return frames if self._selection.has_all else self._selected(frames)
 
     def _selected(self, frames: Iterator[Frame]) -> Iterator[Frame]:
-        return (self._with_actors(frame) for frame in frames
-                if self._times.keeps(frame.game_time))
+        return (self._with_actors(frame) for frame in frames if self._times.keeps(frame.game_time))
 
     def mark(self) -> Any:  # noqa: ANN401
         """Return where the next frame of the last loop begins, None if it is unknown."""

@@ -82,8 +82,7 @@ class FileSource:
     def is_stepping(self) -> bool:
         """Whether frames that were requested in the pause are outstanding."""
         with self._changed:
-            return self.is_paused and (
-                self._n_steps > 0 or self._is_in_step or self._is_restart)
+            return self.is_paused and (self._n_steps > 0 or self._is_in_step or self._is_restart)
 
     def pause(self) -> None:
         """Stop before the next frame; steps that are left are not taken."""

@@ -251,8 +251,7 @@ class _Arrays:
             return self._lane(name)
         if name in OTHERS:
             return self._other(*OTHERS[name])
-        return _array(np.array([getattr(found, name) for found, _ in self._safety],
-                                    np.float64))
+        return _array(np.array([getattr(found, name) for found, _ in self._safety], np.float64))
 
     def _of_each(self, made: Callable[[table_rows.ActorColumns], Any]) -> Any:  # noqa: ANN401
         """Return the arrays that ``made`` returns for each frame, once for equal actors."""
@@ -271,8 +270,7 @@ class _Arrays:
     def _tag_lists(self, actors: table_rows.ActorColumns) -> Any:  # noqa: ANN401
         tags = actors.actor_list.tags
         ends = np.cumsum([0, *map(len, tags)], dtype=np.int32)
-        return self._arrow.ListArray.from_arrays(
-            _array(ends), _texts(chain.from_iterable(tags)))
+        return self._arrow.ListArray.from_arrays(_array(ends), _texts(chain.from_iterable(tags)))
 
     def _lane_rows(self) -> npt.NDArray[np.int64]:
         return np.concatenate([rows.frame.lanes.actor + begin for rows, begin in zip(
@@ -373,8 +371,7 @@ class TableOutput(output.WholeFile, recording.FrameWriter):
     def notes(self) -> list[str]:
         n_empty = self._builder.n_empty
         empty = [f'CSV does not carry {counted(n_empty, "frame")} without actors']
-        return self._builder.maker.notes + (
-            empty if n_empty and not self._is_parquet else [])
+        return self._builder.maker.notes + (empty if n_empty and not self._is_parquet else [])
 
     def write(self, frame: Frame) -> None:
         """Append the rows of a frame; ``frame``: frame; SI, REP-103 axes."""

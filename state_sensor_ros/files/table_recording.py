@@ -37,8 +37,7 @@ from state_sensor_ros.settings import DEFAULTS, parse_settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_KINEMATICS = (
-    'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
+_KINEMATICS = ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
 _CHANGES, _LANE_IDS = ('lane_change_left', 'lane_change_right'), (
     'road_id', 'section_id', 'lane_id')
 _BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')

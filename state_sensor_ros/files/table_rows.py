@@ -190,8 +190,7 @@ class RowMaker:
             found[~(known_before | known_after) & np.isfinite(first).all(axis=1)] = 0.0
         else:
             found[~(known_before & known_after)] = np.nan
-        np.copyto(accelerations, found,
-                  where=np.isnan(accelerations).all(axis=1, keepdims=True))
+        np.copyto(accelerations, found, where=np.isnan(accelerations).all(axis=1, keepdims=True))
 
     def _neighbors(self, now: FrameRows, other: FrameRows | None) -> tuple[Bools, Floats, Floats]:
         """Return velocities and times there of those actors of which it is true, or those now."""

@@ -139,8 +139,7 @@ def _half_turns(rates: Floats) -> _Complex:
     n_known = 2
     while n_known < _N_POSES:
         n_new = min(n_known - 1, _N_POSES - n_known)
-        np.multiply(powers[1:1 + n_new], powers[n_known - 1],
-                    out=powers[n_known:n_known + n_new])
+        np.multiply(powers[1:1 + n_new], powers[n_known - 1], out=powers[n_known:n_known + n_new])
         n_known += n_new
     return np.ascontiguousarray(powers.T)
 
@@ -196,8 +195,7 @@ class TruePaths:
         else:
             del self._frames[:i_now], self._times[:i_now]
         end_s = now.game_time + HORIZON_S + _SAME_TIME_S
-        while self._times[-1] < end_s and (
-                following := self._frames[-1].following) is not None:
+        while self._times[-1] < end_s and (following := self._frames[-1].following) is not None:
             self._frames.append(following)
             self._times.append(following.game_time)
 

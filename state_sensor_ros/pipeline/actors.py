@@ -90,8 +90,7 @@ class ActorTopics:
         self._stamp_ns = stamp_ns
         while self.absent_since_ns:
             topic_name, since_ns = next(iter(self.absent_since_ns.items()))
-            if stamp_ns - since_ns < self._timeout_ns \
-                    and len(self.absent_since_ns) <= _MAX_ABSENT:
+            if stamp_ns - since_ns < self._timeout_ns and len(self.absent_since_ns) <= _MAX_ABSENT:
                 return
             self._close(topic_name)
 

@@ -160,12 +160,10 @@ class FrameLog:
             self._before = None
             self.note(f'the clock went back to {frame.game_time:g} s: another run of the '
                       f'simulator, shown from {self._now_ns / NS_PER_S:g} s on', INFO)
-        if frame.map_lines and not self._is_map_given \
-                and frame.map_lines is not self._map_lines:
+        if frame.map_lines and not self._is_map_given and frame.map_lines is not self._map_lines:
             self._map_lines = frame.map_lines
             self._send_map()
-        are_drawn = frame.has_pose() & (
-            np.abs(frame.position_xyz) < scenes.FARTHEST_M).all(axis=1)
+        are_drawn = frame.has_pose() & (np.abs(frame.position_xyz) < scenes.FARTHEST_M).all(axis=1)
         ego = ego_row(frame.tags, self._ego_tag)
         ego = ego if ego is not None and are_drawn[ego] else None
         self._add_bodies(frame, are_drawn, ego)
@@ -327,8 +325,7 @@ def _mesh(bands: Sequence[MapLine]) -> tuple[Floats, Rows]:
     return np.concatenate(vertices), np.concatenate(triangles)
 
 
-def layout(start_xyz: tuple[float, ...], shown: Sequence[str], *,
-           is_live: bool) -> rrb.Blueprint:
+def layout(start_xyz: tuple[float, ...], shown: Sequence[str], *, is_live: bool) -> rrb.Blueprint:
     """Return the layout: the scene on the left, the other views on the right."""
     # start_xyz: first position of the ego, m, empty without an ego.
     # shown: entities beside the scene that have data.

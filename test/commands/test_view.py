@@ -46,7 +46,7 @@ def code_of(*words):
 def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
     out = tmp_path / 'drive.rrd'
     assert code_of(SAMPLE, '--save', out) == 0
-    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, \d+ kB\n',
+    assert re.fullmatch(rf'{out}: 160 frames, 7.95 s, 22 actors, [0-9.]+ [kM]B\n',
                         capsys.readouterr().out)
     assert list(tmp_path.iterdir()) == [out]
     before = out.read_bytes()
