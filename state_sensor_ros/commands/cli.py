@@ -57,7 +57,7 @@ FAILED, WRONG_USAGE = 1, 2
 # Columns, and those of the options; characters of a message: a word may be of any length.
 _HELP_WIDTH, _OPTION_WIDTH, _MAX_MESSAGE = 80, 26, 1000
 _CHOICE = re.compile(r".*: invalid choice: '(?P<word>.*?)' \(choose from (?P<known>.*)\)")
-_OPTION = re.compile(r'\[-[^]]*\] ?')
+_OPTION = re.compile(r'\[-(?:[^][]|\[[^]]*\])*\] ?')
 _UNKNOWN = 'unrecognized arguments: '
 # Errors of a write, which has no name of a file.
 _OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EBADF, errno.EIO, errno.EFBIG, errno.EINVAL)

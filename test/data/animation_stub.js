@@ -51,7 +51,10 @@ const setRanges = (figure, layout) => {
 };
 globalThis.Plotly = {
   newPlot: async (figure, traces, layout) => { Object.assign(figure, { data: traces, layout }); },
-  relayout: async (figure, layout) => setRanges(figure, layout),
+  relayout: async (figure, layout) => {
+    Object.assign(figure.layout, { width: layout.width, height: layout.height });
+    setRanges(figure, layout);
+  },
   update: async (figure, traces, layout, indices) => {
     indices.forEach((index, i) => {
       for (const name of ['x', 'y', 'text', 'marker', 'textposition']) {
@@ -77,6 +80,7 @@ const state = () => {
     labels: part('labels').text || [], positions: part('labels').textposition || [],
     places: (part('labels').x || []).map((x, i) => [x, part('labels').y[i]]), outlines: part('outlines').x, assumed: part('assumed').x,
     changes: { ...part('changes') }, lines: elements.strip.data.at(-1),
+    sizes: [map, elements.strip].map(({ layout }) => [layout.width, layout.height]),
   };
 };
 

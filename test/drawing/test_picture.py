@@ -158,9 +158,10 @@ def test_picture_names_cover_nothing(name, coloring):
     scene, figure = named_page(name, coloring)
     samples = scene.samples_at(scene.instant_at(None))
     outlines = scene.outlines(samples)
+    names = [box for axes in figure.axes for _, box in extents(axes, NAME_GID)]
+    assert not any(a.overlaps(b) for a, b in combinations(names, 2))
     for axes in maps_of(figure):
         names = [box for _, box in extents(axes, NAME_GID)]
-        assert not any(a.overlaps(b) for a, b in combinations(names, 2))
         view = axes.get_window_extent()
         corners = axes.transData.transform(outlines.reshape(-1, 2)).reshape(-1, 4, 2)
         centers = corners.mean(axis=1)
@@ -279,8 +280,9 @@ def test_picture_of_many_actors_has_the_lines_of_the_ego_and_its_nearest():
 
     assert not any('others' in text for text in legend_texts(page_of(drive(11))))
     scene = drive(13)
-    lines = {'hero', *(f'car{k}' for k in range(5))}
-    assert '8 others: slowest, median, fastest' in legend_texts(page_of(scene))
+    figure, lines = page_of(scene), {'hero', *(f'car{k}' for k in range(5))}
+    assert '8 others: slowest, median, fastest' in legend_texts(figure)
+    assert names_on(figure.axes[1]) == lines - {'hero'}
     band = speed_band(scene)
     without_ego = replace(band, has_line=np.zeros_like(band.has_line))
     assert without_ego.text == '8 actors: slowest, median, fastest'
