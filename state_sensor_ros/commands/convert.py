@@ -55,12 +55,7 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('output', metavar='OUT', help='file or folder to write; its suffix '
                         'determines the format. A name without suffix is the folder of a bag; '
                         '- is standard output; with --to, the folder of many outputs')
-    options.add_force(parser)
-    options.add_quiet(parser)
-    options.add_batch_options(parser)
-    options.add_bag_options(parser)
-    options.add_selection(parser)
-    options.add_writing_options(parser)
+    options.add(parser, 'output', 'batch', 'bag', 'selection', 'writing')
 
 
 def add_record(parser: argparse.ArgumentParser) -> None:
@@ -70,11 +65,7 @@ def add_record(parser: argparse.ArgumentParser) -> None:
                         'format. Without one it is the folder of a bag; - is standard output')
     parser.add_argument('--once', action='store_true',
                         help='end when the simulator closes the connection')
-    options.add_force(parser)
-    options.add_quiet(parser)
-    options.add_stream_options(parser)
-    options.add_selection(parser, has_times=False)
-    options.add_writing_options(parser)
+    options.add(parser, 'output', 'stream', 'actors', 'writing')
 
 
 def run_convert(args: argparse.Namespace) -> None:

@@ -89,8 +89,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
                             metavar='PATH=VALUE',
                             help=f'exit with 1 if a result is {what}, such as {path}')
     options.add_quiet(parser, 'print neither progress nor results, except --json')
-    options.add_selection(parser)
-    options.add_batch_options(parser)
+    options.add(parser, 'selection', 'batch')
 
 
 def _classes(text: str) -> list[str]:

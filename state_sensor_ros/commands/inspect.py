@@ -103,10 +103,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
                         help='write a table with a row for each recording')
     options.add_force(parser)
     options.add_quiet(parser, 'print neither progress nor a line about OUT')
-    options.add_batch_options(parser)
-    options.add_bag_options(parser)
-    options.add_stream_options(parser)
-    options.add_selection(parser)
+    options.add(parser, 'batch', 'bag', 'stream', 'selection')
 
 
 def run_inspect(args: argparse.Namespace) -> None:

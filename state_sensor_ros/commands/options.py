@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from itertools import islice
 import math
 import os
@@ -122,7 +123,7 @@ def add_input(parser: argparse.ArgumentParser, *names: str, more: str = '',
                         f"or a simulator's own; - is standard input{more}")
 
 
-def add_bag_options(parser: argparse.ArgumentParser) -> None:
+def _add_bag(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a bag of frames to ``parser``."""
     group = parser.add_argument_group('reading a bag')
     group.add_argument('--topic', default='', metavar='NAME',
@@ -140,7 +141,7 @@ def add_quiet(parser: argparse.ArgumentParser,
     parser.add_argument('-q', '--quiet', action='store_true', help=what)
 
 
-def add_batch_options(parser: argparse.ArgumentParser) -> None:
+def _add_batch(parser: argparse.ArgumentParser) -> None:
     """Add the options of many recordings to ``parser``."""
     group = parser.add_argument_group('many recordings')
     group.add_argument('--jobs', type=count, metavar='N',
@@ -160,7 +161,7 @@ def are_many(args: argparse.Namespace, paths: list[str]) -> bool:
     return False
 
 
-def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
+def _add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) -> None:
     """Add the options that select actors and frames to ``parser``."""
     group = parser.add_argument_group('selection')
     for option, text in (('--desired-tags', 'keep the actors with one of these tags'),
@@ -179,7 +180,7 @@ def add_selection(parser: argparse.ArgumentParser, *, has_times: bool = True) ->
     group.add_argument('--ego-tag', metavar='TAG', help='tag of the ego (default: ego)')
 
 
-def add_writing_options(parser: argparse.ArgumentParser) -> None:
+def _add_writing(parser: argparse.ArgumentParser) -> None:
     """Add the options that formats use when they are written to ``parser``."""
     group = parser.add_argument_group('formats')
     group.add_argument('--to', metavar='FORMAT', choices=_Choices(_format_names),
@@ -200,7 +201,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
                        help='bag: name of the node (default: /state_sensor)')
 
 
-def add_stream_options(parser: argparse.ArgumentParser) -> None:
+def _add_stream(parser: argparse.ArgumentParser) -> None:
     """Add the options of a live stream, and of its end, to ``parser``."""
     group = parser.add_argument_group('live stream')
     group.add_argument('--source', choices=_Choices(simulators.simulator_names),
@@ -212,6 +213,23 @@ def add_stream_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--frames', type=count, metavar='N', help='end after N frames')
     group.add_argument('--seconds', type=above_zero, metavar='S',
                        help='end S s after the first frame, or after S s without one')
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    add_force(parser)
+    add_quiet(parser)
+
+
+_GROUPS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    'output': _add_output, 'batch': _add_batch, 'bag': _add_bag, 'stream': _add_stream,
+    'selection': _add_selection, 'actors': partial(_add_selection, has_times=False),
+    'writing': _add_writing}
+
+
+def add(parser: argparse.ArgumentParser, *groups: str) -> None:
+    """Add groups of options to ``parser``; ``actors`` is a selection without times."""
+    for group in groups:
+        _GROUPS[group](parser)
 
 
 def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value) -> Settings:

@@ -44,8 +44,7 @@ def add_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('output', metavar='OUT',
                         help='NAME.png, .svg or .pdf for a picture, .html for an interactive '
                         'animation, .gif or .mp4 for a video')
-    options.add_force(parser)
-    options.add_quiet(parser)
+    options.add(parser, 'output')
     parser.add_argument('--color', choices=style.COLORINGS, default=style.BY_SPEED,
                         help='what the colors show; actor: each vehicle, or each class if there '
                         f'are more than eight (default: {style.BY_SPEED})')
@@ -68,8 +67,7 @@ def add_render(parser: argparse.ArgumentParser) -> None:
                         help='map to draw, .xodr or .net.xml (default: that of IN)')
     parser.add_argument('--title', help="title; '' for none (default: the name of IN; none with "
                         '--style paper)')
-    options.add_bag_options(parser)
-    options.add_selection(parser)
+    options.add(parser, 'bag', 'selection')
 
 
 def _page_size(text: str) -> tuple[float, float | None]:

@@ -67,8 +67,7 @@ def add_synth(parser: argparse.ArgumentParser) -> None:
                         help='number of frames to write (default: 200)')
     parser.add_argument('--rate', type=_frame_rate, default=20.0, metavar='HZ',
                         help='frames per second (default: 20)')
-    options.add_force(parser)
-    options.add_quiet(parser)
+    options.add(parser, 'output')
     _add_traffic(parser)
 
 

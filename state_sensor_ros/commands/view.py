@@ -71,15 +71,12 @@ def add_view(parser: argparse.ArgumentParser) -> None:
                         help='use a viewer that is already open')
     parser.add_argument('--viewer-port', type=options.port, metavar='N', help='port of the '
                         f'viewer (default: {_DEFAULT_PORT}; --web: a free one)')
-    options.add_force(parser)
-    options.add_quiet(parser)
+    options.add(parser, 'output')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=False,
                         help='show all names (default: only under the pointer)')
     parser.add_argument('--map', default='', metavar='FILE',
                         help='map to draw, .xodr or .net.xml (default: that of IN)')
-    options.add_bag_options(parser)
-    options.add_stream_options(parser)
-    options.add_selection(parser)
+    options.add(parser, 'bag', 'stream', 'selection')
 
 
 def run_view(args: argparse.Namespace) -> None:
