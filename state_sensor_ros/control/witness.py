@@ -35,7 +35,7 @@ OBEY_S, _UNSEEN_S = 1.5, 2.5
 _STANDS, _MOVES = 0.3, 0.1
 # Share of the ordered deceleration, or turning, that is obedience: an ego may be heavy, or go
 # downhill. More turning than so many times the ordered one, and so much across, m/s2, is none.
-_SHARE, _MOST, _ACROSS = 0.1, 1.5, 2.0
+_SHARE, _MOST, _ACROSS = 0.1, 2.0, 2.0
 # Speed below which turning counts as at this one, m/s; less ordered turning, rad, or a turn with
 # so much brake, shows nothing.
 _SLOW, _LEAST_TURN, _LOCKS = 2.0, 0.2, 0.5
