@@ -35,10 +35,10 @@ ACTS = {
         (0.0, 'speed', 15.0), (3.0, 'rival', 3.0), (9.0, 'stop', (b'sumo_process', 2.0)),
         (13.0, 'stop', ('node', 1.5)), (16.5, 'flood', 1.5), (19.5, 'reset', None),
         (22.5, 'silence', 3.0)),
-    # CARLA's own client; another one presses full throttle after each step.
+    # CARLA's own client; another one presses full throttle before each step.
     'carla9': (
         (0.0, 'speed', 15.0), (4.0, 'stop', (b'carla_process', 0.8)), (8.0, 'driver', 4.0),
-        (15.0, 'stop', ('node', 1.5)), (19.0, 'reset', None), (22.5, 'silence', 3.0))}
+        (15.0, 'stop', ('node', 1.5)), (22.5, 'silence', 3.0))}
 
 
 class Schedule:
