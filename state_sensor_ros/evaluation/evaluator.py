@@ -48,7 +48,9 @@ class TopicResult:
     topic: str
     n_frames: int = 0  # messages evaluated
     n_without_truth: int = 0  # those without ground truth or transform
-    n_unanswered: int = 0  # messages that the stack left out: see missing_times
+    # Messages that the stack left out, see missing_times, or that have no transform.
+    n_unanswered: int = 0
+    unplaced_ns: list[int] = field(default_factory=list)  # times of those without transform
     faults: Counter[str] = field(default_factory=Counter)  # by the keys of messages.FAULTS
     frames: Sequence[EvaluatedFrame] = ()  # with the empty ones in place of unanswered ones
     classes: list[detection.ClassScores] | None = None
@@ -146,6 +148,7 @@ class Evaluator:
         placed = self._placed(found.frame_id, found.stamp_ns)
         if placed is None:
             result.faults['transform'] += 1
+            result.unplaced_ns.append(at_ns)
             return None
         return self.selection.match(
             found.stamp_ns, found.in_frame(*placed), *truth, self._ego_origin(at_ns),
@@ -154,8 +157,9 @@ class Evaluator:
     def _filled(self, timed: list[tuple[int, EvaluatedFrame]], result: TopicResult, *,
                 merges: bool) -> list[EvaluatedFrame]:
         """Return frames by their times, with an empty one for each that the stack left out."""
-        for at_ns in missing_times([at_ns for at_ns, _ in timed], self.truth.stamps_ns,
-                                   self.selection).tolist():
+        times_ns = [*(at_ns for at_ns, _ in timed), *result.unplaced_ns]
+        for at_ns in (*result.unplaced_ns, *missing_times(
+                times_ns, self.truth.stamps_ns, self.selection).tolist()):
             truth = self.truth.at(at_ns)
             if truth is not None:
                 timed.append((at_ns, self.selection.match(

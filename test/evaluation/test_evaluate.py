@@ -286,12 +286,19 @@ def without(lost, stack, topic):
 def test_silence_weighs_as_answers_without_objects(tmp_path, evaluate, stack, lost):
     """At the end, at the start, between: the same numbers as of empty messages."""
     lost = set(lost)
-    numbers = iter(range(N_FRAMES))
-
     def emptied(message, log_ns):
         if next(numbers) in lost:
             message.objects = []
+
+    def unplaced(message, log_ns):
+        if next(numbers) in lost:
+            message.header.frame_id = 'lidar'
+    numbers = iter(range(N_FRAMES))
     empty = evaluate(changed(stack, tmp_path / 'empty', emptied))
+    numbers = iter(range(N_FRAMES))
+    other = evaluate(changed(stack, tmp_path / 'unplaced', unplaced))
+    assert (other['frames'], other['unanswered_frames']) == (N_FRAMES - len(lost), len(lost))
+    assert other['tracking'] == pytest.approx(empty['tracking'], abs=1e-5)
     silent = evaluate(write_bag(tmp_path / 'silent', without(lost, stack, TRACKING)))
     assert (silent['frames'], silent['unanswered_frames']) == (N_FRAMES - len(lost), len(lost))
     assert silent['tracking'] == pytest.approx(empty['tracking'], abs=1e-5)
