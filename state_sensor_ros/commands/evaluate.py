@@ -232,6 +232,9 @@ def _warnings(found: TopicResult) -> list[str]:
         lines.append(f'{counted(found.n_unanswered, "frame")} of the ground truth without an '
                      'answer' + (', evaluated as without objects' if found.frames else '')
                      + '; --start and --end select another part')
+    if found.prediction is not None and found.prediction.n_pathless:
+        lines.append(f'{counted(found.prediction.n_pathless, "matched object")} without a '
+                     'predicted path, not part of the errors of paths')
     if found.unplaced_child:
         lines.append(f'the bag has no transform from base_link to {found.unplaced_child}, which '
                      'is evaluated as if it were base_link')

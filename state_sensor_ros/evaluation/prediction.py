@@ -35,7 +35,7 @@ SCORE_NAMES: Final = ('min_ade', 'min_fde', 'miss_rate')
 class PathScorer:
     """Scores the paths of a stack frame by frame."""
 
-    # n_matched: objects that have paths.
+    # n_matched: matched objects that have paths; n_pathless: those that have none.
 
     def __init__(self, truth: GroundTruth, horizons_s: Sequence[float] = HORIZONS_S,
                  path_counts: Sequence[int] = PATH_COUNTS) -> None:
@@ -46,7 +46,7 @@ class PathScorer:
         # Of each object, (R, H, 2) mean and final displacement of its paths, m, the most confident
         # one first, NaN where path or ground truth does not reach the horizon.
         self._errors: list[Floats] = []
-        self.n_matched = 0
+        self.n_matched = self.n_pathless = 0
 
     def add(self, frame: EvaluatedFrame, now_ns: int) -> None:
         rows, others = frame.matched
@@ -68,6 +68,7 @@ class PathScorer:
                 places, true_xy = known[key]
                 errors.append(self._errors_of(path, places, true_xy[i]))
             self.n_matched += bool(frame.stack.paths[row])
+            self.n_pathless += not frame.stack.paths[row]
             if errors:
                 self._errors.append(np.array(errors))
 

@@ -286,6 +286,7 @@ def without(lost, stack, topic):
 def test_silence_weighs_as_answers_without_objects(tmp_path, evaluate, stack, lost):
     """At the end, at the start, between: the same numbers as of empty messages."""
     lost = set(lost)
+
     def emptied(message, log_ns):
         if next(numbers) in lost:
             message.objects = []
@@ -370,6 +371,12 @@ def test_what_messages_leave_out_is_named_once(tmp_path, capsys, drive, stack):
                  f'{N_FRAMES} messages without a frame, taken as in the global frame\n',
                  f'{N_CARS * N_FRAMES} objects: all confidences are 0'):
         assert errors.count(line) == 1
+
+    def pathless(message, log_ns):
+        message.objects[0].kinematics.predicted_paths = []
+    bag = changed(stack, tmp_path / 'pathless', pathless, (PREDICTED,))
+    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
+    assert f'{N_FRAMES} matched objects without a predicted path' in capsys.readouterr().err
 
 
 def test_no_objects_at_all(tmp_path, evaluate, stack):
