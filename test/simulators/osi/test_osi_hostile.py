@@ -27,11 +27,6 @@ def frames_and_faults(path):
         return frames, list(recording.faults)
 
 
-def changed(message, change):
-    change(message)
-    return message
-
-
 def set_base(member, **values):
     def change(message):
         part = getattr(message.moving_object[1].base, member)
@@ -75,9 +70,10 @@ HOSTILE_OBJECTS = [
 
 
 def hostile(change, i):
+    message = osi_traces.ground_truth(i / 20)
+    change(message)
     # Not UTF-8.
-    return changed(osi_traces.ground_truth(i / 20), change).SerializeToString().replace(
-        b'@@@', b'\xff\xfe@')
+    return message.SerializeToString().replace(b'@@@', b'\xff\xfe@')
 
 
 @pytest.mark.parametrize(('change', 'n_usable', 'kinds'), HOSTILE_OBJECTS)
