@@ -58,6 +58,7 @@ class DrivenEgo:
     """
     The world in which a driver drives: it is also the sender of the simulator.
 
+    :param follows: whether the simulator is to follow speeds; it does not: another client drives.
     :ivar main: the path of commands: 'open', 'lost', or 'half-open': nothing arrives.
     :ivar spare: the same of the one of a last brake.
     :ivar keeps: whether the simulator keeps a command as it is, not by its times.
@@ -67,7 +68,7 @@ class DrivenEgo:
         'frozen' as it was, 'frozen pose', or 'alternating' between the last two.
     """
 
-    def __init__(self, slope=0.0, delay_s=0.0, keeps=False, **own):
+    def __init__(self, slope=0.0, delay_s=0.0, keeps=False, follows=False, **own):
         self.now_s, self.vehicle = 100.0, Vehicle(slope, delay_s)
         self.parameters = ControlParameters(**own)
         self.main = self.spare = 'open'
@@ -81,8 +82,9 @@ class DrivenEgo:
         self.watch = EgoWatch(self.clock)
         self.driver = EgoDriver(
             self.parameters, self, lambda: self.watch.motion(self.fault, is_paused=self.is_paused),
-            stale_after=STALE_S, on_sent=self.sent.append, on_defect=self.defect,
-            report=lambda kind, text: self.reports.append((kind, text)), clock=self.clock)
+            stale_after=STALE_S, follows_speed=follows, clock=self.clock,
+            on_sent=self.sent.append, on_defect=self.defect,
+            report=lambda kind, text: self.reports.append((kind, text)))
         self.deliver()
 
     def clock(self):

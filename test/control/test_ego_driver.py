@@ -133,20 +133,6 @@ def test_defect_of_the_simulator_does_not_end_the_thread(rig):
     assert [str(each) for each in rig.defects] == ['a defect']
 
 
-def test_command_that_is_kept_elsewhere_is_renewed_before_it_ends_also_without_frames(rig):
-    """A pause may begin after any frame; the next step in it uses what was written last."""
-    rig = rig(timeout=60.0)
-    rig.motion = EgoMotion(3.0, 1.0, 1.0)
-    rig.driver.accept(pedal(0.5), 1)
-    until(lambda: rig.peer.sent)
-    rig.motion = EgoMotion(3.0, 1.05, 0.0)
-    # The second one is looked at when the first one has been dealt with.
-    for _ in range(2):
-        rig.driver.frame_arrived()
-        until(lambda: not rig.driver._is_due)
-    assert rig.driver._look_s < rig.peer.sent[-1].until_s
-
-
 def test_defects_are_reported_and_the_last_brake_goes_each_way(rig, patient):
     rig = rig(timeout=60.0, peer=DefectivePeer)
     rig.driver._on_sent = lambda command: 1 / 0

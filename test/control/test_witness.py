@@ -62,13 +62,15 @@ def test_ego_at_a_wall_brakes_until_it_is_to_go_the_other_way():
     assert ego.vehicle.speed < -1.0
 
 
+@pytest.mark.parametrize('follows', [False, True])
 @pytest.mark.parametrize(('rival', 'wanted'), [
     ('always', Setpoint(speed=0.0)), ('always', Setpoint(speed=4.0)),
     ('late', Setpoint(speed=20.0, steering_angle=-0.05))])
-def test_another_driver_that_speeds_up_or_turns_the_ego_is_named(rival, wanted):
-    ego = DrivenEgo()
-    drive(ego, 4.0, wanted)
-    ego.rival = rival
+def test_another_driver_that_speeds_up_or_turns_the_ego_is_named(rival, wanted, follows):
+    ego = DrivenEgo(follows=follows)
+    if not follows:
+        drive(ego, 4.0, wanted)
+    ego.rival = 'always' if follows else rival
     assert RIVAL.steering_angle > 0.0
     states = drive(ego, 4.0, wanted)
     assert states[-1] is DriverState.DISOBEYED

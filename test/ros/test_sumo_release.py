@@ -163,7 +163,10 @@ def test_ego_that_another_driver_has_is_left_to_it(domain, listener):
             client.step()
         client.until(lambda: stack.publisher.publish(pedals(throttle=1.0))
                      or "another client drives the vehicle 'ego'" in node.log, 'the warning')
-        drive(client, stack, pedals(throttle=1.0))
+        # Its commands have no effect: that is an error, and no driving.
+        client.until(lambda: stack.publisher.publish(pedals(throttle=1.0))
+                     or stack.status().get('state') == 'unanswered', 'the error')
+        assert stack.status()['level'] == 2
         assert abs(client.vehicle.getSpeed('ego') - 3.0) < 0.5
         # Given back by its driver, it is taken over, and given back as it was then.
         client.vehicle.setSpeedMode('ego', 31)
