@@ -102,7 +102,7 @@ class Gate:
     def patience_s(self, motion: EgoMotion) -> float:
         """Return how long a command may be without a proof, s: the time-out, or two steps."""
         return self._stale_after if math.isnan(motion.step_s) \
-            else max(self._parameters.timeout, 2.0 * motion.step_s)
+            else max(self._parameters.timeout, 2.0 * motion.step_s + _LATE_S)
 
     def state(self, motion: EgoMotion, stack_s: float, unproven_s: float) -> DriverState:
         """
