@@ -155,13 +155,13 @@ def with_site(folder, text):
 # A job that does not end by itself: a signal finds it begun, however late it comes.
 HELD = """
 import time
-from state_sensor_ros.commands import batch
-run = batch.run_command
+from state_sensor_ros.commands import cli
+run = cli.run_command
 def held(name, parsed):
     if parsed().output.endswith('held.json'):
         time.sleep(3600)
     return run(name, parsed)
-batch.run_command = held
+cli.run_command = held
 """
 
 
@@ -213,13 +213,13 @@ def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeyp
     # Imported by the processes, too.
     monkeypatch.setenv('PYTHONPATH', with_site(tmp_path, """
 import os
-from state_sensor_ros.commands import batch
-run = batch.run_command
+from state_sensor_ros.commands import cli
+run = cli.run_command
 def killed(name, parsed):
     if parsed().output.endswith('c.json'):
         os.kill(os.getpid(), 9)
     return run(name, parsed)
-batch.run_command = killed
+cli.run_command = killed
 """))
     out = tmp_path / 'out'
     capsys.readouterr()
