@@ -99,6 +99,8 @@ class StreamReport:
         self._last = self._counts()
         self._n_before = self._n_published = pipeline.counters.n_published
         self._n_losses = self._n_connects = self._error_ns = 0
+        # Frames dropped at the last line about them, and whether more have been since.
+        self._n_dropped, self._is_dropping = pipeline.counters.n_dropped, False
         # What was logged: all but the lines of a whole stream are logged again after a frame.
         self._written: set[str] = set()
 
@@ -152,6 +154,13 @@ class StreamReport:
                 self._written.add(kind)
                 lines.append((is_warning, text))
 
+        n_dropped = counters.n_dropped - self._n_dropped
+        self._n_dropped += n_dropped
+        if n_dropped and not self._is_dropping:
+            text = (f'{counted(n_dropped, "frame")} dropped: they came faster than this machine '
+                    'publishes them; queue_size and overflow decide')
+            lines.append((True, text))
+        self._is_dropping = n_dropped > 0
         if health.n_losses > self._n_losses:
             write(f'connection lost: {health.loss}', f'lost {health.loss}', is_warning=True)
         elif health.error.at_ns != self._error_ns and health.state is not SourceState.CONNECTED:

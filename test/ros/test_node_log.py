@@ -155,6 +155,18 @@ def test_log_of_failures_that_repeat():
     assert report.lines() == [(WARN, 'connection lost: refused')]
 
 
+def test_log_names_dropped_frames_once_a_burst():
+    health = Health()
+    report, _ = report_of(health)
+    connect(health)
+    report.lines()
+    lines = []
+    for n in (245, 3, 0, 7, 0):
+        report._pipeline.counters.n_dropped += n
+        lines += [(is_warning, text.partition(':')[0]) for is_warning, text in report.lines()]
+    assert lines == [(WARN, '245 frames dropped'), (WARN, '7 frames dropped')]
+
+
 def test_log_and_diagnostics_say_the_same_of_a_connection():
     health = Health()
     report, be_silent = report_of(health)

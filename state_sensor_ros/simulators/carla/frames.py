@@ -301,6 +301,8 @@ class FrameMaker:
             wheels=parts.NO_WHEELS if self.details else None,
             inputs=inputs if self.details else None,
             colors=blank, replay_classes=blank, forward_speed=poses[:, 6].copy(),
+            # The player has none.
+            ids=np.where(classes == PLAYER, -1, ids.astype(np.int64)),
             traffic_lights=parts.TrafficLights(
                 ids[shown].astype(np.int64), tuple(self._names[row] for row in shown.tolist()),
                 lights[shown], kinematics[shown, :7]),

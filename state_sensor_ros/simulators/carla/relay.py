@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 import socket
@@ -81,7 +82,9 @@ class CarlaRelay(LiveSource):
         self.health.state = SourceState.WAITING
         self._own, self._report = settings.of(CarlaParameters), report
         self._maker = FrameMaker(self.faults)
-        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        # Measurements, each with whether it begins an episode of the client.
+        self._waiting: SimpleQueue[tuple[bytes, bool] | None] = SimpleQueue()
+        self._begins = False
         self._n_dropped = 0
         # Guards what the threads of the ports note.
         self._lock = threading.Lock()
@@ -110,12 +113,12 @@ class CarlaRelay(LiveSource):
                 stack.callback(server.shut_down)
                 stack.callback(_shut_down, listener)
             stack.callback(ended.set)
-            while not self.is_closing and (payload := self._waiting.get()) is not None:
-                yield from self.decoded(partial(self._frames_of, payload))
+            while not self.is_closing and (item := self._waiting.get()) is not None:
+                yield from self.decoded(partial(self._frames_of, *item))
 
-    def _frames_of(self, payload: bytes) -> Iterator[Frame]:
+    def _frames_of(self, payload: bytes, begins: bool) -> Iterator[Frame]:
         self._maker.details = self.details
-        yield self._maker.frame(parsed(payload))
+        yield replace(self._maker.frame(parsed(payload)), is_behind_gap=begins)
 
     def end_reason(self) -> str:
         """Return why :meth:`receive` ended without an error."""
@@ -149,7 +152,8 @@ class CarlaRelay(LiveSource):
         with self._lock:
             self._open.add(number)
             if number == _MEASUREMENTS:
-                # The next episode of a client does not count as another connection.
+                # The next episode of a client is no restart, and no other connection.
+                self._begins = True
                 health.n_connects += health.state is not SourceState.CONNECTED
                 health.silence = silence_of_a_port(self.settings.host, self.settings.port)
                 health.state = SourceState.CONNECTED
@@ -172,12 +176,13 @@ class CarlaRelay(LiveSource):
     def _put(self, payload: bytes) -> None:
         if self._waiting.qsize() >= _MAX_WAITING:
             with suppress(Empty):
-                self._waiting.get_nowait()
+                self._begins |= (self._waiting.get_nowait() or (b'', False))[1]
                 self._n_dropped += 1
                 self._report('relay', f'{self.settings.host}:{self.settings.port}: '
                              f'{counted(self._n_dropped, "frame")} dropped so far: the server '
                              'sends faster than this machine reads')
-        self._waiting.put(payload)
+        self._waiting.put((payload, self._begins))
+        self._begins = False
 
     def _note_closed(self, number: int, by: str) -> None:
         """Note that ``by``, the client or the server, has ended a connection; once for each."""

@@ -10,6 +10,7 @@
 """The relay between a client of CARLA and its server: what passes, and what the node gets."""
 
 from contextlib import contextmanager
+from itertools import pairwise
 import random
 import socket
 import threading
@@ -145,6 +146,9 @@ def test_relay_episodes_are_no_lost_connections():
                 'the client of the relay has ended its episode and not begun another'),
                 'a silence')
         assert states == {'connected'}
+        # No restart of the simulator: the client has asked for it.
+        assert {now.is_behind_gap for last, now in pairwise([*node.frames])
+                if now.begins_run(last.game_time, last.identity)} == {True}
         until(lambda: health.state == 'waiting', 'the end of the client')
         assert (health.n_losses, health.loss) == (1, 'the client closed the connection')
         assert health.n_cut_packets == 0
