@@ -66,10 +66,8 @@ def test_a_later_file_of_a_split_bag_says_what_is_in_the_first(capsys):
         database.execute('DELETE FROM messages WHERE topic_id IN (SELECT id FROM topics '
                          "WHERE name LIKE '%/roads' OR name LIKE '%/map')")
         database.commit()
-    capsys.readouterr()
     assert main(['convert', 'later.db3', 'later.json', '-q']) == 0
-    [line, *_] = capsys.readouterr().err.splitlines()
-    assert '~/roads, ~/map: found topics without a message; expected the folder' in line
+    assert '~/roads, ~/map: found topics without a message; expected' in capsys.readouterr().err
 
 
 def test_a_bag_has_topics_of_so_many_actors_in_all(capsys):

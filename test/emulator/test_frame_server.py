@@ -18,7 +18,6 @@ import json
 import socket
 import threading
 import time
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 from budgets import AWAIT_S
@@ -125,8 +124,8 @@ def test_a_port_has_a_limit_of_connections_and_waits_for_descriptors(monkeypatch
         with socket.create_connection(('127.0.0.1', simulator.port), AWAIT_S) as another:
             assert not another.recv(1)
         reader.packet()
-    listener = SimpleNamespace(accept=Mock(side_effect=OSError(errno.EMFILE, '')))
-    assert threaded_server.accept_connection(listener) is None
+    assert threaded_server.accept_connection(
+        Mock(accept=Mock(side_effect=OSError(errno.EMFILE, '')))) is None
     assert capsys.readouterr().err.splitlines() == [
         'warning: a port has 1 connection: further ones are closed',
         'warning: no file descriptor is free: connections wait (ulimit -n)']
