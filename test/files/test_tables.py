@@ -164,6 +164,7 @@ def test_table_of_a_bag_and_of_a_dataset(drive, tmp_path):
         else:
             assert table[name].to_pylist() == other[name].to_pylist()
     carla = sensor.read_table(CARLA / 'episode_00000')
+    assert {r['name'] for r in carla.to_pylist() if r['actor_id'] == 100} == {'vehicle_100'}
     assert set(carla['class'].to_pylist()) >= {'car'}
     assert any(abs(speed) > 0 for speed in carla['speed'].to_pylist() if not math.isnan(speed))
 
