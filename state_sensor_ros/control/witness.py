@@ -70,7 +70,7 @@ class EgoWatch:
         step_s = frame.game_time - last.game_time
         if step_s < 0.0:
             self._back_s = self._back_s[1], received_s
-        elif math.isfinite(frame.speed):
+        elif step_s != 0.0 and math.isfinite(frame.speed):
             self._fresh_s = received_s
         gain = (frame.speed - last.speed) / step_s if step_s > _SHORTEST_STEP_S else math.nan
         if step_s < 0.0 or not frame.pose or not self._still.pose or math.dist(

@@ -77,7 +77,7 @@ class DrivenEgo:
         self.last, self.sent, self.reports, self.n_brakes = None, [], [], 0
         self._n_written = self._n_arrived = self._n_taken = 0
         # The last two frames with the whole truth.
-        self._true = deque(maxlen=2)
+        self._true = deque([(-FRAME_S, 0.0, self.vehicle.pose)], maxlen=2)
         self._frame_s = self.now_s
         self.watch = EgoWatch(self.clock)
         self.driver = EgoDriver(
