@@ -166,17 +166,17 @@ class Drive(RuleBasedStateMachine):
         """Check the angle that the simulator has, and its change, by the last measured speed."""
         ego, before = self.ego, self.angle
         self.angle, speed = held.steering_angle, abs(ego.watch.last.speed)
-        if self.fault in PATHS:
+        if self.fault in CANNOT_WRITE:
             self.path_s = now_s
         slowest, fastest = (math.atan2(MAX_LATERAL * ego.parameters.wheelbase, each ** 2)
                             for each in (max(speed - SPEED_STEP, 0.0), speed + SPEED_STEP))
         assert abs(self.angle) <= ego.parameters.max_steering_angle + 1e-9
-        assert self.fault in CANNOT_WRITE or math.isnan(speed) or abs(self.angle) < slowest + 1e-9
+        is_lost = now_s - self.path_s < 2 * TIMEOUT_S
+        assert is_lost or math.isnan(speed) or abs(self.angle) < slowest + 1e-9
         # The rest of one frame and the next one may meet; the speed counts more than the rate.
         # What is not proven yet counts as written.
         assert abs(self.angle - before) < 2 * MAX_RATE * FRAME_S + 1e-9 or (
-            abs(self.angle) < abs(before) and abs(before) > fastest) or (
-                now_s - self.path_s < 2 * TIMEOUT_S)
+            abs(self.angle) < abs(before) and abs(before) > fastest) or is_lost
 
     def teardown(self):
         """End: the last write is the brake, and nothing comes afterward."""
