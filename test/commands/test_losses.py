@@ -121,7 +121,7 @@ def test_every_command_says_that_every_message_is_there_twice(capsys):
         assert main([*command, '-q']) == 0, command
         err = capsys.readouterr().err
         assert f'warning: bag.db3: {said} (and 11 more of this kind)\n' in err, command
-        assert command[0] != 'evaluate' or '12 messages with the time of the one before' in err
+        assert command[0] != 'evaluate' or '12 messages with the time of another one' in err
     assert main(['convert', 'bag.db3', 'out.mcap', '-q']) == 0
     assert f'{said} (and 11 more of this kind)' in capsys.readouterr().err
     with sensor.open_recording('out.mcap') as recording:
