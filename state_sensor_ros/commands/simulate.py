@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 import msgspec
 
 from state_sensor_ros.commands import options, terminal
-from state_sensor_ros.emulator import monodrive_frames
+from state_sensor_ros.emulator import monodrive_frames as mock_frames
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.emulator.traffic.frame_generator import generate, GENERATIONS, MAX_RATE_HZ
@@ -97,9 +97,9 @@ def run_simulate(args: argparse.Namespace) -> None:
         raise UsageError('--on-sample: found no --control-port; expected one: it is for its '
                          'commands')
     rate_hz = SYNTHETIC_RATE_HZ if isinstance(args.rate, str) else args.rate
-    playback = monodrive_frames.synthetic_source(
+    playback = mock_frames.synthetic_source(
         args.vehicles, args.objects, rate_hz, args.seed, args.generation,
-    ) if args.file is None else monodrive_frames.TrajectorySource(_recorded(args), loop=args.loop)
+    ) if args.file is None else mock_frames.TrajectorySource(_recorded(args), loop=args.loop)
     server_options = MonodriveOptions(
         port=args.port, control_port=args.control_port or None, bind=args.bind, rate=args.rate,
         n_frames=args.frames, header_size=args.header, on_sample=args.on_sample)
@@ -110,7 +110,7 @@ def run_simulate(args: argparse.Namespace) -> None:
         server.wait()
 
 
-def _recorded(args: argparse.Namespace) -> list[monodrive_frames.EmulatedFrame]:
+def _recorded(args: argparse.Namespace) -> list[mock_frames.EmulatedFrame]:
     """Return the frames of a recording; those of a trajectory are sent as they are."""
     read_options = ReadOptions(options.settings_of(args))
     lost, cut, texts = dict[str, None](), None, list[bytes]()
@@ -132,7 +132,7 @@ def _recorded(args: argparse.Namespace) -> list[monodrive_frames.EmulatedFrame]:
     if lost:
         terminal.print_warnings(args.file,
                                 [f'{args.generation} does not carry: {", ".join(lost)}'])
-    return [monodrive_frames.EmulatedFrame(text) for text in texts]
+    return [mock_frames.EmulatedFrame(text) for text in texts]
 
 
 def run_synth(args: argparse.Namespace) -> None:

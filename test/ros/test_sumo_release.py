@@ -114,12 +114,14 @@ def test_ego_is_given_back_as_it_was(domain, listener, end, release, is_changed,
             client.vehicle.setMaxSpeed('ego', MAX_SPEED)
         before = client.ego()
         assert (before['TypeID'] == 'car') is not is_changed
-        drive(client, stack, pedals(throttle=0.3, steer=steer))
+        command = pedals(throttle=0.3, steer=steer)
+        drive(client, stack, command)
+        # SUMO replaces the route of an ego that leaves it, and removes one beside all lanes.
+        client.until(lambda: stack.publisher.publish(command)
+                     or (client.ego()['route'] != before['route']) is bool(steer), 'the route')
         during = client.ego()
         assert (during['SpeedMode'], during['LaneChangeMode']) == (0, 0)
         assert during['TypeID'] == 'car@ego'
-        # SUMO replaces the route of an ego that leaves it, and removes one beside all lanes.
-        assert (during['route'] != before['route']) is bool(steer)
         has_left = leaves(node)
         if end == 'deactivate':
             managed_end(client, listener)
