@@ -135,18 +135,6 @@ def test_a_sample_list_sends_on_the_listed_ports_only(served):
         assert second.has_nothing()
 
 
-def test_a_sample_in_a_free_running_stream_adds_a_packet():
-    options = MonodriveOptions(control_port=0, rate=10.0)
-    with commanded(IteratorSource(generate(2, 0, 10.0, 1, 'v2')), options) as (_, control, reader):
-        first = reader.frame()
-        assert control.request(SAMPLE)['success']
-        frames = [first, *(reader.frame() for _ in range(4))]
-    assert [frame['sample_count'] for frame in frames] == [1, 2, 3, 4, 5]
-    times = [frame['game_time'] for frame in frames]
-    assert times == sorted(times)
-    assert len(set(times)) == 4
-
-
 # Sensor configuration
 
 @pytest.mark.parametrize(('desired', 'undesired', 'n_objects', 'n_vehicles'), [
