@@ -46,11 +46,10 @@ def test_pedals_reach_the_simulator_and_the_status(domain, listener):
         # It brakes until two positions give a speed, and again if no command comes in time.
         drive = {'forward_amount': 0.5, 'right_amount': -0.25, 'brake_amount': 0.0,
                  'drive_mode': 1}
-        stack.publish_until(DRIVE, lambda: drive in controls(peer)
-                            and stack.sent and stack.sent[-1].throttle)
-        sent = stack.sent[-1]
-        assert (sent.origin, sent.throttle, sent.brake, sent.steer, sent.raw_steer) == (
-            3, 0.5, 0.0, 0.25, -0.25)
+        # The angle changes by a step of each frame.
+        sent = stack.publish_until(DRIVE, lambda: drive in controls(peer) and next(
+            (each for each in stack.sent if each.steer == 0.25), None))
+        assert (sent.origin, sent.throttle, sent.brake, sent.raw_steer) == (3, 0.5, 0.0, -0.25)
         assert sent.steering_angle == pytest.approx(0.25 * 1.2217)
         assert sent.header.frame_id == 'EgoVehicle_0'
         assert peer.most_outstanding == 1
