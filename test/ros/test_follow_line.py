@@ -37,8 +37,8 @@ from state_sensor_ros.emulator.traffic.frame_generator import generate
 EXAMPLE = ROOT / 'examples' / 'follow_line.py'
 # Simulated time of a drive, s; it begins with the first command.
 DRIVE_S = 30.0 if is_large() else 9.0
-# A frame waits so long for a twist that was lost, s.
-LOST_S = 3.0
+# A frame waits so long for a twist that was lost, s; the ego is not taken for disobedient by then.
+LOST_S = 1.5
 
 
 class Turns:
