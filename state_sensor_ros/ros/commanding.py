@@ -413,8 +413,9 @@ class Commanding:
                                   is_paused=self._health.state is SourceState.PAUSED)
 
     def _publish(self, command: ego_commands.EgoCommand) -> None:
+        if self.last_command is None:
+            self._marking.put(partial(self._found_mark, is_driven=True))
         self.last_command = LastCommand(command.reverse, command.hand_brake)
-        self._marking.put(partial(self._found_mark, is_driven=True))
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             message = self._status_class(

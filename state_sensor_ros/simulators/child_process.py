@@ -337,7 +337,7 @@ class ChildSource(LiveSource):
         self.send(order)
 
     def brake(self) -> None:
-        """Do nothing: there is no other way than by the child."""
+        """Do nothing: commands go through the child only."""
 
     # The steps.
 

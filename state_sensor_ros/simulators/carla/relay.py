@@ -152,7 +152,7 @@ class CarlaRelay(LiveSource):
         with self._lock:
             self._open.add(number)
             if number == _MEASUREMENTS:
-                # The next episode of a client is no restart, and no other connection.
+                # A client that begins its next episode has neither restarted nor connected again.
                 self._begins = True
                 health.n_connects += health.state is not SourceState.CONNECTED
                 health.silence = silence_of_a_port(self.settings.host, self.settings.port)

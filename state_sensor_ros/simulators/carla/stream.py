@@ -309,7 +309,7 @@ class EpisodeClient:
         return lambda: self._has_control and self._n_measured >= n_shown
 
     def brake(self) -> None:
-        """Do nothing: there is no other way."""
+        """Do nothing: commands go through the control port only."""
 
     def _goes_ahead(self, command: EgoCommand) -> bool:
         """Return whether a command is sent before the frame that it answers."""

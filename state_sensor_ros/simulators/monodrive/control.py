@@ -82,7 +82,7 @@ _MOST_UNANSWERED = 4
 LATE_PORT_S = 1.0
 # After a refusal, such as that of a sample without an ego.
 _RETRY_S = 0.5
-# wire.Reply and packet of a sample come together; after this time the packet was not sent.
+# Reply and packet of a sample come together; after this time the packet was not sent.
 _PACKET_TIMEOUT_S = 5.0
 _JOIN_S = 1.0
 
@@ -394,12 +394,11 @@ class ControlClient:
         finally:
             # Also after a refusal, which is an answer.
             if new.is_open():
-                old, self.sessions[0] = self.sessions[0], new
-                old.close()
+                self._use(0, new)
         if self._settings.control_input and not self.sessions[1].is_open():
             # Commands are sent without a spare connection, too.
             with suppress(TransportError):
-                self.sessions[1] = self._connected()
+                self._use(1, self._connected())
 
     def _connected(self) -> ControlSession:
         new = self._new_session()

@@ -186,7 +186,7 @@ class Decoder:
     :param own: the parameters of OSI.
     :param run: what is known of the messages before.
     :param faults: takes what is wrong with single objects.
-    :param schema: of all messages, empty if it may change with a run.
+    :param schema: type of all messages; empty if it may change from run to run.
     :ivar details: whether wheels are read.
     """
 
