@@ -131,7 +131,7 @@ class Drive(RuleBasedStateMachine):
         ego, held, now_s = self.ego, self.ego.held, self.ego.now_s
         speed = abs(ego.vehicle.speed)
         if held is None:
-            self.reached_s = now_s + abs(ego.vehicle.speed) / 6.0
+            self.reached_s, self.slowing_s = now_s + abs(ego.vehicle.speed) / 6.0, now_s
             return
         self.check_steering(held, now_s)
         # On a slope an ego that cannot be reached gains speed.
