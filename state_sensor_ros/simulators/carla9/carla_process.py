@@ -338,6 +338,8 @@ class WorldClient:
     def _tick(self) -> None:
         """Make steps until another episode has begun."""
         is_first = True
+        # The server moved the world itself until now.
+        self._ticked = self._world.get_snapshot().frame
         while self._await_step():
             self._world.tick(self._own.timeout)
             snapshot = self._world.get_snapshot()
