@@ -418,7 +418,9 @@ def _pose_of(thing: Any) -> _Numbers:  # noqa: ANN401
 
 
 def _wheels_of(moving: list[MovingObject]) -> Wheels:
-    numbers = [row for i, each in enumerate(moving) for row in _wheel_rows(i, each)]
+    # esmini gives people a rear axle, too.
+    numbers = [row for i, each in enumerate(moving) if osi_writer.is_vehicle(each.type)
+               for row in _wheel_rows(i, each)]
     if not numbers:
         return NO_WHEELS
     rows = np.array(numbers).reshape(-1, _N_WHEEL_COLUMNS)

@@ -197,7 +197,5 @@ def _signal_of(light: TrafficLight) -> str:
 
 def indicators_of(moving: MovingObject) -> int:
     """Return the turn signals of a vehicle."""
-    if not moving.vehicle_classification.HasField('light_state'):
-        return frames.INDICATORS_UNKNOWN
     return _INDICATORS.get(moving.vehicle_classification.light_state.indicator_state,
                            frames.INDICATORS_UNKNOWN)

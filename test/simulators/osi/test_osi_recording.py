@@ -95,9 +95,7 @@ def test_osi_names_of_scenarios_and_types(tmp_path):
     names = (['Vehicle', 'Ego'], ['entity_id:0', 'entity_type:Vehicle', 'entity_name:Target'],
              ['Vehicle', 'Ego'])
     for each, identifiers in zip(message.moving_object, names, strict=False):
-        reference = each.source_reference.add()
-        reference.type = 'net.asam.openscenario'
-        reference.identifier.extend(identifiers)
+        osi_traces.name(each, *identifiers)
     message.moving_object[3].type = 3
     message.moving_object[4].vehicle_classification.type = 13
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])
@@ -106,6 +104,7 @@ def test_osi_names_of_scenarios_and_types(tmp_path):
     assert frame.names == ('Ego', 'Target', 'Ego_2', 'pedestrian_3', 'tram_4')
     assert frame.kinds.tolist() == [1, 1, 1, 0, 1]
     assert frame.tags[3:] == (('pedestrian',), ('vehicle', 'tram'))
+    assert frame.wheels.actor.tolist() == [0, 0, 1, 1, 2, 2, 4, 4]
 
 
 def test_osi_roads_without_numbers_have_names(tmp_path):
