@@ -326,7 +326,8 @@ def test_steps_are_outstanding_until_their_last_frame_has_come():
         until(lambda: source.health.state is SourceState.PAUSED)
         source.step(5)
         until(lambda: not source.is_stepping)
-        assert len(collected) == 5 and not source.health.fault
+        assert len(collected) == 5
+        assert not source.health.fault
         source.step(10 ** 6)
         until(lambda: len(collected) > 6)
         assert source.is_stepping
