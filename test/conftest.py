@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from missing_libraries import MissingLibraries
 import pytest
 import real_recordings
+from stopwatch import until
 import surroundings
 
 _DOMAINS = (number % MAX_DOMAIN + 1 for number in itertools.count(os.getpid()))
@@ -120,6 +121,19 @@ def refusal(capsys):
         return line
 
     return refused
+
+
+@pytest.fixture
+def hold_end(monkeypatch):
+    """Return a function: --seconds end a live recording only when a condition of it holds."""
+    from state_sensor_ros.commands import reading
+    timer = reading._timer
+
+    def hold(condition):
+        monkeypatch.setattr(reading, '_timer', lambda wait_s, call: timer(
+            wait_s, lambda: (until(lambda: condition(call.__self__)), call())))
+
+    return hold
 
 
 @pytest.hookimpl(optionalhook=True)

