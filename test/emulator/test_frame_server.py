@@ -119,7 +119,7 @@ def test_frames_are_paced_by_game_time_or_a_rate(rate, times, least_s):
 
 def test_a_port_has_a_limit_of_connections_and_waits_for_descriptors(monkeypatch, capsys):
     monkeypatch.setattr(threaded_server, 'MAX_CONNECTIONS', 1)
-    with played([{'frame': []}] * 3, MonodriveOptions(rate=20.0)) as (simulator, reader):
+    with played(endless(), MonodriveOptions(rate=20.0)) as (simulator, reader):
         reader.packet()
         with socket.create_connection(('127.0.0.1', simulator.port), AWAIT_S) as another:
             assert not another.recv(1)

@@ -180,7 +180,7 @@ def test_stream_applies_settings_without_a_packet(n_packets):
         stream.queue.wake()
         assert time.monotonic() < until_s
     stream.stop()
-    assert stream.join(0.0)
+    assert stream.join(AWAIT_S)
     assert [call for call in processor.calls if call != 'settings'] \
         == ['begin', *range(1, n_packets + 1), 'cancel']
 

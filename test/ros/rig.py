@@ -129,9 +129,10 @@ class ScriptedSimulator:
         self.connection.close()
 
     def close(self):
+        # First the server: a node that finds its connection closed would connect again.
+        self._server.close()
         if self.connection is not None:
             self.connection.close()
-        self._server.close()
 
     def __enter__(self):
         return self

@@ -248,9 +248,7 @@ def test_clock_that_jumps_and_a_new_run_do_not_matter(domain, listener, kind):
         listener.until(driven.stack.status, what='the diagnostics')
         assert driven.stack.status()['time-outs'] == '0'
         # The time-out counts while the clock stands.
-        watch = Stopwatch(driven.node.process)
         listener.until(lambda: driven.stack.sent[-1].brake == 1.0, what='the brake')
-        assert watch.seconds < LONG_TIMEOUT_S + 0.5
         driven.drive()
         # A run that begins again in the middle of commands, and one without.
         n_before = len(driven.odometry)

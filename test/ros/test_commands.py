@@ -25,7 +25,6 @@ from commands_rig import (
 import pytest
 from rig import Managed, NodeProcess, statuses
 from scripted_simulator import complete, frame, reply
-from stopwatch import Stopwatch
 
 TIMEOUT_S = 0.5
 DRIVE = pedals(throttle=0.5, steer=0.25)
@@ -69,9 +68,7 @@ def test_silence_brakes_to_a_stop_and_is_named(domain, listener):
         for n_stops in (1, 2):
             stack.publish_until(DRIVE, lambda: controls(peer)
                                 and controls(peer)[-1]['forward_amount'] == 0.5)
-            watch = Stopwatch(node.process)
             listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake')
-            assert watch.seconds < TIMEOUT_S + 0.5
             # The wheel stays where it was.
             driving = [each for each in controls(peer) if not is_brake(each)]
             assert controls(peer)[-1]['right_amount'] == driving[-1]['right_amount'] < 0.0

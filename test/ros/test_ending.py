@@ -66,7 +66,8 @@ def test_ending_publishes_the_numbers_since_the_last_status(domain, listener, si
         check_end(node, signal.SIGTERM)
     listener.until(lambda: statuses(diagnostics)[-1].get('frames published') == str(n_sent),
                    what='a last status')
-    assert statuses(diagnostics)[-1]['level'] < 2, statuses(diagnostics)[-1]
+    # Stale, if the test waits for a core.
+    assert statuses(diagnostics)[-1]['level'] != 2, statuses(diagnostics)[-1]
 
 
 def test_ending_ignores_sighup_where_nohup_does(domain, listener, streaming):  # noqa: F811

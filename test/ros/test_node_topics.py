@@ -22,7 +22,7 @@ from paths import GOOD, SAMPLE
 import pytest
 from raw_actors import into
 from real_recordings import RECORDINGS
-from rig import NodeProcess, packet
+from rig import NodeProcess, packet, statuses
 
 SAMPLES = [SAMPLE, *sorted(GOOD.glob('sample*'))]
 # Enough of a file to have turned, braked and repeated a frame in `make test-all`.
@@ -118,10 +118,14 @@ def test_node_publishes_every_actor_of_every_frame(path, domain, listener, simul
         odometry = {name: listener.subscribe(
             f'/state_sensor/actors/{topic_name(name)}/odometry', 'nav_msgs/Odometry')
             for name in names}
-        lists = tf, whole, *odometry.values()
+        lists, sent = (tf, whole, *odometry.values()), []
+        diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
         # Until all is connected: a clock that goes back is a restart, which publishes again.
         listener.until(lambda: (simulator.send(packet(frames[-1]), packet(frames[0])),
-                                listener.spin_for(0.1), all(lists))[-1], what='all topics')
+                                sent.append(2), listener.spin_for(0.1), all(lists))[-1],
+                       what='all topics')
+        listener.until(lambda: statuses(diagnostics) and statuses(diagnostics)[-1][
+            'frames published'] == str(sum(sent)), what='an end of these frames')
         listener.receive_all(*lists)
         for received in lists:
             received.clear()
