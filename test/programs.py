@@ -70,22 +70,6 @@ def run_python(*words, **options):
         'env': ENVIRONMENT, 'capture_output': True, 'text': True, 'timeout': AWAIT_S, **options})
 
 
-# A process starts with the peak of the one that started it: this one is small.
-_LAUNCHER = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
-
-
-def peak_mb(*words):
-    """Return the peak of resident memory of a run of `state_sensor`."""
-    done = run_python('-S', '-c', _LAUNCHER, *STATE_SENSOR, *words, timeout=None)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout) / 1024
-
-
 def start_script(words, **options):
     """
     Start a Python script that uses the modules of the commands.

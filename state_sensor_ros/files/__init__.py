@@ -41,6 +41,10 @@ _COMPRESSED_BAGS = '.mcap.zstd', '.db3.zstd'
 _HEAD_BYTES = 65536
 _COMPRESSED = '.gz', '.zst'
 _SUFFIX = re.compile(r'\.[^.0-9][^.]*$')
+# By the beginning of a file of any name: what it is, and what is expected.
+_STRANGERS = {
+    b'version https://git-lfs': ('a pointer of Git LFS', 'the file that `git lfs pull` fetches'),
+    b'#ROSBAG V': ('a bag of ROS 1', 'a bag of ROS 2')}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in (
            f'{_TABLE}:TableOutput', carries=_IN_TABLES),
     Format('csv', 'a table', ('.csv', '.csv.gz', '.csv.zst'), '', f'{_TABLE}:TableOutput',
            carries=_IN_TABLES),
-    Format('osi', 'a trace of ASAM OSI', ('.osi.mcap', '.osi', '.osi.gz'),
+    Format('osi', 'a trace of ASAM OSI', ('.osi.mcap', '.osi', '.osi.gz', '.osi.zst'),
            f'{_OSI}:open_trace', '.files.osi_writer:OsiWriter', f'{_OSI}:copy_whole',
            carries=frozenset(('accelerations', 'boxes', 'ids'))),
     # Bags have the suffix, too: the content distinguishes them.
@@ -235,14 +239,18 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for plug-ins.
     known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
     try:
-        is_xml = found is TRAJECTORY and _head(path).startswith(b'<')
+        head = _head(path)
+        for begin, texts in _STRANGERS.items():
+            if head.startswith(begin):
+                raise TrajectoryFormatError(str(path), *texts)
+        is_xml = found is TRAJECTORY and head.startswith(b'<')
         for each in known:
             if each.recognized_by and (suffix in each.suffixes or each.any_name or (
                     is_xml and '.xml' in each.suffixes)) and each.is_of(path):
                 return each
         # The reader of XML determines what the file is.
         return FORMATS['fcd'] if is_xml else \
-            TRAJECTORY if found.any_name and _head(path).startswith((b'[', b'{')) else found
+            TRAJECTORY if found.any_name and head.startswith((b'[', b'{')) else found
     except OSError:
         # The reader gives the reason.
         return found

@@ -158,7 +158,7 @@ def rates_of(angular_velocity_xyz: Floats, angles: Floats) -> Floats:
 
 
 class OsiWriter(output.WholeFile, recording.FrameWriter):
-    """A trace in a file: MCAP, or length-delimited messages in ``.osi`` and ``.osi.gz``."""
+    """A trace in a file: MCAP, or length-delimited messages in ``.osi``, ``.osi.gz``, ``.osi.zst``."""
 
     survives_cut = True
 
@@ -305,7 +305,7 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
         return id_
 
     def _write_bytes(self, data: bytes, stamp_ns: int) -> None:
-        if self.name.endswith(('.osi', '.osi.gz')):
+        if self.name.endswith(('.osi', '.osi.gz', '.osi.zst')):
             self.handle.write(struct.pack('<I', len(data)) + data)
             return
         if self._mcap is None:

@@ -42,7 +42,9 @@ TEXT, LIST, NAME, FLOAT64 = 'string', 'list<string>', 'dictionary<string>', 'flo
 TAG_SEPARATOR = ';'
 # Keys of the schema's metadata.
 GENERATION, DEFAULT_SIZES = 'generation', 'default_sizes'
-GROUP_ROWS = 100_000
+# Rows of a group, and those as which each frame counts at least: with few actors, its other parts
+# take most of the memory.
+GROUP_ROWS, _ROWS_OF_A_FRAME = 100_000, 20
 _KINDS = ('object', 'vehicle')
 
 
@@ -184,7 +186,7 @@ class TableBuilder:
         for rows in frames:
             self._frames.append(rows)
             self.n_empty += not rows.frame.n_actors
-            self._n_collected += max(rows.frame.n_actors, 1)
+            self._n_collected += max(rows.frame.n_actors, _ROWS_OF_A_FRAME)
             if self._n_collected >= GROUP_ROWS:
                 batches.append(self._batch())
         return batches

@@ -6,40 +6,46 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The memory of a conversion does not depend on the length of the recording."""
+"""The memory of a conversion depends neither on the length nor on the actors that left."""
 
-import json
+import gc
+import tracemalloc
 
-from programs import peak_mb
 import pytest
 
-pytestmark = pytest.mark.thorough
-# A bag: the allowance is for noise. A table: the shorter recording has two groups of rows, and the
-# memory allocator takes ten to level off, below 400 MB. All rows of the longer one would take
-# 1700 MB more.
-GROWTH_MB = {'bag': 15.0, 'table': 200.0}
+from state_sensor_ros.commands.cli import main
+from state_sensor_ros.files import bag_writer, table, table_rows
+from state_sensor_ros.library import stream
+from state_sensor_ros.simulators.sumo import fcd
+
+STEP = ('<timestep time="{i}"><vehicle id="car_{i}" x="{i}" y="0" angle="90" type="my" speed="9"/>'
+        '</timestep>')
+# Of each actor: its name, for the number of actors, and in a table its id. Frames that are kept
+# would be thousands, a fault that is kept hundreds.
+GROWTH_BYTES = {'bag': 400, 'table.parquet': 2400}
 
 
-def write_recording(path, n_actors, n_frames):
-    """Write actors of v1 that drive straight ahead."""
-    frame = [{'name': f'car_{i}', 'position': [100.0 * i, 50.0, 10.0],
-              'orientation': [0.0, 0.0, 0.0, 1.0], 'velocity': [100.0, 0.0, 0.0],
-              'angular_velocity': [0.0, 0.0, 0.0], 'tags': ['vehicle'] + ['ego'] * (not i)}
-             for i in range(n_actors)]
-    text = json.dumps({'frame': frame}).removesuffix('}')
-    with path.open('w') as file:
-        for i in range(n_frames):
-            file.write(f'{"," if i else "["}\n{text}, "game_time": {0.05 * i:.2f}}}')
-        file.write('\n]\n')
-    return path
+def peak_bytes(folder, name, n_steps):
+    """Convert steps, each with another vehicle of an undeclared type; return Python's memory."""
+    steps = ''.join(STEP.format(i=i) for i in range(n_steps))
+    (folder / 'a.fcd.xml').write_text(f'<fcd-export>{steps}</fcd-export>')
+    gc.collect()
+    tracemalloc.start()
+    try:
+        assert main(['convert', '-q', str(folder / 'a.fcd.xml'), str(folder / name), '--force',
+                     '-p', 'max_actor_topics:=4']) == 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
-@pytest.mark.parametrize(('name', 'options', 'n_actors', 'n_frames'), [
-    ('table.parquet', (), 500, 400), ('table.csv', (), 500, 400), ('bag', (), 50, 600),
-    # Longer than the predicted paths.
-    ('bag', ('--outputs', 'autoware'), 50, 600)])
-def test_memory_of_a_conversion_does_not_grow(tmp_path, name, options, n_actors, n_frames):
-    short, long = (peak_mb(
-        'convert', write_recording(tmp_path / 'in.json', n_actors, times * n_frames),
-        tmp_path / name, '--force', *options) for times in (1, 5))
-    assert long < short + GROWTH_MB[name.partition('.')[0]]
+@pytest.mark.parametrize('name', GROWTH_BYTES)
+def test_memory_of_a_conversion_does_not_grow(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(fcd, '_BLOCK_BYTES', 1024)
+    monkeypatch.setattr(stream, 'MAX_KEPT', 4)
+    monkeypatch.setattr(bag_writer, '_CHUNK_BYTES', 16 * 1024)
+    monkeypatch.setattr(table, 'GROUP_ROWS', 600)
+    monkeypatch.setattr(table_rows, '_MAX_BLOCK_FRAMES', 16)
+    # The first one imports what it uses.
+    _, short, long = (peak_bytes(tmp_path, name, n_steps) for n_steps in (60, 60, 360))
+    assert long < short + 300 * GROWTH_BYTES[name], (short, long)

@@ -222,11 +222,14 @@ def test_format_that_is_another_one_is_refused(row, tmp_path, monkeypatch, refus
     if not row.suffixes:
         Path('out').mkdir()
     for suffix in row.suffixes or ('',):
-        if row.suffixes:
-            Path(f'out{suffix}').write_bytes(b'<html/>\n')
-        error = refusal('inspect', f'out{suffix}')
-        assert error.startswith(f'error: out{suffix}')
-        assert 'expected' in error
+        for head, what in (('<html/>', ''), ('version https://git-lfs.github.com/', 'git lfs pull'),
+                           ('#ROSBAG V2.0', 'a bag of ROS 2')):
+            if row.suffixes:
+                Path(f'out{suffix}').write_text(f'{head}\n')
+            error = refusal('inspect', f'out{suffix}')
+            assert error.startswith(f'error: out{suffix}')
+            assert 'expected' in error
+            assert what in error or not row.suffixes
 
 
 @each_read

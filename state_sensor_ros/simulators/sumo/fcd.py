@@ -112,7 +112,7 @@ class FcdRecording(FrameFile):
             try:
                 for step in scanner.steps():
                     if not self._encoding.startswith('utf-16'):
-                        self._state = step.offset, decoder.steps.run.copy()
+                        self._state = step.offset, replace(decoder.steps.run)
                     frame = decoder.decode(step)
                     if decoder.faults is self.faults:
                         yield frame
@@ -237,20 +237,24 @@ class StepDecoder:
 
     A person at the place of a vehicle rides in it, and is dropped: FCD output does not say so
     unless the attribute `vehicle` is requested. Each rider, and each actor of a type that is not
-    declared, is a fault in its first step.
+    declared, is a fault in its first step, and again if it comes back: those that left are
+    forgotten.
     """
 
     def __init__(self, steps: Steps, types: Mapping[str, ActorType],
                  faults: source.Faults) -> None:
         self.steps, self.faults, self._declared = steps, faults, types
         self._types: dict[tuple[str, str], ActorType] = {}
-        self._reported: set[tuple[str, str]] = set()
+        # Kinds of faults and names of the last step that has actors, and of this one.
+        self._reported, self._present = set[tuple[str, str]](), set[tuple[str, str]]()
 
     def decode(self, step: _Step) -> Frame:
         try:
             time_s = _seconds(step.time)
         except ValueError as error:
             raise DecodeError('timestep time', repr(step.time), 'a number of seconds') from error
+        if step.rows:
+            self._reported, self._present = self._present, set()
         texts = [row[_N_TEXTS:] for row in step.rows]
         columns: Floats = np.zeros((len(texts), len(COLUMNS)))
         try:
@@ -296,9 +300,9 @@ class StepDecoder:
         self.faults.add(kind, DecodeError(where, found, expected))
 
     def _fault_once(self, kind: str, where: str, found: str, expected: str) -> None:
-        if (kind, where) not in self._reported:
-            self._reported.add((kind, where))
+        if (kind, where) not in self._reported and (kind, where) not in self._present:
             self._fault(kind, where, found, expected)
+        self._present.add((kind, where))
 
     def _type(self, tag: str, name: str, type_name: str) -> ActorType:
         # Distributions and routers append a number or an id to the name of a type: car@3.

@@ -99,13 +99,10 @@ class Run:
 
     time_s: float = math.nan
     yaws: dict[str, float] = field(default_factory=dict)  # of the last step, rad, by name
-    # Names by whether the id is that of a person, and the id: a vehicle may have the same.
+    # Names by whether the id is that of a person, and the id: a vehicle may have the same. Entries
+    # are added and never change, so that copies of a run share them.
     names: dict[tuple[bool, str], str] = field(default_factory=dict)
     first: str = ''  # name of the ego that is the first vehicle
-
-    def copy(self) -> Run:
-        """Return a copy that later steps leave as it is."""
-        return Run(self.time_s, self.yaws, dict(self.names), self.first)
 
 
 class Steps:

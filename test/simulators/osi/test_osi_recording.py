@@ -75,7 +75,8 @@ def test_osi_accelerations_of_the_trace_are_those_of_tables(trace):
 
 
 @pytest.mark.parametrize('trace', ['drive_gt_.osi'], indirect=True)
-@pytest.mark.parametrize('out', ['bag', 'o.json', 'o.parquet', 'o.osi.mcap', 'o.osi', 'o.osi.gz'])
+@pytest.mark.parametrize('out', [
+    'bag', 'o.json', 'o.parquet', 'o.osi.mcap', 'o.osi', 'o.osi.gz', 'o.osi.zst'])
 def test_osi_trace_becomes_every_recording(trace, out, tmp_path):
     assert main(['convert', str(trace), str(tmp_path / out)]) == 0
     with sensor.open_recording(tmp_path / out) as recording:
