@@ -158,7 +158,7 @@ def rates_of(angular_velocity_xyz: Floats, angles: Floats) -> Floats:
 
 
 class OsiWriter(output.WholeFile, recording.FrameWriter):
-    """A trace in a file: MCAP, or length-delimited messages in ``.osi``, ``.osi.gz``, ``.osi.zst``."""
+    """A trace in a file: MCAP, or length-delimited messages in ``.osi``, also compressed."""
 
     survives_cut = True
 

@@ -76,6 +76,9 @@ def parse_lanes(text: str | bytes) -> Sequence[MapLine]:
     except (ElementTree.ParseError, LookupError) as error:
         # An encoding that Python does not have is a LookupError.
         raise ValueError(str(error)) from error
+    # Some maps have a default namespace, of which there are several.
+    for element in root.iter():
+        element.tag = element.tag.rpartition('}')[2]
     if root.tag != 'OpenDRIVE':
         raise ValueError(f'an element <{root.tag}>')
     # Numbers that become too large are found in the points.

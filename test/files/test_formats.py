@@ -222,7 +222,7 @@ def test_format_that_is_another_one_is_refused(row, tmp_path, monkeypatch, refus
     if not row.suffixes:
         Path('out').mkdir()
     for suffix in row.suffixes or ('',):
-        for head, what in (('<html/>', ''), ('version https://git-lfs.github.com/', 'git lfs pull'),
+        for head, what in (('<html/>', ''), ('version https://git-lfs', 'git lfs pull'),
                            ('#ROSBAG V2.0', 'a bag of ROS 2')):
             if row.suffixes:
                 Path(f'out{suffix}').write_text(f'{head}\n')

@@ -18,7 +18,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.simulators.opening import read_map
 
-HEAD = '<OpenDRIVE><header revMajor="1" revMinor="6"/>'
+HEAD = '<OpenDRIVE xmlns="http://www.opendrive.org"><header revMajor="1" revMinor="6"/>'
 SECTION = """<laneSection s="0">
 <left><lane id="1" type="driving"><width sOffset="0" a="3" b="0" c="0" d="0"/></lane></left>
 <center><lane id="0" type="none"/></center>
