@@ -291,10 +291,7 @@ class EgoDriver:
         with self._changed:
             self._is_released = True
             self._changed.notify_all()
-        try:
-            self._commands.close()
-        except Exception as error:  # noqa: BLE001
-            self._late(self._on_defect, error)
+        self._attempt(self._commands.close)
 
     def _late(self, call: Callable[..., None], *given: object) -> None:
         """Have a report made by another thread: a log or a subscriber may block this one."""
@@ -427,18 +424,20 @@ class EgoDriver:
 
     def _brake_otherwise(self, now_s: float) -> None:
         self._otherwise_s = now_s
+        self._attempt(self._commands.brake)
+
+    def _attempt(self, call: Callable[[], None]) -> None:
+        """Make a call on which neither the usual way nor the end of this thread depends."""
         try:
             with suppress(StateSensorError, OSError):
-                self._commands.brake()
+                call()
         except Exception as error:  # noqa: BLE001
-            # The usual way, and the end of this thread, do not depend on it.
             self._late(self._on_defect, error)
 
     def _period_s(self, state: DriverState) -> float:
         """Return the time after which a command is written again although it is the same."""
-        if self.failure:
-            return _RETRY_S
-        return math.inf if state in (DriverState.DRIVING, DriverState.IDLE) else _BRAKE_PERIOD_S
+        usual_s = math.inf if state in (DriverState.DRIVING, DriverState.IDLE) else _BRAKE_PERIOD_S
+        return _RETRY_S if self.failure else usual_s
 
     def _look_later(self, command: EgoCommand, motion: EgoMotion, state: DriverState) -> None:
         """Note when the time alone changes what may be written."""

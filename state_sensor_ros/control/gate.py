@@ -203,8 +203,7 @@ class Gate:
         extra = max(extra, -gravity - self._resistance)
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
         predicted = self._predicted(motion, now_s)
-        room = parameters.max_speed + _EXCESS - predicted
-        most = room / _LAG_S - extra
+        most = (parameters.max_speed + _EXCESS - predicted) / _LAG_S - extra
         thrust = parameters.full_throttle * command.throttle
         if most < 0.0:
             command = replace(command, throttle=0.0,
@@ -221,9 +220,8 @@ class Gate:
             # As if it stood in the last frame: until it does, there is time to spare.
             gain = thrust + max(slowing_by_slope(motion.climb, sign), 0.0)
             return replace(command, coast_s=now_s - motion.age_s + wanted_speed / gain)
-        if not self._gain:
-            return command
-        return replace(command, coast_s=now_s + max(wanted_speed - predicted, 0.0) / self._gain)
+        return replace(command, coast_s=now_s + max(
+            wanted_speed - predicted, 0.0) / self._gain) if self._gain else command
 
     def _predicted(self, motion: EgoMotion, now_s: float) -> float:
         """Return the speed to which the pedals have led since the last frame."""

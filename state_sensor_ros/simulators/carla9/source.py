@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 import pickle
 import re
@@ -125,7 +125,7 @@ class Carla9Source(ChildSource):
         """Return what the child does; another kind of server is recognized before."""
         self.begun()
         self.health.fault = ''
-        self._has_lost, self._ego, self._driven = False, None, None
+        self._has_lost = False
         self._check_server()
         self._sent_details = self.details
         return ClientRun(self._own, self.settings.rate, self.is_paused, self.details, self._found)
@@ -154,9 +154,12 @@ class Carla9Source(ChildSource):
             probe.watch(self._lose)
 
     def _lose(self) -> None:
-        """End the child, whose library would wait for its time-out."""
+        """End the child, whose library would wait for its time-out, and brake without both."""
         self._has_lost = True
         super().interrupt()
+        with suppress(OSError), closing(Connection(self._own.host, self._own.port)) as other:
+            other.connect()
+            self.brake(other)
 
     def failure(self, end: ProcessEnd | None, exit_code: int | None) -> str:
         """Return why the child has failed, or that the server has gone."""
@@ -220,9 +223,9 @@ class Carla9Source(ChildSource):
             self.brake()
             raise
 
-    def brake(self) -> None:
+    def brake(self, by: Connection | None = None) -> None:
         """Have the server itself brake an ego that was driven; from any thread."""
-        driven, ego, probe = self._driven, self._ego, self._probe
+        driven, ego, probe = self._driven, self._ego, by or self._probe
         if driven is None or ego is None or probe is None:
             return
         pedals = (0.0, -driven.steer, 1.0, driven.hand_brake, driven.reverse, False, 0)
