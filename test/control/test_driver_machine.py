@@ -46,13 +46,19 @@ FAULTS = {
     'all half-open': math.inf, 'two drivers': math.inf, 'two in turns': math.inf,
     'pause': math.inf}
 # The ego brakes without another state: it may be back in the next frame, or nothing decides.
-UNSEEN = ('no ego', 'no speed', 'stopped')
-UNREACHED = {'stopped', 'all paths lost', 'all half-open', 'pause', 'two drivers', 'two in turns'}
+UNSEEN = {'no ego', 'no speed', 'stopped'}
+UNWRITTEN = {'stopped', 'all paths lost', 'all half-open', 'pause'}
+UNREACHED = UNWRITTEN | {'two drivers', 'two in turns'}
 PATHS = {'path lost': ('lost', 'open'), 'half-open': ('half-open', 'open'),
          'all paths lost': ('lost', 'lost'), 'all half-open': ('half-open', 'half-open')}
-CANNOT_WRITE = (*PATHS, 'stopped')
-OF_FRAMES = ('lost', 'no ego', 'no speed', 'two egos', 'frozen', 'frozen pose', 'alternating')
+CANNOT_WRITE = {*PATHS, 'stopped'}
+FROZEN = {'frozen', 'frozen pose'}
+OF_FRAMES = ('lost', 'no ego', 'no speed', 'two egos', 'alternating', *sorted(FROZEN))
+UNJUDGED = {*OF_FRAMES, 'stopped', 'pause'}
 RIVALS = {'two drivers': 'always', 'two in turns': 'late'}
+# One of each group at a time, any groups together.
+GROUPS = (('silence', 'late', 'two publishers'), OF_FRAMES, tuple(PATHS), tuple(RIVALS),
+          ('fault',), ('stopped',), ('pause',))
 
 SECONDS = strategies.sampled_from((0.1, 0.5, 2.0, 4.0))
 ANGLES, NUMBERS = strategies.floats(-1.0, 1.0), strategies.floats(
@@ -61,30 +67,32 @@ ONE = strategies.sampled_from
 
 
 class Drive(RuleBasedStateMachine):
-    """A stack that goes on publishing, and faults, one after the other."""
+    """A stack that goes on publishing, and faults, of which several may be present."""
 
     @initialize(slope=ONE((0.0, 0.1, -0.1)), delay_s=ONE((0.0, 0.1)), keeps=strategies.booleans())
     def begin(self, slope, delay_s, keeps):
         self.ego = DrivenEgo(slope, delay_s, keeps, max_speed=MAX_SPEED, max_steering_angle=0.5)
-        self.wanted, self.fault, self.begun_s, self.angle = None, '', self.ego.now_s, 0.0
+        self.wanted, self.angle = None, 0.0
+        # Faults, each with its begin and the speed then; when the ego has to brake because of
+        # them, and the speed that it may have then.
+        self.faults, self.due_s, self.speed, self.is_frozen = {}, math.inf, 0.0, False
         # Since when what is written has an effect, and the ego has been ordered to slow.
         self.reached_s = self.slowing_s = self.ego.now_s
-        # Until when the speed was not above that at the begin of the fault.
+        # Until when the speed was not above that at the begin of a fault.
         self.above_s = self.ego.now_s
-        # When a path was lost last.
-        self.path_s = -math.inf
-        self.speed = 0.0
+        # When a path was lost last, and when one was open again.
+        self.path_s = self.open_s = -math.inf
 
     def speak(self):
-        """Publish as the present fault lets it arrive."""
-        driver = self.ego.driver
-        if self.wanted is None or self.fault in ('silence', 'stopped'):
+        """Publish as the present faults let it arrive."""
+        driver, faults = self.ego.driver, self.faults
+        if self.wanted is None or 'silence' in faults or 'stopped' in faults:
             return
-        if self.fault == 'two publishers':
+        if 'two publishers' in faults:
             driver.refuse('two publishers')
             driver.block()
         else:
-            driver.accept(self.wanted, 1, 3.0 if self.fault == 'late' else 0.0)
+            driver.accept(self.wanted, 1, 3.0 if 'late' in faults else 0.0)
 
     @rule(speed=ONE((0.0, 0.5, 5.0, 14.0, 40.0, -3.0)), angle=ANGLES,
           limit=ONE((math.inf, 1.0, 8.0)), seconds=SECONDS)
@@ -108,18 +116,32 @@ class Drive(RuleBasedStateMachine):
                                   angular=SimpleNamespace(z=rate))))
         self.drive(seconds)
 
-    @rule(fault=ONE(('', *FAULTS)), seconds=SECONDS)
+    @rule(fault=ONE(('', '', '', *FAULTS)), seconds=SECONDS)
     def fail(self, fault, seconds):
-        """Begin a fault, or end the present one with ''."""
-        ego, now_s = self.ego, self.ego.now_s
-        if {self.fault, fault} & UNREACHED:
+        """Begin a fault, in place of another one of its group, or end it, or all with ''."""
+        ego, now_s, before = self.ego, self.ego.now_s, self.faults
+        group = next((group for group in GROUPS if fault in group), FAULTS)
+        self.faults = after = {kind: begin for kind, begin in before.items() if kind not in group}
+        if fault and fault not in before:
+            after[fault] = now_s, abs(ego.vehicle.speed)
+        if (before.keys() | after.keys()) & (UNREACHED | FROZEN):
             self.reached_s = now_s + abs(ego.vehicle.speed) / 6.0
-        self.fault, self.begun_s, self.speed = fault, now_s, abs(ego.vehicle.speed)
-        ego.frames = fault if fault in OF_FRAMES else 'all'
-        ego.fault = 'another client steps' if fault == 'fault' else ''
-        ego.main, ego.spare = PATHS.get(fault, ('open', 'open'))
-        ego.rival = RIVALS.get(fault, '')
-        ego.is_paused, ego.is_stopped = fault == 'pause', fault == 'stopped'
+        if (before.keys() | after.keys()) & UNWRITTEN:
+            self.open_s = now_s + TIMEOUT_S
+        # What is frozen may also stand, until it is to move: others count before it.
+        counted = after.keys() - FROZEN or after.keys()
+        self.is_frozen = bool(counted & FROZEN)
+        self.due_s, self.speed = min(((max(after[kind][0], self.open_s) + FAULTS[kind],
+                                       after[kind][1]) for kind in counted),
+                                     default=(math.inf, 0.0))
+        # A brake that does not arrive comes by another path.
+        self.due_s += TIMEOUT_S if 'half-open' in after and len(after) > 1 else 0.0
+        frames, paths, rivals = (next((kind for kind in kinds if kind in after), '')
+                                 for kinds in (OF_FRAMES, PATHS, RIVALS))
+        ego.frames, ego.rival = frames or 'all', RIVALS.get(rivals, '')
+        ego.fault = 'another client steps' if 'fault' in after else ''
+        ego.main, ego.spare = PATHS.get(paths, ('open', 'open'))
+        ego.is_paused, ego.is_stopped = 'pause' in after, 'stopped' in after
         self.drive(seconds)
 
     def drive(self, seconds):
@@ -134,30 +156,28 @@ class Drive(RuleBasedStateMachine):
             self.reached_s, self.slowing_s = now_s + abs(ego.vehicle.speed) / 6.0, now_s
             return
         self.check_steering(held, now_s)
+        kinds = self.faults.keys() - (set() if ego.keeps else {'stopped'})
         # On a slope an ego that cannot be reached gains speed.
-        if (self.fault not in UNREACHED or (self.fault == 'stopped' and not ego.keeps)) \
-                and now_s > self.reached_s + 4.0:
+        if not kinds & (UNREACHED | FROZEN) and now_s > self.reached_s + 4.0:
             assert speed < MAX_SPEED + 1.0
-        is_idle = self.wanted is None or (self.fault == 'stopped' and ego.keeps)
-        bound_s = math.inf if is_idle else FAULTS.get(self.fault, math.inf)
-        left_s = now_s - self.begun_s - bound_s - PROMPT_S
-        is_frozen = self.fault.startswith('frozen')
+        left_s = -math.inf if self.wanted is None or kinds & UNWRITTEN \
+            else now_s - self.due_s - PROMPT_S
         # Down a slope an ego rolls that seems to stand.
-        if speed < self.speed + 1.0 or left_s < 0.0 or (is_frozen and ego.vehicle.slope):
+        if speed < self.speed + 1.0 or left_s < 0.0 or kinds & UNREACHED \
+                or now_s < self.reached_s or (self.is_frozen and ego.vehicle.slope):
             self.above_s = now_s
-        assert now_s < self.above_s + (bound_s if is_frozen else 0.0) + STOP_S, (
-            self.fault, speed, self.speed)
-        # What is frozen may also stand, until it is to move.
-        if left_s > 0.0 and not is_frozen:
-            assert held.throttle == 0.0, (self.fault, ego.driver.state, held)
-            assert held.brake == 1.0, (self.fault, ego.driver.state, held)
-            assert self.fault in UNSEEN or ego.driver.state not in (
-                DriverState.DRIVING, DriverState.IDLE)
+        told = self.faults, self.speed, speed, ego.driver.state, held
+        assert now_s < self.above_s + FROZEN_S * self.is_frozen + STOP_S, told
+        if left_s > 0.0 and not self.is_frozen:
+            assert (held.throttle, held.brake) == (0.0, 1.0), told
+            assert self.faults.keys() & UNSEEN or ego.driver.state not in (
+                DriverState.DRIVING, DriverState.IDLE), told
         self.check_witness(held, now_s)
 
     def check_witness(self, held, now_s):
         """Check that a brake that has no effect is named; the other client drives forward."""
-        if self.fault != 'two drivers' or held.brake < 1.0 or self.ego.vehicle.speed < 0.5:
+        if 'two drivers' not in self.faults or self.faults.keys() & UNJUDGED \
+                or held.brake < 1.0 or self.ego.vehicle.speed < 0.5:
             self.slowing_s = now_s
         elif now_s - self.slowing_s > OBEY_S + 1.0:
             assert self.ego.driver.disobedience
@@ -165,8 +185,9 @@ class Drive(RuleBasedStateMachine):
     def check_steering(self, held, now_s):
         """Check the angle that the simulator has, and its change, by the last measured speed."""
         ego, before = self.ego, self.angle
-        self.angle, speed = held.steering_angle, abs(ego.watch.last.speed)
-        if self.fault in CANNOT_WRITE:
+        self.angle, last = held.steering_angle, ego.watch.last
+        speed = abs(last.speed) if last.pose else math.nan
+        if self.faults.keys() & CANNOT_WRITE:
             self.path_s = now_s
         slowest, fastest = (math.atan2(MAX_LATERAL * ego.parameters.wheelbase, each ** 2)
                             for each in (max(speed - SPEED_STEP, 0.0), speed + SPEED_STEP))
@@ -184,7 +205,7 @@ class Drive(RuleBasedStateMachine):
             return
         ego = self.ego
         ego.main = ego.spare = 'open'
-        self.fault, ego.is_stopped = '', False
+        self.faults, ego.is_stopped = {}, False
         ego.driver.end()
         assert ego.last is None or (ego.last.throttle, ego.last.brake) == (0.0, 1.0)
         n_sent = len(ego.sent)

@@ -133,14 +133,6 @@ def test_no_input_gives_a_number_out_of_range(speed, acceleration, limit, angle,
         assert abs(command.steering_angle) <= OWN.max_steering_angle
 
 
-@pytest.mark.parametrize('wrong', [math.nan, math.inf, -math.inf])
-def test_unknown_speed_is_full_brake(wrong):
-    controller = SpeedController(OWN)
-    command = controller.command(Setpoint(speed=10.0, steering_angle=0.2), wrong, 0.05)
-    assert (command.throttle, command.brake) == (0.0, 1.0)
-    assert command.steering_angle == 0.2
-
-
 def test_standing_ego_is_held():
     drive = Drive(8.0)
     assert drive.speeds(Setpoint(speed=0.0), 6.0)[-1] == 0.0
