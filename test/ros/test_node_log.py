@@ -126,13 +126,19 @@ INFO, WARN = False, True
 
 def report_of(health, source='sim', use_sim_time=False, **parameters):
     """Return the report of a stream without frames, and a function that sets its silence."""
-    stream = SimpleNamespace(source=SimpleNamespace(health=health))
+    class Stream:
+        source, silence_s = SimpleNamespace(health=health), 0.0
+
+        @property
+        def last_receipt_ns(self):
+            return time.perf_counter_ns() - round(self.silence_s * 1e9)
+
+    stream = Stream()
     pipeline = SimpleNamespace(counters=Counters(), stamper=Stamper('game_time'))
 
     def be_silent(seconds):
-        stream.last_receipt_ns = time.perf_counter_ns() - round(seconds * 1e9)
+        stream.silence_s = seconds
 
-    be_silent(0.0)
     return StreamReport(source, Settings(**parameters), stream, pipeline,
                         use_sim_time=use_sim_time), be_silent
 
