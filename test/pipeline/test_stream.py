@@ -11,11 +11,11 @@
 
 from dataclasses import replace
 import threading
-import time
 
 from budgets import AWAIT_S
 import numpy as np
 import pytest
+from stopwatch import until
 
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.files.frame_builder import build_frame
@@ -174,11 +174,8 @@ def test_stream_applies_settings_without_a_packet(n_packets):
     stream.start()
     stream._receiver.join(AWAIT_S)
     # The source has ended; the processing thread serves settings until stop().
-    until_s = time.monotonic() + AWAIT_S
-    while not caught_up.wait(0.01):
-        # Without effect while packets wait: the pipeline applies settings with each of them.
-        stream.queue.wake()
-        assert time.monotonic() < until_s
+    # Without effect while packets wait: the pipeline applies settings with each of them.
+    until(lambda: caught_up.wait(0.01), step=stream.queue.wake)
     stream.stop()
     assert stream.join(AWAIT_S)
     assert [call for call in processor.calls if call != 'settings'] \

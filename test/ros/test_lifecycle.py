@@ -100,8 +100,7 @@ def test_lifecycle_nothing_comes_after_deactivate_but_delete_all(domain, listene
         # What was sent before may come on another topic after that.
         listener.receive_all(frames, markers)
         n_frames, n_markers = len(frames), len(markers)
-        for _ in range(20):
-            listener.spin(0.05)
+        listener.spin_for(1.0)
         assert (len(frames), len(markers)) == (n_frames, n_markers)
         assert managed.request('activate')
         listener.until(lambda: len(frames) > n_frames, what='frames after activation')

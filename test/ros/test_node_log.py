@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """Lines that the node logs about its stream, its parameters and its libraries."""
 
+from functools import partial
 import json
 import re
 import signal
@@ -126,21 +127,12 @@ INFO, WARN = False, True
 
 def report_of(health, source='sim', use_sim_time=False, **parameters):
     """Return the report of a stream without frames, and a function that sets its silence."""
-    class Stream:
-        source, silence_s = SimpleNamespace(health=health), 0.0
-
-        @property
-        def last_receipt_ns(self):
-            return time.perf_counter_ns() - round(self.silence_s * 1e9)
-
-    stream = Stream()
+    stream = type('Stream', (), {
+        'source': SimpleNamespace(health=health), 'silence_s': 0.0, 'last_receipt_ns': property(
+            lambda self: time.perf_counter_ns() - round(self.silence_s * 1e9))})()
     pipeline = SimpleNamespace(counters=Counters(), stamper=Stamper('game_time'))
-
-    def be_silent(seconds):
-        stream.silence_s = seconds
-
     return StreamReport(source, Settings(**parameters), stream, pipeline,
-                        use_sim_time=use_sim_time), be_silent
+                        use_sim_time=use_sim_time), partial(setattr, stream, 'silence_s')
 
 
 def connect(health):

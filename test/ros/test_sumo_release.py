@@ -104,7 +104,9 @@ def leaves(node):
     *(pytest.param('SIGTERM', *rest, marks=pytest.mark.thorough)
       for rest in (('restore', True, 0.0), ('stop', False, 0.0)))])
 def test_ego_is_given_back_as_it_was(domain, listener, end, release, is_changed, steer):
-    with joined(domain, listener, **{'sumo.release': release}) as (client, node):
+    # A step may take long, if the machine is busy.
+    with joined(domain, listener, **{'sumo.release': release, 'control.timeout': 60.0,
+                                     'stale_after': 60.0}) as (client, node):
         stack = Stack(listener)
         client.until(lambda: stack.publisher.get_subscription_count()
                      and listener.node.count_publishers(STATUS), 'the node')
