@@ -71,7 +71,7 @@ def run(tmp_path):
     (tmp_path / 'sitecustomize.py').write_text(HIDDEN)
 
     def started(*words):
-        done = run_python(*words, cwd=tmp_path, env=os.environ | {
+        done = run_python(*words, cwd=tmp_path, timeout=540.0, env=os.environ | {
             'PYTHONPATH': f'{tmp_path}:{ROOT}:{os.environ.get("PYTHONPATH", "")}'})
         assert done.returncode == 0, done.stderr
         # What a table does not carry is named.

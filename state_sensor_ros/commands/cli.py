@@ -104,6 +104,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return run_command(name, partial(_parsed, name, words)) if name else _explain(words)
     except KeyboardInterrupt as interrupt:
         import_module('state_sensor_ros.files.output').remove_parts()
+        if argv is None:
+            # At its end Python would wait for a reader of a pipe that reads no more.
+            discard_output()
         print_line('interrupted: the work is not done')
         return 128 + cast(int, interrupt.args[0] if interrupt.args else signal.SIGINT)
 

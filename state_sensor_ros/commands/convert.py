@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 import math
 import threading
 
@@ -103,6 +103,8 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
                           None if stream else reader)
     with output.create(args.output, target) as writer:
+        # A frame is written as a whole, but nobody may read it from a pipe.
+        held = ends.signals_held if stream or writer.part is not None else nullcontext
         selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
                              selection=selection)
         frames = reading.read_frames(selected, 'convert' if stream is None else 'record',
@@ -114,7 +116,7 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                 for frame in frames if stream else player.with_upcoming(frames, settings):
                     if not writer.checks:
                         remarks.add(frame)
-                    with ends.signals_held(), lock:
+                    with held(), lock:
                         # The first one has all parts, to name those that the format lacks.
                         writer.losses.add(frame)
                         n_before = writer.n_frames

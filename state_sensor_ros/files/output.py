@@ -19,6 +19,7 @@ from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from gzip import GzipFile
+from io import BufferedWriter
 import os
 from pathlib import Path
 import shlex
@@ -221,9 +222,11 @@ class WholeFile(Output):
 
     def abort(self) -> None:
         """Close the file and remove the written data; no effect after :meth:`commit`."""
-        # Its buffer may not fit on the disk.
-        with suppress(OSError, ValueError):
-            self._close()
+        self.is_open = False
+        if self.name != STANDARD_OUTPUT:
+            # Not its buffer, which may not fit on the disk, or which nobody reads from a pipe.
+            with suppress(OSError):
+                cast(BufferedWriter, self._file).raw.close()
         super().abort()
 
 

@@ -19,6 +19,7 @@ import time
 
 from budgets import AWAIT_S
 from paths import SAMPLE
+from process_state import wait_until_asleep
 from programs import start
 import pytest
 from scripted_simulator import frame, ScriptedSimulator
@@ -92,8 +93,10 @@ def test_record_keeps_what_has_come(tmp_path):
     assert len(json.loads(out.read_text())) >= 1
 
 
-def test_output_that_is_not_read_ends(tmp_path):
-    with start('convert', str(SAMPLE), '-', cwd=tmp_path) as process:
-        os.read(process.stdout.fileno(), 1)
+@pytest.mark.parametrize('out', ['-', '/dev/stdout'])
+def test_output_that_is_not_read_ends(tmp_path, out):
+    """Although its buffer does not fit in the pipe."""
+    with start('convert', str(SAMPLE), out, '--generation', 'v2', cwd=tmp_path) as process:
+        wait_until_asleep(process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(AWAIT_S) == 143
