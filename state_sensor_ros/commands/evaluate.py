@@ -180,8 +180,9 @@ def _opened(stack: str) -> closing[Bag]:
     path = Path(stack)
     if not path.exists():
         raise errors.TrajectoryFormatError(stack, 'no such file or directory')
+    found = format_of(stack)
     if not is_bag(path):
-        raise errors.TrajectoryFormatError(stack, format_of(stack).noun,
+        raise errors.TrajectoryFormatError(stack, found.noun,
                                            'a bag with the topics of the stack')
     return closing(Bag(path))
 
