@@ -24,7 +24,7 @@ from ports import free_port
 from programs import start
 import pytest
 from simulator_peer import Controller, Reader
-from stopwatch import Stopwatch
+from stopwatch import Stopwatch, until
 
 from state_sensor_ros.commands.cli import main
 
@@ -244,7 +244,8 @@ def test_synth_is_deterministic_and_writes_to_standard_output(finish, tmp_path):
 def test_a_signal_leaves_nothing_of_synth(tmp_path, number):
     path = tmp_path / 'traffic.json'
     with start('synth', str(path), '--frames', '1000000', '--vehicles', '5') as process:
-        wait_for_growing_file(tmp_path)
+        until(lambda: any(path.stat().st_size > 500_000 for path in tmp_path.iterdir()),
+              'a file that grows')
         assert not path.exists()
         watch = Stopwatch(process)
         process.send_signal(number)
@@ -252,13 +253,3 @@ def test_a_signal_leaves_nothing_of_synth(tmp_path, number):
         assert watch.seconds < 2.0
         assert process.stderr.read() == 'interrupted: the work is not done\n'
     assert os.listdir(tmp_path) == []
-
-
-def wait_for_growing_file(folder, n_bytes=500_000, timeout_s=AWAIT_S):
-    end_s = time.monotonic() + timeout_s
-    while time.monotonic() < end_s:
-        for path in folder.iterdir():
-            if path.stat().st_size > n_bytes:
-                return path
-        time.sleep(0.02)
-    raise AssertionError(f'nothing grows in {folder}')

@@ -31,6 +31,8 @@ ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
 CONTROL = 'autoware_control_msgs/Control'
 GEAR = 'autoware_vehicle_msgs/GearCommand'
 DRIVE, REVERSE, PARK = 2, 20, 22
+# The ego holds its speed, also if the test waits for a core between two commands.
+PATIENT = {'control.timeout': 60.0}
 CONTROL_TOPIC, GEAR_TOPIC = '/control/command/control_cmd', '/control/command/gear_cmd'
 # From autoware_msgs 1.12.0 and the branch ros2 of ackermann_msgs.
 HASHES = {
@@ -73,14 +75,14 @@ def driven_by(request, domain):
     """Provide a function that starts a node with an input on the mock server of a simulator."""
     with ExitStack() as stack:
         yield lambda name, **own: Obeying(
-            request.param, domain, stack, control_input=name, **own).node
+            request.param, domain, stack, control_input=name, **PATIENT, **own).node
 
 
 @pytest.fixture
 def monodrive(domain):
     """Provide the same on monoDrive's mock server."""
     with ExitStack() as stack:
-        yield lambda name: Obeying('monodrive', domain, stack, control_input=name).node
+        yield lambda name: Obeying('monodrive', domain, stack, control_input=name, **PATIENT).node
 
 
 def test_ackermann_drives_forward_and_backward(listener, monodrive):
