@@ -15,6 +15,8 @@ import socket
 import struct
 import threading
 
+MAP = 'net.asam.opendrive'
+
 
 def ground_truth(time_s, objects=3, **members):
     """Return a GroundTruth of vehicles that drive along x at 10 m/s and gain 1 m/s2."""
@@ -55,9 +57,7 @@ def add_lanes(message, n_lanes=3, road='7'):
     for i in range(n_lanes):
         lane = message.logical_lane.add()
         lane.id.value = 100 + i
-        reference = lane.source_reference.add()
-        reference.type = 'net.asam.opendrive'
-        reference.identifier.extend([road, '0.0', str(-1 - i)])
+        name(lane, road, '0.0', str(-1 - i), kind=MAP)
 
 
 def add_building(message, number=50):
@@ -71,10 +71,10 @@ def add_building(message, number=50):
     base.orientation.yaw = math.pi / 2
 
 
-def name(each, *identifiers):
-    """Give an object the name of an entity of a scenario."""
+def name(each, *identifiers, kind='net.asam.openscenario'):
+    """Give an object the name of an entity of a scenario, or of a map."""
     reference = each.source_reference.add()
-    reference.type = 'net.asam.openscenario'
+    reference.type = kind
     reference.identifier.extend(identifiers)
 
 

@@ -283,9 +283,8 @@ class Decoder:
 
     def _check_velocities(self, motion: Motion) -> None:
         """Name velocities that are those of another point than is set, once in a run."""
-        points, names = motion.points, [CENTER, REAR_AXLE]
-        if self._own.velocity_at == REAR_AXLE:
-            points, names = points[::-1], names[::-1]
+        order = -1 if self._own.velocity_at == REAR_AXLE else 1
+        points, names = motion.points[::order], [CENTER, REAR_AXLE][::order]
         last, now = self.run.motion, self.run.motion.after(motion._replace(points=points))
         if now.is_other and not last.is_other:
             expected, found = (name.replace('_', ' ') for name in names)
@@ -402,12 +401,17 @@ class _Names:
 
 
 def _pose_of(thing: Any) -> _Numbers:  # noqa: ANN401
-    """Return center, angles and size, of an outline if it alone has one; a missing angle is 0."""
+    """
+    Return center, angles and size; a missing angle is 0.
+
+    An outline gives center and size where it alone has one, and those of objects of a map: with
+    esmini, the center of the box of these is the origin of the outline, which may be a corner.
+    """
     base = thing.base
     place, angles, size = base.position, base.orientation, base.dimension
     center = (place.x, place.y, place.z) if base.HasField('position') else _UNKNOWN
     sizes = (size.length, size.width, size.height) if base.HasField('dimension') else _UNKNOWN
-    if base.base_polygon and not (size.length and size.width):
+    if base.base_polygon and (not (size.length and size.width) or messages.is_of_map(thing)):
         outline = np.array([(point.x, point.y) for point in base.base_polygon])
         low, high = outline.min(axis=0), outline.max(axis=0)
         x, y = ((low + high) / 2.0).tolist()

@@ -167,6 +167,11 @@ def place_of(references: Iterable[ExternalReference]) -> LanePlace | None:
     return None
 
 
+def is_of_map(thing: Any) -> bool:  # noqa: ANN401
+    """Return whether an object is one of OpenDRIVE."""
+    return any(each.type == _OPENDRIVE for each in thing.source_reference)
+
+
 def lit_lights(lights: Iterable[TrafficLight]) -> TrafficLights:
     """Return the traffic lights that show a color."""
     # One whose id is not unique is as the first one.

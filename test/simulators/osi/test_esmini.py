@@ -77,12 +77,16 @@ def test_all_that_is_kept_ends_with_its_run(tmp_path, time_s, host, version, ego
     assert (after.ego, len(after.lanes)) == (ego, 0)
 
 
-def test_outline_is_a_size_and_a_ghost_is_no_object_of_stacks(tmp_path):
+@pytest.mark.parametrize('length', [0.0, 10.0])
+def test_outline_is_a_size_and_a_ghost_is_no_object_of_stacks(tmp_path, length):
+    """Also that of an object of a map, whose box is around the origin of its outline."""
     message = osi_traces.ground_truth(0.0, host_vehicle_id=0)
     osi_traces.name(message.moving_object[1], 'entity_name:Lead_ghost')
     osi_traces.add_building(message)
     base = message.stationary_object[0].base
-    base.dimension.length = base.dimension.width = 0.0
+    base.dimension.length = length
+    if length:
+        osi_traces.name(message.stationary_object[0], 'object_id:2', kind=osi_traces.MAP)
     for x, y in ((1.0, 0.0), (5.0, 0.0), (5.0, 2.0)):
         corner = base.base_polygon.add()
         corner.x, corner.y = x, y

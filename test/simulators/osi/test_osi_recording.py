@@ -126,9 +126,7 @@ def test_osi_physical_lanes_of_esmini(tmp_path):
     for begin, section in ((0.0, 11), (40.5, 12)):
         lane = message.lane.add()
         lane.id.value = section
-        reference = lane.source_reference.add()
-        reference.type = 'net.asam.opendrive'
-        reference.identifier.extend(['road_id:3', f'road_s:{begin}', 'lane_id:-2'])
+        osi_traces.name(lane, 'road_id:3', f'road_s:{begin}', 'lane_id:-2', kind=osi_traces.MAP)
     path = osi_traces.write_plain(tmp_path / 'a_gt_.osi', [message])
     with sensor.open_recording(path) as recording:
         [frame] = recording
@@ -177,9 +175,7 @@ def add_light(message, number, color, mode, icon=2, signal=''):
     light.classification.color, light.classification.mode = color, mode
     light.classification.icon = icon
     if signal:
-        reference = light.source_reference.add()
-        reference.type = 'net.asam.opendrive'
-        reference.identifier.append(signal)
+        osi_traces.name(light, signal, kind=osi_traces.MAP)
 
 
 def test_osi_lights_and_turn_signals(tmp_path):
