@@ -136,9 +136,9 @@ def datagrams(data, part_bytes=8192):
 
 
 @cache
-def large_drive():
+def large_drive(n_frames=60):
     """Messages of three parts each."""
-    messages = [ground_truth(i / 20, objects=100) for i in range(60)]
+    messages = [ground_truth(i / 20, objects=100) for i in range(n_frames)]
     add_lanes(messages[0])
     messages[0].host_vehicle_id.value = 1
     return [message.SerializeToString() for message in messages]

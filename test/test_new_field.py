@@ -10,11 +10,9 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 from paths import ROOT
-from programs import ENVIRONMENT
+from programs import ENVIRONMENT, run_python
 import pytest
 
 FCD = """<fcd-export><timestep time="0"><vehicle id="a" x="300" y="150" angle="90" speed="20"
@@ -25,12 +23,19 @@ EDITS = (
     ('msg/ActorState.msg', 'string replay_class ', 'float64 mass  # kg, NaN if unknown\n'),
     ('state_sensor_ros/simulators/sumo/steps.py', '        return replace(frame, indicators=',
      '        frame = replace(frame, mass=400.0 * sizes[:, 0])\n'))
-READ = """
-import json, sys
+PROGRAM = """
+from contextlib import redirect_stderr
+import io, json, sys
 from unittest.mock import MagicMock
 import numpy as np
 from pyarrow import csv, parquet
 import state_sensor_ros as sensor
+from state_sensor_ros.commands.cli import main
+lost = {}
+for name in ('a.parquet', 'a.csv', 'a.mcap', 'a.osi', 'a.json'):
+    with redirect_stderr(io.StringIO()) as errors:
+        assert main(['convert', '-q', 'a.xml', name]) == 0
+    lost[name] = 'mass' in errors.getvalue()
 for name in ('docutils', 'docutils.nodes', 'sphinx', 'sphinx.application', 'sphinx.ext',
              'sphinx.ext.autodoc', 'sphinx.ext.autodoc.mock', 'sphinx.util',
              'sphinx.util.docutils'):
@@ -39,6 +44,7 @@ sys.path.insert(0, sys.argv[1])
 import generated
 found = {name: sensor.open_recording(name)[0] for name in ('a.xml', 'a.parquet', 'a.mcap')}
 print(json.dumps({
+    'lost': lost,
     **{name: frame.mass.tolist() for name, frame in found.items()},
     'select': found['a.xml'].select([1]).mass.tolist(),
     'csv': csv.read_csv('a.csv')['mass'].to_pylist(),
@@ -61,18 +67,11 @@ def test_a_new_field_is_three_lines(tmp_path):
     # The messages of the copy, not those that are installed.
     environment = {**ENVIRONMENT, 'PYTHONPATH': str(copy), 'AMENT_PREFIX_PATH': ''}
     (tmp_path / 'a.xml').write_text(FCD)
-
-    def run(*words):
-        done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, check=False,
-                              capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done
-
-    lost = {name: 'mass' in run('-m', 'state_sensor_ros', 'convert', '-q', 'a.xml', name).stderr
-            for name in ('a.parquet', 'a.csv', 'a.mcap', 'a.osi', 'a.json')}
-    assert lost == {'a.parquet': False, 'a.csv': False, 'a.mcap': False, 'a.osi': True,
-                    'a.json': True}
-    found = json.loads(run('-c', READ, str(copy / 'doc')).stdout)
+    done = run_python('-c', PROGRAM, copy / 'doc', cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop('lost') == {'a.parquet': False, 'a.csv': False, 'a.mcap': False,
+                                 'a.osi': True, 'a.json': True}
     mass = found['a.xml']
     assert len(mass) == 2
     assert found == {

@@ -283,7 +283,7 @@ def test_recordings_of_one_name_have_outputs_with_their_formats(drives, tmp_path
 
 
 def test_many_recordings_are_inspected(drives, tmp_path, capsys):
-    pq = pytest.importorskip('pyarrow.parquet')
+    pq, one = pytest.importorskip('pyarrow.parquet'), ('--jobs', '1')
     (drives / 'bad.json').write_text('[{"frame": x}]')
     capsys.readouterr()
     assert main(['inspect', str(drives), '--json', '--parquet',
@@ -300,7 +300,7 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     rows = pq.read_table(tmp_path / 'all.parquet').to_pylist()
     assert [row['file'] for row in rows] == files
     assert rows[0]['rate_hz'] == pytest.approx(20.0, rel=1e-3)
-    assert main(['inspect', str(drives / 'a.json'), str(drives / 'day1' / 'bag')]) == 0
+    assert main(['inspect', str(drives / 'a.json'), str(drives / 'day1' / 'bag'), *one]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[0].split() == ['recording', 'frames', 'duration_s', 'rate_hz', 'n_actors',
@@ -308,7 +308,7 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     assert re.fullmatch(r'\S+/a\.json +\d+ +[\d.]+ +20 +\d+ +\d+', lines[1])
     # A table of safety: the worst numbers of each recording, and how many events it has.
     assert main(['inspect', str(drives / 'a.json'), str(drives / 'day1'), '--safety', '--json',
-                 '--parquet', str(tmp_path / 'safe.parquet')]) == 0
+                 '--parquet', str(tmp_path / 'safe.parquet'), *one]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     rows = pq.read_table(tmp_path / 'safe.parquet').to_pylist()
     assert len(rows) == len(records) == 4
@@ -322,7 +322,7 @@ def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     # What has no results needs no place of its own.
     same = [str(shutil.copytree(drives / 'day1' / 'bag', drives / 'day1' / 'c')),
             str(drives / 'day1' / 'c.json')]
-    assert main(['inspect', *same, '--json']) == 0
+    assert main(['inspect', *same, '--json', *one]) == 0
     assert [json.loads(line)['file'] for line in capsys.readouterr().out.splitlines()] == same
 
 

@@ -130,7 +130,7 @@ def test_what_has_arrived_and_is_not_recorded_is_said(peer, out, capsys, monkeyp
             return
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, \
                 suppress(ConnectionRefusedError):
-            for datagram in osi_traces.datagrams(osi_traces.large_drive()[0]):
+            for datagram in osi_traces.datagrams(osi_traces.large_drive(1)[0]):
                 sender.sendto(datagram, ('127.0.0.1', port))
 
     def begin():

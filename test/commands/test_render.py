@@ -25,8 +25,8 @@ from real_recordings import FILES, path_of
 
 from state_sensor_ros.commands.cli import main
 
-# Of pictures whose contents are not the point: drawn in a third of the time.
-SMALL = ['--no-names', '--size', '3x3', '--dpi', '50']
+# Of pictures whose contents are not the point: drawn in a fraction of the time.
+SMALL = ['--no-names', '--size', '3x3', '--dpi', '50', '--end', '0.6']
 
 
 def picture_of(path):
@@ -38,7 +38,7 @@ def picture_of(path):
 @pytest.mark.parametrize('options', one_of([['--color', 'actor'], [], ['--at', '2.5']]))
 def test_render_draws_the_sample_as_png(tmp_path, options):
     out = tmp_path / 'out.png'
-    assert main(['render', str(SAMPLE), str(out), *options]) == 0
+    assert main(['render', str(SAMPLE), str(out), '--end', '3', *options]) == 0
     file_format, (width, height) = picture_of(out)
     assert file_format == 'PNG'
     assert width == 1650
@@ -100,7 +100,7 @@ def test_picture_is_written_to_a_pipe(tmp_path):
     pipe, copy = tmp_path / 'pipe.png', tmp_path / 'copy.png'
     os.mkfifo(pipe)
     with copy.open('wb') as file, subprocess.Popen(['cat', pipe], stdout=file) as reader:
-        assert main(['render', str(SAMPLE), str(pipe), '--end', '0', '-q', *SMALL]) == 0
+        assert main(['render', str(SAMPLE), str(pipe), '-q', *SMALL]) == 0
         assert reader.wait(AWAIT_S) == 0
     assert picture_of(copy)[0] == 'PNG'
     assert pipe.is_fifo()
@@ -112,7 +112,7 @@ def test_render_writes_a_figure_of_a_paper(tmp_path, words, width):
     """Its fonts are embedded as TrueType, at the size of captions, Greek letters as well."""
     out = tmp_path / 'out.pdf'
     assert main(['render', str(SAMPLE), str(out), '--style', 'paper', '--title', 'Ω drive',
-                 '--legend', *words, '-q']) == 0
+                 '--legend', '--end', '1', *words, '-q']) == 0
     written = out.read_bytes()
     fonts = re.findall(rb'/Type /Font\s(.*?)\nendobj', written, re.DOTALL)
     kinds = set(re.findall(rb'/Subtype /(\w+)', b' '.join(fonts)))

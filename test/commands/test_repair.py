@@ -376,7 +376,8 @@ def test_repair_finds_as_much_as_it_ever_did(tmp_path, repaired):
                  '--seed', '3', '-q']) == 0
     assert main(['convert', str(source), str(bag), '-q']) == 0
     data = bag.read_bytes()
-    for percent, n_cut, n_changed in ((30, 3542, 5374), (60, 6505, 5326), (90, 9450, 9302)):
+    for percent, n_cut, n_changed in ((60, 6505, 5326), (30, 3542, 5374), (90, 9450, 9302))[
+            :3 if is_large() else 1]:
         at = len(data) * percent // 100
         part.write_bytes(data[:at])
         assert int(repaired(part).split()[0]) >= 0.98 * n_cut
@@ -385,7 +386,7 @@ def test_repair_finds_as_much_as_it_ever_did(tmp_path, repaired):
 
 
 def test_repair_of_anything_ends_in_a_bag_or_one_error(tmp_path, capsys):
-    for seed in range(tries(25)):
+    for seed in range(tries(12)):
         chance = random.Random(seed)
         part = tmp_path / f'part{seed}'
         shutil.copytree(DATA / 'rosbag2_record_mcap', part)

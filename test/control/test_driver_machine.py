@@ -18,7 +18,7 @@ from pathlib import Path
 import re
 from types import SimpleNamespace
 
-from budgets import tries
+from budgets import is_large
 from driven_ego import DrivenEgo, FRAME_S, STALE_S
 from hypothesis import settings, strategies
 from hypothesis.stateful import initialize, rule, RuleBasedStateMachine, run_state_machine_as_test
@@ -227,4 +227,4 @@ def test_safety_case_has_each_fault_with_its_time_and_what_shows_it():
 # 20,000 steps in `make test-all`.
 def test_no_acts_and_faults_break_an_invariant():
     run_state_machine_as_test(Drive, settings=settings(
-        max_examples=tries(50), stateful_step_count=50))
+        max_examples=400 if is_large() else 10, stateful_step_count=50))

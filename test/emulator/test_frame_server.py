@@ -46,6 +46,11 @@ def traffic(n_frames, generation='v2', rate_hz=20.0):
     return list(itertools.islice(generate(3, 3, rate_hz, 1, generation), n_frames))
 
 
+def long_frames():
+    """Return more than the buffers of the sockets of two readers hold."""
+    return [{**frame, 'fill': 'x' * 100_000} for frame in traffic(200)]
+
+
 def endless():
     return IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
 
@@ -150,8 +155,7 @@ def test_time_advances_only_while_a_reader_is_connected():
 
 
 def test_every_reader_receives_all_frames_after_it_connects():
-    n_frames = 400
-    source = IteratorSource(generate(40, 0, 20.0, 1, 'v2'))
+    frames = long_frames()
 
     def packets_until_end(reader):
         packets = []
@@ -159,26 +163,25 @@ def test_every_reader_receives_all_frames_after_it_connects():
             packets.append(reader.packet())
         return packets
     # The server waits for the early reader, while the late one connects.
-    with played(source, MonodriveOptions(rate='max', n_frames=n_frames)) as (simulator, early):
+    with played(frames, FAST) as (simulator, early):
         first, *_ = [early.packet() for _ in range(5)]
         with Reader(simulator.port) as late, ThreadPoolExecutor() as pool:
             rest, tail = pool.map(packets_until_end, (early, late))
     assert first[3] == 1
-    assert [packet[3] for packet in rest] == list(range(6, n_frames + 1))
+    assert [packet[3] for packet in rest] == list(range(6, len(frames) + 1))
     assert tail == rest[-len(tail):]
-    assert 0 < len(tail) < n_frames - 3
+    assert 0 < len(tail) < len(frames) - 3
 
 
 def test_a_slow_reader_blocks_the_server_and_receives_all_frames():
-    n_frames = 400
-    source = IteratorSource(generate(40, 0, 20.0, 1, 'v2'))
-    with played(source, MonodriveOptions(rate='max', n_frames=n_frames)) as (simulator, reader):
+    frames = long_frames()
+    with played(frames, FAST) as (simulator, reader):
         reader.packet()
         assert not simulator.wait(0.5)
         held = simulator.n_sent
-        assert held < n_frames
-        counts = [reader.packet()[3] for _ in range(n_frames - 1)]
-    assert counts == list(range(2, n_frames + 1))
+        assert held < len(frames)
+        counts = [reader.packet()[3] for _ in frames[1:]]
+    assert counts == list(range(2, len(frames) + 1))
 
 
 def test_samples_of_several_control_connections_never_mix_packets():

@@ -14,7 +14,7 @@ import math
 import re
 
 from blocked_modules import environment_without
-from budgets import first_of, one_of
+from budgets import each_once, first_of, one_of
 from message_store import typestore
 import numpy as np
 from paths import ROOT
@@ -252,8 +252,8 @@ def test_absurd_numbers_are_no_crash(tmp_path, evaluate, stack, number):
     assert result['detection']['classes']['unknown']['detections'] == N_CARS * N_FRAMES
 
 
-@pytest.mark.parametrize('topic', [TRACKING, PREDICTED, DERIVED, VISION])
-@pytest.mark.parametrize('n_equal', [2, N_CARS])
+@pytest.mark.parametrize(('topic', 'n_equal'), each_once(
+    [TRACKING, PREDICTED, DERIVED, VISION], [2, N_CARS]))
 def test_ids_that_objects_share_are_no_tracks(tmp_path, capsys, drive, stack, topic, n_equal):
     """One line with the stamp and the id; detection is judged."""
     def equal(message, log_ns):

@@ -22,16 +22,7 @@ import struct
 import time
 
 from budgets import tries
-from rig import (
-    arrayed,
-    END_S,
-    Managed,
-    NodeProcess,
-    packet,
-    Remote,
-    state,
-    statuses,
-)
+from rig import arrayed, END_S, Managed, NodeProcess, packet, Remote, state, statuses
 
 BAD_OBJECTS = (b'{}', b'{"frame": 3}', b'{"frame": "]}, {"}', b'{"frame": [], "game_time": -1}',
                b'{"frame": [], "game_time": 1e300}')

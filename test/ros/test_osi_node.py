@@ -21,7 +21,7 @@ def test_osi_live_is_on_topics_and_losses_are_counted(domain, listener):
     ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')
     diagnostics = listener.subscribe('/diagnostics', 'diagnostic_msgs/DiagnosticArray')
     with NodeProcess(domain, source='osi', max_actor_topics=1, **{'osi.port': port}) as node, \
-            osi_traces.esmini(port, osi_traces.large_drive(),
+            osi_traces.esmini(port, osi_traces.large_drive(20),
                               loses=lambda i, part: i % 10 == 9 and part == 1):
         listener.until(lambda: len(frames) > 20 and ego)
         listener.until(lambda: any(int(each.get('cut packets', 0)) > 0

@@ -14,7 +14,7 @@ import json
 import math
 import uuid
 
-from budgets import one_of
+from budgets import one_of, tries
 from message_store import read
 import numpy as np
 from paths import SAMPLE
@@ -62,7 +62,7 @@ class Converted:
         rows = list(range(len(self.frames))) if rows is None else rows
         assert len(messages) == len(rows)
         # The first frames have changes since the frame before; then one of several.
-        chosen = {*range(3), *range(0, len(rows), len(rows) // 40 + 1)}
+        chosen = {*range(3), *range(0, len(rows), len(rows) // tries(12) + 1)}
         return [(row, self.message(topic, i)) for i, row in enumerate(rows) if i in chosen]
 
     def message(self, topic, i):

@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Small scenarios of SUMO, its own account of them (FCD output), and the packets of a source."""
 
+from functools import cache
 import random
 import threading
 from xml.etree import ElementTree
@@ -35,11 +36,16 @@ def write_hill(folder):
     return _write(folder, 'hill', HILL)
 
 
+@cache
+def edges_of(network):
+    import sumolib.net
+    return [edge.getID() for edge in sumolib.net.readNet(str(network)).getEdges()]
+
+
 def write_crowd(folder, n_vehicles=300):
     """Write a scenario with vehicles, bicycles and pedestrians at once, and return it."""
-    import sumolib.net
     network = GRID.with_name('grid.net.xml.gz')
-    edges = [edge.getID() for edge in sumolib.net.readNet(str(network)).getEdges()]
+    edges = edges_of(network)
     dice = random.Random(4)
     trips = []
     for i in range(n_vehicles):

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, is_large
 import numpy as np
 import pytest
 from sumo_runs import GRID, read_fcd
@@ -100,7 +100,7 @@ def test_speed_is_that_of_sumo_in_every_row(judged):
             assert set(frame.names) == set(told)
             for row, name in enumerate(frame.names):
                 speed = float(told[name].get('speed'))
-                assert speed_along(frame, row) == pytest.approx(speed, abs=SPEED_DIGIT)
+                assert abs(speed_along(frame, row) - speed) <= SPEED_DIGIT
                 assert np.linalg.norm(frame.velocity_xyz[row]) <= SPEED_DIGIT + np.hypot(
                     speed, float(told[name].get('speedLat', 0.0)))
             n_rows += len(frame)
@@ -117,7 +117,7 @@ def test_hard_braking_is_that_of_sumo_and_nobody_collides(judged):
                 braking[name][time_s] = float(actor.get('acceleration'))
     names = sorted(braking, key=lambda name: min(braking[name].values()))
     n_hard = 0
-    for name in (*names[:2], names[len(names) // 2]):
+    for name in (*names[:2 if is_large() else 1], names[len(names) // 2]):
         with opened(judged) as recording:
             safety = recording.safety(name)
         said = np.array([braking[name].get(round(time_s, 3), np.nan)
