@@ -172,7 +172,7 @@ class _Drawer:
         figure, size, axes = self._figure, self._style.size, self._axes
         self._set_view()
         self._add_legend(self._entries() if self._style.has_legend else [])
-        figure.draw_without_rendering()
+        self._arrange()
         inches = {name: axes[name].get_window_extent().height / figure.dpi for name in self._rows}
         others = _TALL - sum(inches.values())
         if size.height is not None and size.height < others + _LEAST:
@@ -187,9 +187,15 @@ class _Drawer:
         # Numbers on the axes follow from the limits, and their widths from the numbers.
         self._set_view()
         self._set_view()
-        figure.draw_without_rendering()
+        self._arrange()
         figure.set_layout_engine('none')
         self._set_view()
+
+    def _arrange(self) -> None:
+        """Lay out as a draw of the figure does, which takes twice as long."""
+        engine = self._figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(self._figure)
 
     def _heights(self, width: float, rest: float | None) -> dict[str, float]:
         """Return the heights of the rows, inches."""
@@ -206,8 +212,7 @@ class _Drawer:
 
     def _set_view(self) -> None:
         """Lay out; let the limits of the map fill its axes."""
-        if self._figure.get_layout_engine() is not None:
-            self._figure.draw_without_rendering()
+        self._arrange()
         self._view = maps.map_on(self._axes['map'], self._area)
 
     def _entries(self) -> list[Entry]:
