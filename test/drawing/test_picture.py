@@ -238,8 +238,8 @@ def test_picture_by_actor_has_a_key_of_the_colors():
     assert (fills[:3] == fills[3:6]).all()
 
 
-@pytest.mark.parametrize(('speeds', 'lowest'), [((5.0, 10.0), 4.5), ((10.0, 10.0), 9.5),
-                                                ((0.0, 10.0), -0.3), ((0.0, 0.0), -0.25)])
+@pytest.mark.parametrize(('speeds', 'lowest'), first_of(n_always=2, cases=[
+    ((5.0, 10.0), 4.5), ((0.0, 0.0), -0.25), ((10.0, 10.0), 9.5), ((0.0, 10.0), -0.3)]))
 def test_picture_has_no_line_of_the_strip_on_its_frame(speeds, lowest):
     scene = scene_of(*(frame(float(i), *(
         Agent(f'{k}', speed * i, 5.0 * k, speed=speed) for k, speed in enumerate(speeds)))
