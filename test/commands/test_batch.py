@@ -164,6 +164,18 @@ def held(name, parsed):
 cli.run_command = held
 """
 
+# A job that ends without a result, under a condition.
+KILLED = """
+import os
+from state_sensor_ros.commands import cli
+run = cli.run_command
+def killed(name, parsed):
+    if parsed().output.endswith('c.json') and {}:
+        os.kill(os.getpid(), 9)
+    return run(name, parsed)
+cli.run_command = killed
+"""
+
 
 def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
     shutil.rmtree(drives / 'town')
@@ -199,28 +211,22 @@ def test_many_recordings_lose_a_process_and_no_recording(drives, tmp_path):
     """Killed for the first time, a job runs again."""
     for name in ('town', 'day1/bag'):
         shutil.rmtree(drives / name)
-    out = tmp_path / 'out'
-    with running('convert', drives, out, '--to', 'json', '--jobs', '2') as process:
-        os.kill(await_that(lambda: jobs_of(process), process)[0], signal.SIGKILL)
+    out, mark = tmp_path / 'out', repr(str(tmp_path / 'killed'))
+    once = f'not os.path.exists({mark}) and not os.mkdir({mark})'
+    site = with_site(tmp_path, KILLED.format(once))
+    with running('convert', drives, out, '--to', 'json', '--jobs', '2',
+                 environment={**ENVIRONMENT, 'PYTHONPATH': site}) as process:
         printed, errors = process.communicate(timeout=4 * AWAIT_S)
     assert (process.returncode, errors) == (0, '')
     assert printed == f'{out}: 3 recordings converted, 0 already up to date\n'
     assert tree(out) == ['a.json', 'day1/b.json', 'day1/c.json']
+    assert (tmp_path / 'killed').is_dir()
 
 
 def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeypatch, capsys):
     """As one that lacks memory does, wherever it runs."""
     # Imported by the processes, too.
-    monkeypatch.setenv('PYTHONPATH', with_site(tmp_path, """
-import os
-from state_sensor_ros.commands import cli
-run = cli.run_command
-def killed(name, parsed):
-    if parsed().output.endswith('c.json'):
-        os.kill(os.getpid(), 9)
-    return run(name, parsed)
-cli.run_command = killed
-"""))
+    monkeypatch.setenv('PYTHONPATH', with_site(tmp_path, KILLED.format(True)))
     out = tmp_path / 'out'
     capsys.readouterr()
     assert main(['convert', str(drives / 'day1' / '*.json*'), str(drives / 'a.json'), str(out),
