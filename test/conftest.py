@@ -51,14 +51,12 @@ def pytest_collection():
     """
     Collect tests without garbage collections, a quarter of the time: all that is made stays.
 
-    Run them with few: of a large recording or syntax tree they take up to two thirds. A command
-    that a test runs in this process would have them look through all of that again.
+    A command that a test runs in this process would have them look through all of that again.
     """
     gc.disable()
     yield
     gc.freeze()
     gc.freeze = gc.unfreeze = lambda: None
-    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
