@@ -34,7 +34,7 @@ def test_osi_lost_and_reordered_parts_are_counted(lost, random):
     if kept and random.random() < 0.5:
         i, j = random.randrange(len(kept)), random.randrange(len(kept))
         kept[i], kept[j] = kept[j], kept[i]
-    found = [message for part in kept if (message := parts.add(part)) is not None]
+    found = [message for part in kept if (message := parts.add(part, 0, 0.0)) is not None]
     for message in found:
         assert len(message) == 1900
     if kept == stream:
@@ -50,7 +50,7 @@ def test_osi_lost_and_reordered_parts_are_counted(lost, random):
 def test_osi_each_loss_is_counted(order, n_lost, n_whole):
     parts = MessageParts(LIMIT)
     stream = [part for byte in b'ab' for part in osi_traces.datagrams(bytes([byte]) * 2500, 1000)]
-    found = [parts.add(stream[i]) for i in order]
+    found = [parts.add(stream[i], 0, 0.0) for i in order]
     assert sum(message is not None for message in found) == n_whole
     assert parts.n_lost == n_lost
 
@@ -73,7 +73,7 @@ def test_osi_parts_of_two_messages_are_not_joined(n_dropped, sizes, late_s):
 def test_osi_parts_are_bounded_in_memory():
     parts = MessageParts(LIMIT)
     datagram = osi_traces.datagrams(b'x' * (LIMIT + 5000), 1000)
-    assert all(parts.add(part) is None for part in datagram)
+    assert all(parts.add(part, 0, 0.0) is None for part in datagram)
     assert parts.n_lost == 1
     assert parts.add(osi_traces.datagrams(b'y')[0]) == b'y'
     # Parts without content take memory, too.
