@@ -23,7 +23,7 @@ CACHED = PYTHONDONTWRITEBYTECODE=
 help:
 	@echo 'make setup     install ROS 2, libraries, the messages and this package; ROS_DISTRO_WHEELS=kilted for Kilted;'
 	@echo '               STACKS=1 with the messages of autonomy stacks (minutes)'
-	@echo 'make test      setup, then the tests (eight minutes of CPU); TESTS="test/test_x.py -k name" selects tests'
+	@echo 'make test      setup, then the tests (six minutes of CPU); TESTS="test/test_x.py -k name" selects tests'
 	@echo 'make test-all  like test, with the thorough tests and more random inputs, as in CI'
 	@echo 'make coverage  like test, and measure the coverage of the package'
 	@echo 'make demo      setup, then run simulator and node and record a bag; DURATION=60 (s) for longer; SUMO=1 with'
