@@ -152,6 +152,8 @@ class Drive(RuleBasedStateMachine):
         """Check what must hold at each tick."""
         ego, held, now_s = self.ego, self.ego.held, self.ego.now_s
         speed = abs(ego.vehicle.speed)
+        if self.faults.keys() & CANNOT_WRITE:
+            self.path_s = now_s
         if held is None:
             self.reached_s, self.slowing_s = now_s + abs(ego.vehicle.speed) / 6.0, now_s
             return
@@ -187,8 +189,6 @@ class Drive(RuleBasedStateMachine):
         ego, before = self.ego, self.angle
         self.angle, last = held.steering_angle, ego.watch.last
         speed = abs(last.speed) if last.pose else math.nan
-        if self.faults.keys() & CANNOT_WRITE:
-            self.path_s = now_s
         slowest, fastest = (math.atan2(MAX_LATERAL * ego.parameters.wheelbase, each ** 2)
                             for each in (max(speed - SPEED_STEP, 0.0), speed + SPEED_STEP))
         assert abs(self.angle) <= ego.parameters.max_steering_angle + 1e-9

@@ -157,6 +157,10 @@ class Carla9Source(ChildSource):
         """End the child, whose library would wait for its time-out, and brake without both."""
         self._has_lost = True
         super().interrupt()
+        self._brake_anew()
+
+    def _brake_anew(self) -> None:
+        """Brake by another connection."""
         with suppress(OSError), closing(Connection(self._own.host, self._own.port)) as other:
             other.connect()
             self.brake(other)
@@ -258,8 +262,10 @@ class Carla9Source(ChildSource):
         """Note whether the child has restored the settings; brake if it may not have braked."""
         if exit_code == _RESTORED:
             self._found = None
-        else:
+        elif self._driven is not None:
             self.brake()
+            # Its connection may be lost; what the child had sent may be read after another brake.
+            self._brake_anew()
 
     def interrupt(self) -> None:
         """End the child or the wait for an answer, which ends :meth:`receive`."""
