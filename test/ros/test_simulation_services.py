@@ -196,8 +196,9 @@ def test_services_pause_a_sumo_whose_ego_is_driven(domain, listener):
         assert (stack.status()['state'], stack.status()['level']) == ('driving', 0)
         assert call(StepSimulation, steps=20).result.result == Result.RESULT_OK
         listener.receive_all(odometry)
-        assert len(odometry) == n_frames + 20
-        before, after = (each.twist.twist.linear.x for each in (odometry[-20], odometry[-1]))
+        # A burst may be longer than the queue of a busy subscriber.
+        assert n_frames < len(odometry) <= n_frames + 20
+        before, after = (odometry[i].twist.twist.linear.x for i in (n_frames - 1, -1))
         assert after > before + 0.1
         assert all(each.brake == 0.0 for each in stack.sent[n_sent:])
         assert 'the ego brakes' not in node.log[paused:]
