@@ -140,7 +140,8 @@ def test_ego_is_given_back_as_it_was(domain, listener, end, release, is_changed,
         if release == 'stop':
             assert min(speeds) == 0.0
         else:
-            assert min(speeds) > 5.0
+            # On a junction, SUMO drives slowly.
+            assert min(speeds) > 1.0
         # SUMO drives it, at its own speeds, and does not remove it.
         for _ in range(100):
             client.step()

@@ -160,16 +160,17 @@ class SumoEgo:
         if route[-len(found.route):] == found.route:
             # SUMO has not replaced it.
             return
-        edge = route[vehicle.getRouteIndex(self._name)]
-        if edge in found.route:
-            vehicle.setRoute(self._name, found.route[found.route.index(edge):])
-            return
+        at = vehicle.getRouteIndex(self._name)
+        # From within a junction, SUMO accepts no other next edge.
+        is_inside = vehicle.getRoadID(self._name).startswith(':')
+        *fixed, edge = route[at:at + 1 + is_inside]
         # With a type that only this vehicle has, SUMO deletes that type: it crashes.
         type_name = found.type_name.removesuffix(f'@{self._name}')
-        for i, goal in enumerate(found.route[:_N_EDGES]):
+        first = found.route.index(edge) if edge in found.route else 0
+        for i, goal in enumerate(found.route[first:first + _N_EDGES], first + 1):
             way = self._sumo.simulation.findRoute(edge, goal, type_name).edges
             if way:
-                vehicle.setRoute(self._name, (*way, *found.route[i + 1:]))
+                vehicle.setRoute(self._name, (*fixed, *way, *found.route[i:]))
                 return
         raise ValueError(f'no way from {edge} back to its route')
 

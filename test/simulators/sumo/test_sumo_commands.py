@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """SUMO through the commands and the library, and the shipped scenario."""
 
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sumo_runs import GRID, HILL, write_hill
 from state_sensor_ros import open_recording
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.drawing.style import ROADS
+from state_sensor_ros.simulators.sumo.commands import _Found, SumoEgo
 from state_sensor_ros.simulators.sumo.map import read_network
 
 pytestmark = pytest.mark.usefixtures('forked_clients')
@@ -128,3 +130,17 @@ def test_sumo_that_fails_for_good_ends_a_command_with_its_reason(tmp_path, capsy
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f'error: {config}: File ')
     assert 'none.net.xml' in line
+
+
+def test_route_is_given_back_on_a_junction_that_leads_elsewhere():
+    libsumo = pytest.importorskip('libsumo')
+    libsumo.start(['sumo', '-c', str(GRID), '--no-step-log'])
+    with closing(libsumo):
+        ego, vehicle = SumoEgo(libsumo, is_lent=True, is_driven=True), libsumo.vehicle
+        libsumo.simulationStep()
+        ego._name, route = 'ego', vehicle.getRoute('ego')
+        vehicle.moveToXY('ego', '', -1, *libsumo.lane.getShape(':F3_5_0')[1], 0.0, 2)
+        libsumo.simulationStep()
+        assert (vehicle.getRoadID('ego')[0], vehicle.getRoute('ego')[0] in route) == (':', False)
+        ego._restore_route(_Found('ego', 0, 0, 1.0, 'car', route))
+        assert vehicle.getRoute('ego')[-1] == route[-1]
