@@ -103,7 +103,7 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
     target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
                           None if stream else reader)
     with output.create(args.output, target) as writer:
-        # A frame is written as a whole, but nobody may read it from a pipe.
+        # A frame is written as a whole, except to a pipe, whose reader may have stopped.
         held = ends.signals_held if stream or writer.part is not None else nullcontext
         selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
                              selection=selection)

@@ -220,8 +220,9 @@ class Gate:
             # As if it stood in the last frame: until it does, there is time to spare.
             gain = thrust + max(slowing_by_slope(motion.climb, sign), 0.0)
             return replace(command, coast_s=now_s - motion.age_s + wanted_speed / gain)
-        return replace(command, coast_s=now_s + max(
-            wanted_speed - predicted, 0.0) / self._gain) if self._gain else command
+        if not self._gain:
+            return command
+        return replace(command, coast_s=now_s + max(wanted_speed - predicted, 0.0) / self._gain)
 
     def _predicted(self, motion: EgoMotion, now_s: float) -> float:
         """Return the speed to which the pedals have led since the last frame."""

@@ -224,7 +224,7 @@ class WholeFile(Output):
         """Close the file and remove the written data; no effect after :meth:`commit`."""
         self.is_open = False
         if self.name != STANDARD_OUTPUT:
-            # Not its buffer, which may not fit on the disk, or which nobody reads from a pipe.
+            # Not its buffer: the disk may be full, or the reader of a pipe may have stopped.
             with suppress(OSError):
                 cast(BufferedWriter, self._file).raw.close()
         super().abort()

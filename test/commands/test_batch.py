@@ -24,8 +24,9 @@ from paths import CARLA, SAMPLE
 from process_state import children
 from programs import ENVIRONMENT
 import pytest
+from stopwatch import until
 
-import state_sensor_ros as sensor
+import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.cli import main
 
 FAILED = 'bad.json', 'day1/empty.json', 'fcd.xml', 'x.osi.xz'
@@ -133,12 +134,10 @@ def running(*words, environment=ENVIRONMENT):
 
 def await_that(is_true, process):
     """Wait until a function returns something true, and return that."""
-    end_s = time.monotonic() + AWAIT_S
-    while not (found := is_true()):
-        assert time.monotonic() < end_s
+    def step():
         assert process.poll() is None, process.stderr and process.stderr.read()
         time.sleep(0.01)
-    return found
+    return until(is_true, step=step)
 
 
 def jobs_of(process):
@@ -243,10 +242,7 @@ def test_a_recording_that_ends_its_process_fails_alone(drives, tmp_path, monkeyp
 def test_processes_end_with_a_batch_that_is_killed(drives, tmp_path):
     with running('convert', drives, tmp_path / 'out', '--to', 'json', '--jobs', '2') as process:
         jobs = await_that(lambda: jobs_of(process), process)
-    end_s = time.monotonic() + AWAIT_S
-    while any(Path(f'/proc/{job}').exists() for job in jobs):
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
+    until(lambda: not any(Path(f'/proc/{job}').exists() for job in jobs))
 
 
 def test_many_recordings_need_a_place_each(drives, tmp_path, capsys, refusal):

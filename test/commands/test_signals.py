@@ -15,7 +15,6 @@ import operator
 import os
 import signal
 import threading
-import time
 
 from budgets import AWAIT_S
 from paths import SAMPLE
@@ -23,8 +22,9 @@ from process_state import wait_until_asleep
 from programs import start
 import pytest
 from scripted_simulator import frame, ScriptedSimulator
+from stopwatch import until
 
-from state_sensor_ros.ends import raising_at_signals
+from state_sensor_ros.ends import raising_at_signals  # noqa: I100
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -80,12 +80,10 @@ def test_record_keeps_what_has_come(tmp_path):
     with ScriptedSimulator() as peer, \
             start('record', 'out.json', '--port', peer.port, cwd=tmp_path) as process:
         peer.wait_for(lambda p: 'sensor opened' in p.events)
-        end_s, times = time.monotonic() + AWAIT_S, count()
+        times = count()
         # What is collected is written once a second.
-        while not any(path.stat().st_size > 100 for path in tmp_path.iterdir()):
-            assert time.monotonic() < end_s
-            peer.emit(frame(next(times) / 20))
-            threading.Event().wait(0.05)
+        until(lambda: any(path.stat().st_size > 100 for path in tmp_path.iterdir()),
+              step=lambda: threading.Event().wait(0.05) or peer.emit(frame(next(times) / 20)))
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=AWAIT_S)
     assert (process.returncode, 'interrupted' in errors) == (0, False)
