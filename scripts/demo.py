@@ -28,6 +28,7 @@ from environment import going_on
 
 from state_sensor_ros.connections.connection import free_port
 from state_sensor_ros.errors import StateSensorError
+from state_sensor_ros.files.output import remove_parts
 
 ROOT = Path(__file__).resolve().parents[1]
 NODE = '/state_sensor'
@@ -88,6 +89,8 @@ def main() -> int:
     try:
         run(DEMOS[args.simulator], args.output, args.duration, is_driven=args.drive)
     except KeyboardInterrupt:
+        # It may have come between the making of the bag and its recording.
+        remove_parts()
         print('interrupted')
     except (DemoError, StateSensorError, OSError) as error:
         sys.stderr.write(f'error: demo: {error}\n')

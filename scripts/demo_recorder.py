@@ -28,8 +28,7 @@ from state_sensor_ros.ros.sink import message_class
 from state_sensor_ros.topics.topic import LATCHED, ORDINARY, Topic
 
 ALWAYS = ('/tf', '/diagnostics', '/clock')
-START_TIMEOUT_S = 30.0
-LOOK_PERIOD_S = 0.2
+START_TIMEOUT_S, LOOK_PERIOD_S = 30.0, 0.2
 LATENCY_KEYS = ('stream-to-publish latency median (ms)', 'stream-to-publish latency p99 (ms)')
 
 
@@ -107,8 +106,7 @@ class Recorder:
         self._times_ns.setdefault(topic.name, []).append(time.time_ns())
 
     def _add_latency(self, data: bytes) -> None:
-        array = deserialize_message(
-            data, message_class('diagnostic_msgs/msg/DiagnosticArray'))
+        array = deserialize_message(data, message_class('diagnostic_msgs/msg/DiagnosticArray'))
         for status in array.status:
             values = {item.key: item.value for item in status.values}
             if all(values.get(key) for key in LATENCY_KEYS):
