@@ -65,10 +65,10 @@ demo: setup
 	@$(ENTER) && $(APART) $(CACHED) python3 scripts/demo.py --duration $(DURATION) $(if $(SUMO),--simulator sumo) $(if $(CARLA),--simulator carla) $(if $(DRIVE),--drive)
 
 bench: setup-all
-	@$(ENTER) && $(APART) python3 bench/run.py
+	@$(ENTER) && $(APART) $(CACHED) python3 bench/run.py
 
 bench-quick: setup-all
-	@$(ENTER) && $(APART) python3 bench/quick.py $(if $(STORE),--store)
+	@$(ENTER) && $(APART) $(CACHED) python3 bench/quick.py $(if $(STORE),--store)
 
 # The linters of ament are part of a full ROS 2, except two that PyPI has.
 AMENT_LINTERS = 'ament_flake8 $(PYTHON_FOLDERS) setup.py' 'ament_pep257 state_sensor_ros launch' \

@@ -27,9 +27,8 @@ import sys
 import tempfile
 import time
 
-from conversion import N_ACTORS, RATE_HZ, write_recording
+from conversion import N_ACTORS, write_recording
 from in_process import paired
-import orjson
 from processes import (
     BenchError,
     HERE,
@@ -42,7 +41,6 @@ from processes import (
     serving,
 )
 from row import compared
-from traffic import Cycle
 from whole_node import cpu_of_node, first_frame
 
 FIGURES = HERE / 'quick_figures.json'
@@ -50,6 +48,23 @@ N_ATTEMPTS = 5
 # Pairs of processes with a reader: their ratios differ by a fifth on a busy host.
 N_ROUNDS = 3
 N_CONVERTED = 400
+# What the library costs by which a bag is written: a process that reads a bag and writes it again.
+COPY = """
+import sys
+from mcap.reader import make_reader
+from mcap.writer import Writer
+with open(sys.argv[1], 'rb') as bag, open(sys.argv[2], 'wb') as copy:
+    writer, channels = Writer(copy), {}
+    writer.start()
+    for schema, channel, message in make_reader(bag).iter_messages(log_time_order=False):
+        if channel.id not in channels:
+            channels[channel.id] = writer.register_channel(
+                channel.topic, channel.message_encoding,
+                writer.register_schema(schema.name, schema.encoding, schema.data))
+        writer.add_message(channels[channel.id], message.log_time, message.data,
+                           message.publish_time)
+    writer.finish()
+"""
 # A process that does what every node in Python does; prints its CPU time and resident pages.
 PLAIN_NODE = """
 import time, numpy, rclpy
@@ -100,24 +115,23 @@ def memory():
     return found_mb / plain_node()[1]
 
 
-def conversion():
-    """Return the CPU of `state_sensor convert` into a bag / that of decoding the same frames."""
-    cycle = Cycle(N_ACTORS, RATE_HZ)
-    payloads = [cycle.payload(i) for i in range(N_CONVERTED)]
-    before_s = time.process_time()
-    for payload in payloads:
-        orjson.loads(payload)
-    decoding_s = time.process_time() - before_s
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / 'in.json'
-        write_recording(path, lambda i, _: i < N_CONVERTED)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(['state_sensor', 'convert', path, Path(folder) / 'bag'],
-                              capture_output=True, text=True, check=False)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+def cpu_of(*words):
+    """Run a command; return its CPU time (s)."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        raise BenchError(f'state_sensor convert ended with {done.returncode}\n{done.stderr}')
-    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / decoding_s
+        raise BenchError(f'{words[0]} ended with {done.returncode}\n{done.stderr}')
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def conversion():
+    """Return the CPU of `state_sensor convert` into a bag / that of copying the bag by mcap."""
+    with tempfile.TemporaryDirectory() as folder:
+        recording, bag, copy = (Path(folder) / name for name in ('in.json', 'bag.mcap', 'copy'))
+        write_recording(recording, lambda i, _: i < N_CONVERTED)
+        return (cpu_of('state_sensor', 'convert', recording, bag)
+                / cpu_of(sys.executable, '-c', COPY, bag, copy))
 
 
 ROWS = {
@@ -128,7 +142,7 @@ ROWS = {
     **{f'node process, {n} actors back to back, no subscriber: CPU / rival, 10 actors': partial(
         process, n)
        for n in (10, 100)},
-    f'convert {N_ACTORS} actors to a bag: CPU / decoding by orjson': conversion,
+    f'convert {N_ACTORS} actors to a bag: CPU / copying it by mcap': conversion,
     'start to the first frame: CPU / start of a plain node': start,
     'memory, 100 actors: resident / plain node': memory}
 
