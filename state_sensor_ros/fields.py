@@ -17,7 +17,7 @@ that stands for an unknown one. The check of a new frame, selection and joining 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 import dataclasses
 from dataclasses import dataclass, MISSING, replace
 from itertools import chain
@@ -65,9 +65,8 @@ class Field:
 
         :raises StateError: if it is not of ``n_entries`` entries.
         """
-        if self.dtype in (TEXT, TEXTS, ''):
-            if self.dtype and len(value) != n_entries \
-                    and (value or not self.is_optional):
+        if self.dtype in (TEXT, TEXTS):
+            if len(value) != n_entries and (value or not self.is_optional):
                 raise StateError(self.name, f'{len(value)} entries', str(n_entries))
             return
         shape = (n_entries, self.width) if self.width else (n_entries,)
@@ -152,8 +151,7 @@ class Columns:
         """
         n_entries = len(self)
         for field in rows_of(type(self)):
-            value = getattr(self, field.name)
-            if value is not None:
+            if field.dtype and (value := getattr(self, field.name)) is not None:
                 field.check(value, n_entries)
 
     def taken(self, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -245,8 +243,29 @@ def extended(part: Part, n_entries: int, **given: Any) -> Part:  # noqa: ANN401
 class OfActors(Columns):
     """Columns whose entries have an owner: column ``actor``, ascending."""
 
-    __slots__ = ()
+    __slots__ = ('_read',)
     actor: npt.NDArray[np.int64]
+
+    @classmethod
+    def late(cls: type[Owned], read: Callable[[], Owned], **known: object) -> Owned:
+        """
+        Return entries that are read when the first of their columns is asked for.
+
+        :param known: columns that are known before.
+        """
+        part = cls.__new__(cls)
+        for name, value in {'_read': read, **known}.items():
+            object.__setattr__(part, name, value)
+        return part
+
+    def __getattr__(self, name: str) -> object:
+        # Python calls this for a column that is not there yet.
+        if not name.startswith('_') and (read := getattr(self, '_read', None)) is not None:
+            part = read()
+            for each in rows_of(type(self)):
+                object.__setattr__(self, each.name, getattr(part, each.name))
+            object.__setattr__(self, '_read', None)
+        return object.__getattribute__(self, name)
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -257,20 +276,28 @@ class OfActors(Columns):
         return f'{type(self).__name__}({len(self)} of {owners})'
 
     def of_actors(self: Owned, new_row: npt.NDArray[np.int64]) -> Owned:
-        """Return the entries whose actor stays; ``new_row``: new rows by old ones, -1 = gone."""
-        actor = new_row[self.actor]
-        keep = np.flatnonzero(actor >= 0)
-        columns = {**self.taken(keep), 'actor': actor[keep]}
-        return replace(self, **columns)  # type: ignore[type-var]
+        """
+        Return the entries whose actor stays, read as late as these.
+
+        :param new_row: (N,) new rows by old ones, -1 = gone.
+        """
+        def read() -> Owned:
+            actor = new_row[self.actor]
+            keep = np.flatnonzero(actor >= 0)
+            columns = {**self.taken(keep), 'actor': actor[keep]}
+            return replace(self, **columns)  # type: ignore[type-var]
+
+        return read() if getattr(self, '_read', None) is None else type(self).late(read)
 
 
-def parts_of(frame: Columns) -> list[Field]:
-    """Return the rows of what a frame has and not every format carries."""
+def parts_of(frame: Columns, known: Set[str]) -> list[Field]:
+    """Return the rows of what a frame has and not every format carries, without those known."""
     found = []
     for field in rows_of(type(frame)):
-        value = getattr(frame, field.name)
-        if field.part and field.is_in(value):
-            found.append(field)
-        if isinstance(value, OfActors):
-            found += parts_of(value)
+        if field.part:
+            value = getattr(frame, field.name)
+            if field.name not in known and field.is_in(value):
+                found.append(field)
+            if isinstance(value, OfActors):
+                found += parts_of(value, known)
     return found

@@ -15,7 +15,7 @@ NaN. All arrays of a frame are read-only, so that results computed from them sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 import math
 from types import MappingProxyType
@@ -66,6 +66,8 @@ KIND_OBJECT, KIND_VEHICLE = int(Kind.OBJECT), int(Kind.VEHICLE)
 QUATERNION_NORM_MIN, QUATERNION_NORM_MAX = 0.9, 1.1
 # Square of the tolerance of the squared length on either side of 1.
 _SQUARED_TOLERANCE = (1.0 - QUATERNION_NORM_MIN ** 2) ** 2
+# Products of two numbers within these bounds are positive numbers of float32.
+_LEAST, _MOST = 1e-18, 1e18
 # Edges that have a volume, m.
 _MIN_EDGE, _MAX_EDGE = 1e-6, 1e6
 
@@ -116,31 +118,6 @@ class Wheels(OfActors):
     position_known: Bools = row('wheel', '?', 'whether the position is known')
     orientation_known: Bools = row('wheel', '?', 'whether the orientation is known')
     speed: Floats = row('wheel', 'f8', 'of the spin, + = forward', unit='rad/s')
-    _read: Callable[[], Wheels] | None = field(default=None, init=False, compare=False)
-
-    @classmethod
-    def late(cls, read: Callable[[], Wheels]) -> Wheels:
-        """Return wheels that are read when the first of their columns is asked for."""
-        wheels = cls.__new__(cls)
-        object.__setattr__(wheels, '_read', read)
-        return wheels
-
-    def __getattr__(self, name: str) -> object:
-        # Python calls this for a column that is not there yet.
-        if name.startswith('_'):
-            raise AttributeError(name)
-        if (read := self._read) is not None:
-            wheels = read()
-            for each in rows_of(Wheels):
-                object.__setattr__(self, each.name, getattr(wheels, each.name))
-            object.__setattr__(self, '_read', None)
-        return object.__getattribute__(self, name)
-
-    def of_actors(self, new_row: Rows) -> Wheels:
-        """Return the wheels whose actor stays, read as late as these."""
-        if self._read is None:
-            return OfActors.of_actors(self, new_row)
-        return Wheels.late(lambda: OfActors.of_actors(self, new_row))
 
     def known_orientation_xyzw(self) -> Floats:
         """(W, 4) float64, actor's frame, not normalized; the identity if it is unknown."""
@@ -287,11 +264,14 @@ class Bodies:
         # Returns (M,) bool: edges, scales and their products are positive numbers of float32.
         if self._drawable_boxes is None:
             sizes = self._rows[len(self.usable):, 7:]
-            limits = np.finfo(np.float32)
-            with np.errstate(all='ignore'):
-                scaled = sizes[:, :3] * sizes[:, 3:]
-                self._drawable_boxes = self.usable_boxes & (sizes > 0.0).all(axis=1) \
-                    & (scaled >= limits.tiny).all(axis=1) & (scaled <= limits.max).all(axis=1)
+            self._drawable_boxes = self.usable_boxes
+            # Usually all sizes are within these bounds. A comparison with NaN is false.
+            if not (sizes.min(initial=1.0) >= _LEAST and sizes.max(initial=1.0) <= _MOST):
+                limits = np.finfo(np.float32)
+                with np.errstate(all='ignore'):
+                    scaled = sizes[:, :3] * sizes[:, 3:]
+                    self._drawable_boxes = self.usable_boxes & (sizes > 0.0).all(axis=1) \
+                        & (scaled >= limits.tiny).all(axis=1) & (scaled <= limits.max).all(axis=1)
         return self._drawable_boxes
 
     def normalized(self) -> Floats:

@@ -455,8 +455,7 @@ def _clock_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [('clock', 'no frame has a time')]
     start = f'game time {seconds(first_s)} to {seconds(last_s)}'
     if record['time_s']:
-        begun = datetime.fromtimestamp(record['time_s'], timezone.utc)
-        start += f', started {begun:%F %T} UTC'
+        start += f', started {datetime.fromtimestamp(record["time_s"], timezone.utc):%F %T} UTC'
     rows = [('duration', f'{seconds(record["duration_s"])} ({start})')]
     if record['step_s']['median'] is not None:
         median, least, greatest = (

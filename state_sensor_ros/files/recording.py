@@ -143,13 +143,14 @@ class Losses:
     # carried: names of the fields of frames that it carries.
 
     def __init__(self, name: str, carried: frozenset[str]) -> None:
-        self._name, self._carried = name, carried
+        self._name, self._known = name, set(carried)
         self._lost: dict[str, None] = {}
 
     def add(self, frame: Frame) -> None:
         """Take note of the parts of a frame."""
-        self._lost.update(dict.fromkeys(
-            field.part for field in fields.parts_of(frame) if field.name not in self._carried))
+        for field in fields.parts_of(frame, self._known):
+            self._known.add(field.name)
+            self._lost[field.part] = None
 
     @property
     def lines(self) -> list[str]:

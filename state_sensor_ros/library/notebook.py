@@ -153,6 +153,5 @@ def _page(shown: object, *tables: _Table, lines: Iterable[str] = (),
         with suppress(errors.StateSensorError), errors.importing('a picture'):
             stream = BytesIO()
             draw().savefig(stream, format='png', dpi=_PICTURE.dpi)
-            image = b64encode(stream.getvalue()).decode()
-            html += f'<img src="data:image/png;base64,{image}">'
+            html += f'<img src="data:image/png;base64,{b64encode(stream.getvalue()).decode()}">'
     return html

@@ -250,5 +250,4 @@ def await_delivery(publishers: Iterable[Publisher], seconds: float) -> None:
             publisher.wait_for_all_acked(Duration(seconds=left_s))
     identifier = rclpy.get_rmw_implementation_identifier()
     if has_subscribers and not any(name in identifier for name in _ACKNOWLEDGING):
-        end_s = start_s + min(seconds, _IN_FLIGHT_S)
-        time.sleep(max(0.0, end_s - time.monotonic()))
+        time.sleep(max(0.0, start_s + min(seconds, _IN_FLIGHT_S) - time.monotonic()))

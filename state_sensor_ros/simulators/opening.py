@@ -94,5 +94,4 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     # An encoding that is not UTF-8 is rare, and damages names only.
     text = Path(settings.map_file).read_text('utf-8', errors='replace') \
         if settings.map_file.endswith('.xodr') else ''
-    given = topics_of_map(lines, text)
-    return replace(topics, encoders=(*topics.encoders, *given))
+    return replace(topics, encoders=(*topics.encoders, *topics_of_map(lines, text)))

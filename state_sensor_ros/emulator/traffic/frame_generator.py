@@ -234,8 +234,7 @@ class Traffic:
     # driven: the ego once a client drives it, None before.
 
     def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int) -> None:
-        length_m = max(SHORTEST_ROAD_M, n_vehicles * ROAD_PER_VEHICLE_M)
-        self.road = Road(length_m, N_LANES, seed)
+        self.road = Road(max(SHORTEST_ROAD_M, n_vehicles * ROAD_PER_VEHICLE_M), N_LANES, seed)
         self.fleet = make_fleet(n_vehicles, seed)
         self.objects = make_objects(self.road, n_objects)
         self.drivers = Drivers(self.road, self.fleet, seed)
@@ -243,8 +242,7 @@ class Traffic:
         self.period_s = 1.0 / rate_hz
         for _ in range(round(WARM_UP_S / LONGEST_STEP_S)):
             self.drivers.advance(LONGEST_STEP_S)
-        rng = np.random.default_rng((seed, 4))
-        self.spin = rng.uniform(-np.pi, np.pi, (n_vehicles, 4))
+        self.spin = np.random.default_rng((seed, 4)).uniform(-np.pi, np.pi, (n_vehicles, 4))
         self.motion = self.kinematics.evaluate(self.drivers)
         self.driven: DrivenEgo | None = None
 

@@ -206,20 +206,19 @@ def _flat_wheels(frame: Frame) -> list[Record]:
 
 def losses(frame: Frame, generation: str) -> list[str]:
     """Return the parts of a frame that its payload of a generation, v2 or v1, would lack."""
-    wheels = frame.wheels
-    found = [field.part for field in parts_of(frame) if field.name not in _CARRIED[generation]
-             and (field.name != 'ids' or frame.generation not in GENERATIONS)]
+    found = [field.part for field in parts_of(frame, _CARRIED[generation])
+             if field.name != 'ids' or frame.generation not in GENERATIONS]
     if generation == V2:
         if any(bool((frame.kinds[part.actor] == KIND_OBJECT).any())
-               for part in (frame.lanes, wheels) if part is not None):
+               for part in (frame.lanes, frame.wheels) if part is not None):
             found.append('wheels and lane states of objects')
         return found
     if list(map(kind_of, frame.tags)) != frame.kinds.tolist():
         found.append('objects tagged as vehicles or vehicles not tagged so')
-    if wheels is not None:
-        ids, _ = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=True)
-        if wheels.position_known.any():
+    if frame.wheels is not None:
+        ids, _ = wheel_entries(frame.wheels, from_flat=_is_flat(frame), to_flat=True)
+        if frame.wheels.position_known.any():
             found.append('wheel positions')
-        if (wheels.orientation_known & (ids == NO_SOURCE_ID)).any():
+        if (frame.wheels.orientation_known & (ids == NO_SOURCE_ID)).any():
             found.append('orientations of rear wheels')
     return found

@@ -267,6 +267,8 @@ def _unrotated(item: Any, where: str) -> Any:  # noqa: ANN401
 
 
 _PLACE = re.compile(r'(.*?)(?: - at `\$(.*)`)?', re.DOTALL)
+# Of a text; those with a quotation mark are found in part.
+_KEY = re.compile(rb'"([^"]*)"\s*:')
 _STEP = re.compile(r'\.(\w+)|\[(\d+)\]')
 _MISSING = re.compile(r'Object missing required field `(.*)`')
 _EXPECTED = re.compile(r'Expected (.*?)(?:, got `.*`)?')
@@ -314,6 +316,12 @@ _KNOWN = {
         schema.Payload, schema.Actors, schema.Vehicle, schema.ControlState, schema.State,
         schema.Odometry, schema.Pose, schema.Box, schema.Wheel, schema.WheelPose),
     schema.V1: _names(schema.Payload, schema.Flat, schema.FlatBox, schema.FlatWheel)}
+
+
+def has_other_keys(payload: bytes | bytearray, generation: str) -> bool:
+    """Return whether a text has keys that the types of a generation, v2 or v1, do not have."""
+    return not _KNOWN[generation].issuperset(
+        [key.decode('utf-8', 'replace') for key in {*_KEY.findall(payload)}])
 
 
 def unknown_members(frame: Mapping[str, Any], generation: str) -> Iterator[str]:

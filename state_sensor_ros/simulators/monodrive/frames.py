@@ -39,6 +39,7 @@ from state_sensor_ros.frame import (
     Kinds,
     Lanes,
     NO_LANES,
+    NO_ROADS,
     Rows,
     Wheels,
 )
@@ -129,8 +130,9 @@ class Decoder:
                 pass  # two actors have one name, or two wheels one id
             else:
                 self._n_payloads += 1
-                # The search takes longer than the decoding: at powers of two.
-                if not self._n_payloads & (self._n_payloads - 1):
+                # The search takes as long as the decoding: at powers of two.
+                if not self._n_payloads & (self._n_payloads - 1) \
+                        and forms.has_other_keys(payload, parsed.generation):
                     self._note_unknown(msgspec.json.decode(payload), parsed.generation)
                 yield self._dated(frame)
                 return
@@ -186,7 +188,7 @@ class Decoder:
         return self._frame(
             schema.V2, own, head, tuple([state.name for state in states]),
             _kinds(len(objects), len(vehicles)), tuple([state.tags for state in states]),
-            numbers, owned, self._lanes(vehicles, len(objects)),
+            numbers, owned, self._late_lanes(vehicles, len(objects)),
             self._late_wheels(vehicles, len(objects)) if self.details else None,
             np.full((len(states), 4), NAN) if self.details else None, *looks)
 
@@ -246,21 +248,25 @@ class Decoder:
         frame.set_rows(rows)
         return frame
 
-    def _lanes(self, vehicles: Sequence[Any], i_first: int) -> Lanes:
-        numbers: list[int] = []
-        road_s: list[Number] = []
-        for i, vehicle in enumerate(vehicles, i_first):
-            if (lane := vehicle.control_state) is not None:
-                numbers += (i, lane.lane_change_left, lane.lane_change_right, lane.road_id,
-                            lane.section_id, lane.lane_id)
-                road_s.append(lane.s)
-        if not road_s:
-            return NO_LANES
-        packed = struct.pack(f'{len(numbers)}i', *numbers)
-        rows: Ints = np.ndarray((len(road_s), 6), np.int32, packed)
-        return Lanes(rows[:, 0].astype(np.int64), rows[:, 1:3].astype(np.bool_),
-                     rows[:, 3:].copy(),
-                     rep103.to_rep103_road_s(json_text.rows_of(road_s, 1)[:, 0], self._units))
+    def _late_lanes(self, vehicles: Sequence[Any], i_first: int) -> Lanes:
+        """Return the lane states, whose columns are made when they are used."""
+        states = [vehicle.control_state for vehicle in vehicles]
+        actor = _owners((0,) * i_first + (1,) * len(states)) if all(states) else np.array(
+            [i for i, lane in enumerate(states, i_first) if lane is not None], np.int64)
+        actor.setflags(write=False)
+
+        def read() -> Lanes:
+            lanes = list(filter(None, states))
+            numbers = [number for lane in lanes for number in (
+                lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
+                lane.lane_id)]
+            packed = struct.pack(f'{len(numbers)}i', *numbers)
+            rows: Ints = np.ndarray((len(lanes), 5), np.int32, packed)
+            return Lanes(actor, rows[:, :2].astype(np.bool_), rows[:, 2:].copy(),
+                         rep103.to_rep103_road_s(json_text.rows_of(
+                             [lane.s for lane in lanes], 1)[:, 0], self._units))
+
+        return Lanes.late(read, actor=actor, road_names=NO_ROADS) if len(actor) else NO_LANES
 
     def _late_wheels(self, vehicles: Sequence[Any], i_first: int) -> Wheels:
         """Return wheels whose text, nearly half of a payload, is decoded when they are used."""

@@ -316,8 +316,7 @@ def _opened(own: SumoParameters) -> Iterator[Sumo]:
 
 
 def _goes_on(sumo: Sumo) -> bool:
-    end = sumo.simulation.getEndTime()
-    if 0 <= end <= sumo.simulation.getTime():
+    if 0 <= sumo.simulation.getEndTime() <= sumo.simulation.getTime():
         return False
     return bool(sumo.simulation.getMinExpectedNumber() > 0)
 
