@@ -14,12 +14,10 @@ Compared are SUMO's own ``xml2csv.py`` and pandas, the two that a user would tak
 
 import math
 from pathlib import Path
-import resource
-import subprocess
 import sys
 import tempfile
 
-from processes import BenchError
+from processes import command_cpu_s
 from row import Row, show
 import sumo
 
@@ -50,16 +48,6 @@ def write_fcd(path):
         file.write('</fcd-export>\n')
 
 
-def cpu_s(*command):
-    """Run a command; return its CPU time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise BenchError(f'{command[0]} ended with {done.returncode}\n{done.stderr}')
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def fcd_rows(rounds=2):
     """Convert to Parquet with all columns and inspect; print and return the rows."""
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +59,7 @@ def fcd_rows(rounds=2):
             'inspect': ('state_sensor', 'inspect', fcd),
             'xml2csv': (sys.executable, xml2csv, fcd),
             'pandas': (sys.executable, '-c', PANDAS, fcd, f'{folder}/pandas.parquet')}
-        found = {name: min(cpu_s(*command) for _ in range(rounds))
+        found = {name: min(command_cpu_s(*command) for _ in range(rounds))
                  for name, command in commands.items()}
     print('    ' + ', '.join(f'{name} {value:.1f}' for name, value in found.items())
           + f' CPU s, {N_STEPS} steps of {N_VEHICLES} vehicles', flush=True)

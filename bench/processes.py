@@ -11,6 +11,7 @@
 from contextlib import contextmanager
 import os
 from pathlib import Path
+import resource
 import shutil
 import signal
 import subprocess
@@ -135,6 +136,16 @@ def cpu_between_marks_s(server, node):
     spent_s = cpu_s(node.pid) - before_s
     server.kill()
     return spent_s
+
+
+def command_cpu_s(*command):
+    """Run a command; return its CPU time (s)."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise BenchError(f'{command[0]} ended with {done.returncode}\n{done.stderr}')
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def memory_mb(pid):

@@ -20,7 +20,6 @@ import argparse
 from functools import partial
 import json
 from pathlib import Path
-import resource
 from statistics import median
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from conversion import N_ACTORS, write_recording
 from in_process import paired
 from processes import (
     BenchError,
+    command_cpu_s,
     HERE,
     line_of,
     Listener,
@@ -115,23 +115,13 @@ def memory():
     return found_mb / plain_node()[1]
 
 
-def cpu_of(*words):
-    """Run a command; return its CPU time (s)."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise BenchError(f'{words[0]} ended with {done.returncode}\n{done.stderr}')
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def conversion():
     """Return the CPU of `state_sensor convert` into a bag / that of copying the bag by mcap."""
     with tempfile.TemporaryDirectory() as folder:
         recording, bag, copy = (Path(folder) / name for name in ('in.json', 'bag.mcap', 'copy'))
         write_recording(recording, lambda i, _: i < N_CONVERTED)
-        return (cpu_of('state_sensor', 'convert', recording, bag)
-                / cpu_of(sys.executable, '-c', COPY, bag, copy))
+        return (command_cpu_s('state_sensor', 'convert', recording, bag)
+                / command_cpu_s(sys.executable, '-c', COPY, bag, copy))
 
 
 ROWS = {
