@@ -109,6 +109,7 @@ class EgoDriver:
     :param stale_after: age of the last frame of the ego above which it brakes, s.
     :param follows_speed: whether a controller of the simulator follows wanted speeds.
     :param on_sent: called with each command that was written, by the thread of the reports.
+    :param before_first: called before a command is written while none has been.
     :param report: called with a kind, for throttling, and a line.
     :param on_defect: called with an unexpected exception.
     :param clock: returns the steady time, s.
@@ -120,12 +121,13 @@ class EgoDriver:
                  motion: Callable[[], EgoMotion], *, stale_after: float,
                  on_sent: Callable[[EgoCommand], None], report: Report,
                  on_defect: Callable[[Exception], None], follows_speed: bool = False,
+                 before_first: Callable[[], None] = lambda: None,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.counters = CommandCounters()
         self._parameters, self._commands, self._motion = parameters, commands, motion
         self._stale_after = stale_after
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
-        self._clock = clock
+        self._before_first, self._clock = before_first, clock
         self._gate, self._witness = Gate(parameters, stale_after), Witness(parameters)
         self._controller = (speed_controller.SpeedLimiter if follows_speed
                             else speed_controller.SpeedController)(parameters)
@@ -457,6 +459,8 @@ class EgoDriver:
         self._written_s = self._clock()
         self._last = command = command.now(self._written_s)
         proof: ego_commands.Proof | None = None
+        if not self.counters.n_sent:
+            self._attempt(self._before_first)
         try:
             proof = self._commands.write(command)
         except StateSensorError as error:

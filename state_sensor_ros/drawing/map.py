@@ -304,8 +304,7 @@ def _write_names(axes: Axes, scene: Scene, anchors: Iterable[tuple[int, Floats]]
         # Axis by axis: `all` over an axis of two takes most of the time of a page.
         x, y = ((axis[:, None] >= least) & (axis[:, None] <= most)
                 for axis, least, most in zip(points.T, low.T, high.T, strict=True))
-        covered = (x & y).sum(axis=0)
-        costs = np.tile(distances, len(boxes)) + _PT_PER_POINT * covered
+        costs = np.tile(distances, len(boxes)) + _PT_PER_POINT * (x & y).sum(axis=0)
         costs[kept.get(i, slice(0))] = -1e6
         kept[i] = best = int(np.where(is_free, costs, np.inf).argmin())
         taken = np.vstack([taken, np.hstack([low[best], high[best]])])

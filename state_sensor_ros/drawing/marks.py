@@ -188,5 +188,4 @@ def fills_of(scene: scenes.Scene, samples: Rows, coloring: str) -> Floats:
     # Returns (n, 4) float64, red green blue alpha, 0..1.
     marks = _marks_at(scene, samples)
     colors = colors_of(scene, scene.actor[samples], scene.speed[samples], coloring)
-    is_vehicle = marks == _MARKS.index(Mark.VEHICLE)
-    return np.where(is_vehicle[:, None], colors, _FILLS[marks])
+    return np.where((marks == _MARKS.index(Mark.VEHICLE))[:, None], colors, _FILLS[marks])

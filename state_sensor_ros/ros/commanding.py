@@ -248,7 +248,8 @@ class Commanding:
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
-            on_sent=self._publish, report=log.warn, on_defect=log.defect)
+            on_sent=self._publish, before_first=self._mark_drive, report=log.warn,
+            on_defect=log.defect)
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(parameters), self._driver,
                                      parameters.timeout, self._clocks_s, log.warn)
@@ -299,6 +300,13 @@ class Commanding:
             self._log.warn('control mark',
                            f'a node that is killed leaves no mark: {reason_of(error)}')
         return self._mark
+
+    def _mark_drive(self) -> None:
+        # Before the command: its node may be killed at any time.
+        if self._mark is not None:
+            self._found_mark(is_driven=True)
+        else:
+            self._marking.put(partial(self._found_mark, is_driven=True))
 
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
@@ -413,8 +421,6 @@ class Commanding:
                                   is_paused=self._health.state is SourceState.PAUSED)
 
     def _publish(self, command: ego_commands.EgoCommand) -> None:
-        if self.last_command is None:
-            self._marking.put(partial(self._found_mark, is_driven=True))
         self.last_command = LastCommand(command.reverse, command.hand_brake)
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):

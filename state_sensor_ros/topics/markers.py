@@ -146,8 +146,7 @@ class MarkerEncoder(encoding.TopicEncoder):
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the cubes, and the labels if there are any."""
         boxes = now.rows[len(now.usable):]
-        size_xyz = boxes[:, 7:10]
-        size_xyz *= boxes[:, 10:]
+        boxes[:, 7:10] *= boxes[:, 10:]
         numbers[CUBE] = boxes[:, :CUBE.width]
         if now.settings.labels:
             numbers[LABEL] = self._label_numbers(now, boxes)

@@ -265,8 +265,7 @@ class Traffic:
         self.motion = self.kinematics.evaluate(self.drivers)
         if self.driven is not None:
             self.driven.show(self.motion, self.kinematics)
-        mean_speed = 0.5 * (before + self.motion.wheel_speed)
-        turned = self.spin + mean_speed * period_s
+        turned = self.spin + 0.5 * (before + self.motion.wheel_speed) * period_s
         self.spin = np.mod(turned + np.pi, 2 * np.pi) - np.pi
 
 

@@ -71,8 +71,7 @@ class Road:
                              for wave, _ in WINDINGS])
         wind_rate = turn * windings
         wind_gain = np.array([peak for _, peak in WINDINGS]) / wind_rate
-        wind_phase = rng.uniform(0, 2 * np.pi, len(WINDINGS))
-        self._windings = _rows(wind_rate, wind_gain, wind_phase)
+        self._windings = _rows(wind_rate, wind_gain, rng.uniform(0, 2 * np.pi, len(WINDINGS)))
         hills = np.array([max(1, round(length_m / wave)) for wave, _ in HILLS])
         hill_rate = turn * hills
         hill_gain = np.array([peak for _, peak in HILLS]) / hill_rate

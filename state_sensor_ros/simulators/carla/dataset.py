@@ -213,8 +213,7 @@ class FileReader:
         if player is not None:
             self._add_actor(f'$.{_PLAYER}', player, message.player_measurements)
         for i, agent in enumerate(agents):
-            found = message.non_player_agents.add()
-            if not self._add_actor(f'$.{_AGENTS}[{i}]', agent, found):
+            if not self._add_actor(f'$.{_AGENTS}[{i}]', agent, message.non_player_agents.add()):
                 del message.non_player_agents[-1]
         return self.maker.frame(message, status=_status(tree), images=images)
 
