@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 import dataclasses
 from dataclasses import dataclass, MISSING, replace
+from functools import partial
 from itertools import chain
 import math
 from typing import Any, Generic, TypeVar
@@ -195,7 +196,7 @@ def flat(kind: type) -> list[Any]:
 
 def joined(parts: Sequence[Part], begins: Sequence[int]) -> Part:
     """
-    Return the entries of frames that have the same fields, one after the other.
+    Return the entries of frames that have the same fields, one after the other; parts are late.
 
     :param parts: the frames, or the same part of each; what is not a column is the first one's.
     :param begins: row of the first actor of each among the actors of all.
@@ -204,7 +205,7 @@ def joined(parts: Sequence[Part], begins: Sequence[int]) -> Part:
     for field in rows_of(type(parts[0])):
         values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], OfActors):
-            columns[field.name] = joined(values, begins)
+            columns[field.name] = type(values[0]).late(partial(joined, values, begins))
         elif field.name == 'actor':
             columns['actor'] = np.concatenate([
                 value + begin for value, begin in zip(values, begins, strict=True)])

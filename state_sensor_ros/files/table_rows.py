@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -156,8 +156,7 @@ class RowMaker:
 
     def _compute(self, block: list[FrameRows]) -> None:
         """Set the computed columns of the frames of a block."""
-        # A table has no wheels: what decodes them late need not.
-        frames = [replace(rows.frame, wheels=None) for rows in block]
+        frames = [rows.frame for rows in block]
         ends = np.cumsum([frame.n_actors for frame in frames]).tolist()
         whole = frames[0] if len(frames) == 1 else fields.joined(frames, [0, *ends[:-1]])
         floats = np.full((whole.n_actors, len(FLOAT_NAMES)), np.nan)

@@ -329,7 +329,7 @@ class Commanding:
         self._driver.close()
         self._marking.close(_MARKING_S)
         if self._mark is not None:
-            self._mark.close(is_kept=bool(self._driver.failure))
+            self._mark.close(is_kept=bool(self._driver.failure and self._driver.counters.n_sent))
         self._topics.close()
         for subscription in self._light_topics:
             self._node.destroy_subscription(subscription)

@@ -20,7 +20,6 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import chain
 import math
-import struct
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -251,17 +250,15 @@ class Decoder:
     def _late_lanes(self, vehicles: Sequence[Any], i_first: int) -> Lanes:
         """Return the lane states, whose columns are made when they are used."""
         states = [vehicle.control_state for vehicle in vehicles]
-        actor = _owners((0,) * i_first + (1,) * len(states)) if all(states) else np.array(
+        actor = np.arange(i_first, i_first + len(states)) if all(states) else np.array(
             [i for i, lane in enumerate(states, i_first) if lane is not None], np.int64)
         actor.setflags(write=False)
 
         def read() -> Lanes:
             lanes = list(filter(None, states))
-            numbers = [number for lane in lanes for number in (
+            rows: Ints = np.fromiter((number for lane in lanes for number in (
                 lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
-                lane.lane_id)]
-            packed = struct.pack(f'{len(numbers)}i', *numbers)
-            rows: Ints = np.ndarray((len(lanes), 5), np.int32, packed)
+                lane.lane_id)), np.int32).reshape(-1, 5)
             return Lanes(actor, rows[:, :2].astype(np.bool_), rows[:, 2:].copy(),
                          rep103.to_rep103_road_s(json_text.rows_of(
                              [lane.s for lane in lanes], 1)[:, 0], self._units))
