@@ -196,7 +196,7 @@ def flat(kind: type) -> list[Any]:
 
 def joined(parts: Sequence[Part], begins: Sequence[int]) -> Part:
     """
-    Return the entries of frames that have the same fields, one after the other; parts are late.
+    Return the entries of frames that have the same fields, one after the other.
 
     :param parts: the frames, or the same part of each; what is not a column is the first one's.
     :param begins: row of the first actor of each among the actors of all.
@@ -205,7 +205,9 @@ def joined(parts: Sequence[Part], begins: Sequence[int]) -> Part:
     for field in rows_of(type(parts[0])):
         values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], OfActors):
-            columns[field.name] = type(values[0]).late(partial(joined, values, begins))
+            # As late as the first of them.
+            columns[field.name] = joined(values, begins) if values[0].is_read() \
+                else type(values[0]).late(partial(joined, values, begins))
         elif field.name == 'actor':
             columns['actor'] = np.concatenate([
                 value + begin for value, begin in zip(values, begins, strict=True)])
@@ -259,6 +261,9 @@ class OfActors(Columns):
             object.__setattr__(part, name, value)
         return part
 
+    def is_read(self) -> bool:
+        return getattr(self, '_read', None) is None
+
     def __getattr__(self, name: str) -> object:
         # Python calls this for a column that is not there yet.
         if not name.startswith('_') and (read := getattr(self, '_read', None)) is not None:
@@ -288,7 +293,7 @@ class OfActors(Columns):
             columns = {**self.taken(keep), 'actor': actor[keep]}
             return replace(self, **columns)  # type: ignore[type-var]
 
-        return read() if getattr(self, '_read', None) is None else type(self).late(read)
+        return read() if self.is_read() else type(self).late(read)
 
 
 def parts_of(frame: Columns, known: Set[str]) -> list[Field]:

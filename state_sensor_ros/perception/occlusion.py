@@ -56,8 +56,7 @@ def visible_shares(centers_xy: Floats, headings_xy: Floats, sizes_xy: Floats,
     are_used = (are_beside[:, 0] | are_beside[:, 1]) & (distances <= _FARTHEST)
     if wanted is not None and 2 * len(wanted) < len(centers):
         diagonals = np.hypot(sizes_xy[:, 0], sizes_xy[:, 1])
-        farthest = (distances + diagonals)[wanted].max(initial=0.0)
-        are_used &= distances - diagonals <= farthest
+        are_used &= distances - diagonals <= (distances + diagonals)[wanted].max(initial=0.0)
     shares = np.ones(len(centers))
     used = are_used.nonzero()[0]
     if len(used) > 1:

@@ -72,8 +72,7 @@ class Road:
         wind_rate = turn * windings
         wind_gain = np.array([peak for _, peak in WINDINGS]) / wind_rate
         self._windings = _rows(wind_rate, wind_gain, rng.uniform(0, 2 * np.pi, len(WINDINGS)))
-        hills = np.array([max(1, round(length_m / wave)) for wave, _ in HILLS])
-        hill_rate = turn * hills
+        hill_rate = turn * np.array([max(1, round(length_m / wave)) for wave, _ in HILLS])
         hill_gain = np.array([peak for _, peak in HILLS]) / hill_rate
         self._hills = _rows(hill_rate, hill_gain, rng.uniform(0, 2 * np.pi, len(HILLS)))
         self._n_cells = int(np.ceil(length_m))
