@@ -191,10 +191,10 @@ class CdrWriter:
 def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
     """Return the offsets of all slots of a table, row after row, packed int64."""
     rows = [row for row, _, _ in slots]
-    if rows == list(range(len(rows))) or not any(rows):
-        if [of_row.columns for _, _, of_row in slots] == [list(range(table.width))] * len(slots):
-            return array('q', [base + offset for _, base, of_row in slots
-                               for offset in of_row.offsets]).tobytes()
+    if (rows == list(range(len(rows))) or not any(rows)) \
+            and all(of_row.columns == list(range(table.width)) for _, _, of_row in slots):
+        return array('q', [base + offset for _, base, of_row in slots
+                           for offset in of_row.offsets]).tobytes()
     # A given field lies between the columns of a row, or they are in another order.
     words = sorted((row * table.width + column, base + offset) for row, base, of_row in slots
                    for column, offset in zip(of_row.columns, of_row.offsets, strict=True))
