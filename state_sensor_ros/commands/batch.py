@@ -28,6 +28,8 @@ from pathlib import Path
 import signal
 import sys
 import threading
+import traceback
+from types import FrameType
 from typing import Any, TYPE_CHECKING
 
 from state_sensor_ros import ends, errors, texts
@@ -167,13 +169,14 @@ def _begin_worker() -> None:
     threading.Thread(target=end, name='parent', daemon=True).start()
 
 
-def _end_worker(_signum: int, _frame: object) -> None:
-    """Interrupt the job, which removes its output, and end: a broken pool waits for that."""
-    # The job, or the pool's loop, may take the exception for its own.
-    threading.Timer(_CLEAN_S, os._exit, (1,)).start()
-    # The pool's loop prints its traceback, which is not the command's own line.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    raise KeyboardInterrupt
+def _end_worker(_signum: int, frame: FrameType | None) -> None:
+    """Interrupt the job, which removes its output; the process ends soon, whatever it awaits."""
+    # By the system: no thread can begin while a lock of `threading` is held, as in its shutdown.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, _CLEAN_S)
+    # The pool's loop goes on to its own end: it would block the pool with half of a result.
+    if any(each.f_code is run_job.__code__ for each, _ in traceback.walk_stack(frame)):
+        raise KeyboardInterrupt
 
 
 @contextmanager

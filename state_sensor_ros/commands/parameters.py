@@ -63,9 +63,8 @@ def run_parameters(args: argparse.Namespace) -> None:
     elif schema.has(args.name):
         groups = {'': [schema.find(args.name).name]}
     elif args.name:
-        known = (*groups, *schema.names)
         raise ConfigError(args.name, 'no parameter or group of this name'
-                          + did_you_mean([args.name], known, 0.0))
+                          + did_you_mean([args.name], (*groups, *schema.names), 0.0))
     lines: list[str] = []
     for group, names in groups.items():
         lines += ['', f'{group}:'] if group else ['']
@@ -146,9 +145,8 @@ def _values_in(path: str, args: argparse.Namespace) -> dict[str, object]:
     node = getattr(args, 'name', '') or '/state_sensor'
     found = parameters_of(content, node)
     if found is None:
-        names = ', '.join(name for name, _ in _parts(content, ''))
         print_line(f'warning: --params-file {path}: its parameters are not used: the node is '
-                   f'{node}, the file has {names}')
+                   f'{node}, the file has ' + ', '.join(name for name, _ in _parts(content, '')))
     return {name: value for name, value in _flat(found or {}).items()
             if not name.startswith(_OF_ROS)}
 

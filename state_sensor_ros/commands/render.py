@@ -86,10 +86,9 @@ def _page_size(text: str) -> tuple[float, float | None]:
 
 def run_render(args: argparse.Namespace) -> None:
     """Draw the recording; OUT is created when it is complete."""
-    output = output_format(args.output, command=RENDER)
     # Before IN is read, which can take minutes: the options are wrong, or the library is missing.
     write = {'animation': _animation_writer, 'film': _film_writer}.get(
-        output.name, _picture_writer)(args)
+        output_format(args.output, command=RENDER).name, _picture_writer)(args)
     with WholeFile(args.output, force=args.force) as file:
         scene = _scene(args)
         write(scene, file.handle)

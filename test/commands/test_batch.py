@@ -245,6 +245,18 @@ def test_processes_end_with_a_batch_that_is_killed(drives, tmp_path):
     until(lambda: not any(Path(f'/proc/{job}').exists() for job in jobs))
 
 
+def test_a_process_of_a_batch_ends_even_where_no_thread_can_begin():
+    """As while its threads are shut down, where the end of a batch may find it."""
+    program = ('import os, signal, threading, time\n'
+               'from state_sensor_ros.commands import batch\n'
+               'batch._begin_worker()\n'
+               'threading.Thread.start = lambda _: time.sleep(3600)\n'
+               'os.kill(os.getpid(), signal.SIGTERM)\n'
+               'time.sleep(3600)\n')
+    ended = subprocess.run([sys.executable, '-c', program], env=ENVIRONMENT, timeout=AWAIT_S)
+    assert ended.returncode == -signal.SIGALRM
+
+
 def test_many_recordings_need_a_place_each(drives, tmp_path, capsys, refusal):
     (tmp_path / 'other').mkdir()
     other = shutil.copy(drives / 'a.json', tmp_path / 'other')
@@ -258,8 +270,7 @@ def test_many_recordings_need_a_place_each(drives, tmp_path, capsys, refusal):
         assert line.startswith('error: ')
         assert '; expected ' in line or line.endswith(': no such file or directory')
         assert not (tmp_path / 'out').exists()
-    two = [str(drives / 'a.json')] * 2
-    assert main(['convert', *two, str(tmp_path / 'out')]) == 2
+    assert main(['convert', *[str(drives / 'a.json')] * 2, str(tmp_path / 'out')]) == 2
 
 
 @pytest.mark.thorough

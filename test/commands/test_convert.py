@@ -263,8 +263,7 @@ def test_convert_refuses_several_topics_without_a_choice(bag, tmp_path, source, 
 def test_convert_warns_of_what_a_generation_cannot_carry(source, bag, tmp_path, capsys):
     out = tmp_path / 'flat.json'
     assert main(['convert', str(bag), str(out), '--generation', 'v1']) == 0
-    printed = capsys.readouterr()
-    [line] = printed.err.splitlines()
+    [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f'warning: {out}: v1 does not carry: ')
     assert 'lane states' in line
     flat = loaded(out)
@@ -341,8 +340,7 @@ def test_convert_warns_of_velocities_of_0_and_of_a_clock_that_goes_back(tmp_path
     (['-p', 'parent_frame:=map'], 'parent_frame: found'),
     (['-p', 'max_actor_topics:=-1'], 'max_actor_topics: found -1')])
 def test_convert_refuses_options_that_make_no_sense(source, tmp_path, words, expected, refusal):
-    line = refusal('convert', source, tmp_path / 'bag', *words)
-    assert expected in line
+    assert expected in refusal('convert', source, tmp_path / 'bag', *words)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -182,8 +182,7 @@ def test_inspect_compares_the_actors_that_two_frames_share(inspect):
     for i, frame in enumerate(frames):
         states = frame['frame']['vehicles']
         # Another vehicle is missing in each frame, and the order changes.
-        gone = [each for each in states if 'ego' not in each['state']['tags']][i % 3]
-        states.remove(gone)
+        states.remove([each for each in states if 'ego' not in each['state']['tags']][i % 3])
         states.reverse()
     _, found, _ = inspect(frames)
     truth = found['truth']

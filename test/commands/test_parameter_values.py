@@ -179,6 +179,5 @@ def test_parameter_beside_its_option_is_refused(folder, refusal):
                   ['record', 'out.json', '-p', 'port:=1', '--port', '2'],
                   ['record', 'out.json', '--source', 'carla', '-p', 'source:=carla'],
                   ['evaluate', str(SAMPLE), 'bag', '-p', 'ego_tag:=a', '--ego-tag', 'b']):
-        line = refusal(*words, code=2)
-        assert ' are both given; leave' in line
+        assert ' are both given; leave' in refusal(*words, code=2)
     assert [path.name for path in folder.iterdir()] == ['in.json']

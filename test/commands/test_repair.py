@@ -153,8 +153,7 @@ def test_repair_of_nothing_is_an_error(tmp_path, repair, text):
 
 
 def test_repair_writes_to_standard_output(source, tmp_path, capsys):
-    text = (source / 'drive.json').read_bytes()
-    (tmp_path / 'cut').write_bytes(text[:-5])
+    (tmp_path / 'cut').write_bytes((source / 'drive.json').read_bytes()[:-5])
     assert main(['repair', str(tmp_path / 'cut'), '-']) == 0
     printed = capsys.readouterr()
     assert len(json.loads(printed.out)) == N_FRAMES - 1
@@ -174,8 +173,7 @@ def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expecte
     os.mkfifo(tmp_path / 'here' / 'fifo')
     (tmp_path / 'here' / 'empty').mkdir()
     where = tmp_path / 'here'
-    line = refusal('repair', where / part, where / out, '--force')
-    assert expected in line
+    assert expected in refusal('repair', where / part, where / out, '--force')
     assert {entry.name for entry in where.iterdir()} == {
         'drive.json', 'mcap', 'sqlite3', 'fifo', 'empty'}
     assert contents_of(where / 'mcap').keys() == {where / 'mcap' / name for name in (
@@ -205,8 +203,7 @@ def test_repair_of_a_bag_keeps_everything(source, tmp_path, repaired, variant):
 
 def test_repair_of_what_rosbag2_recorded_keeps_everything(tmp_path, repaired):
     name = 'rosbag2_record_mcap'
-    line = repaired(DATA / name)
-    assert line.endswith('nothing was lost')
+    assert repaired(DATA / name).endswith('nothing was lost')
     assert described(tmp_path / 'out')[1] == described(DATA / name)[1]
     assert comparable(described(tmp_path / 'out')[0]) == comparable(described(DATA / name)[0])
 
@@ -347,8 +344,7 @@ def test_repair_of_a_compressed_file_that_was_cut(source, tmp_path, repaired):
     packed = b''.join([out.compress(data[at:at + 9000], out.FLUSH_BLOCK)
                        for at in range(0, len(data), 9000)] + [out.flush()])
     (bag / 'bag_0.mcap.zstd').write_bytes(packed[:len(packed) * 2 // 3])
-    line = repaired(bag)
-    assert 'the rest of a stream of zstd that is cut' in line
+    assert 'the rest of a stream of zstd that is cut' in repaired(bag)
     found = described(tmp_path / 'out')[1]
     assert is_part_of(found, described(source / 'mcap')[1])
     assert len(found) > 100
