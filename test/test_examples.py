@@ -73,6 +73,7 @@ def test_example_plots_a_recording(tmp_path):
     assert (tmp_path / 'paths.png').read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.thorough
 def test_example_of_analysis_answers(tmp_path):
     drive = tmp_path / 'drive.json'
     assert main(['synth', str(drive), '--frames', '10']) == 0

@@ -93,8 +93,7 @@ def test_sequences_and_arrays():
 
 def test_a_single_row_may_occur_twice_but_not_one_of_several():
     twice = [{'x': Slot(POINT, 0), 'y': Slot(POINT, 1)}] * 2
-    layout = lay_out('x/msg/Parts', {'points': twice})
-    assert offsets(layout, POINT) == [8, 16, 24, 32]
+    assert offsets(lay_out('x/msg/Parts', {'points': twice}), POINT) == [8, 16, 24, 32]
     template = Template(DEFINITIONS, 'x/msg/Parts', {
         'names': Given('names'), 'points': Each('points', {'x': Slot(POINT, 0),
                                                            'y': Slot(POINT, 0)})})

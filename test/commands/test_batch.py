@@ -215,7 +215,7 @@ def test_many_recordings_lose_a_process_and_no_recording(drives, tmp_path):
     site = with_site(tmp_path, KILLED.format(once))
     with running('convert', drives, out, '--to', 'json', '--jobs', '2',
                  environment={**ENVIRONMENT, 'PYTHONPATH': site}) as process:
-        printed, errors = process.communicate(timeout=4 * AWAIT_S)
+        printed, errors = process.communicate(timeout=2 * AWAIT_S)
     assert (process.returncode, errors) == (0, '')
     assert printed == f'{out}: 3 recordings converted, 0 already up to date\n'
     assert tree(out) == ['a.json', 'day1/b.json', 'day1/c.json']
@@ -295,6 +295,7 @@ def test_recordings_of_one_name_have_outputs_with_their_formats(drives, tmp_path
     assert (out / 'a_json.json').stat().st_mtime_ns == before
 
 
+@pytest.mark.thorough
 def test_many_recordings_are_inspected(drives, tmp_path, capsys):
     pq, one = pytest.importorskip('pyarrow.parquet'), ('--jobs', '1')
     (drives / 'bad.json').write_text('[{"frame": x}]')

@@ -266,8 +266,7 @@ def test_convert_warns_of_what_a_generation_cannot_carry(source, bag, tmp_path, 
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f'warning: {out}: v1 does not carry: ')
     assert 'lane states' in line
-    flat = loaded(out)
-    assert [actor['name'] for actor in flat[0]['frame']] == [
+    assert [actor['name'] for actor in loaded(out)[0]['frame']] == [
         state['name'] for state in (*loaded(source)[0]['frame']['objects'], *(
             vehicle['state'] for vehicle in loaded(source)[0]['frame']['vehicles']))]
 

@@ -45,6 +45,7 @@ def code_of(*words):
         return end.code
 
 
+@pytest.mark.thorough
 def test_view_writes_a_file_as_a_whole(tmp_path, capsys):
     out = tmp_path / 'drive.rrd'
     assert code_of(SAMPLE, '--save', out) == 0

@@ -113,8 +113,7 @@ def test_start_uphill_after_a_short_movement_with_late_pedals():
 def test_ego_does_not_creep_before_it_stops(second):
     drive = Drive(0.0, 0.1, 2)
     drive.speeds(Setpoint(speed=27.0), 40.0)
-    speeds = drive.speeds(Setpoint(speed=second), 6.0)
-    assert speeds[-1] <= 0.1
+    assert drive.speeds(Setpoint(speed=second), 6.0)[-1] <= 0.1
 
 
 @settings(max_examples=tries(100), deadline=None)

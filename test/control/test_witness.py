@@ -72,8 +72,7 @@ def test_another_driver_that_speeds_up_or_turns_the_ego_is_named(rival, wanted, 
         drive(ego, 4.0, wanted)
     ego.rival = 'always' if follows else rival
     assert RIVAL.steering_angle > 0.0
-    states = drive(ego, 4.0, wanted)
-    assert states[-1] is DriverState.DISOBEYED
+    assert drive(ego, 4.0, wanted)[-1] is DriverState.DISOBEYED
     assert ego.n_brakes
 
 

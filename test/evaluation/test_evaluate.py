@@ -315,8 +315,7 @@ def test_answers_that_are_repeated_count_once(tmp_path, capsys, evaluate, drive,
     silent = evaluate(write_bag(tmp_path / 'silent', sent))
     again = write_bag(tmp_path / 'again', [*sent, *[
         (*each[:2], each[2] + 10 ** 8 * i, each[3]) for i in range(1, 9) for each in sent[-2:]]])
-    result = evaluate(again)
-    assert result == silent
+    assert evaluate(again) == silent
     assert main(['evaluate', str(drive), str(again), '-q']) == 0
     assert '16 messages with the time of another one, not evaluated' in capsys.readouterr().err
 

@@ -47,6 +47,7 @@ def test_definition_of_nuscenes(tmp_path, evaluate, stack):
     assert nuscenes['tracking']['classes']['car']['amotp'] == nuscenes['tracking']['amotp'] > 0.01
 
 
+@pytest.mark.thorough
 def test_page_has_curves_and_ten_moments(tmp_path, drive, stack):
     count = iter(range(N_FRAMES))
 

@@ -183,8 +183,7 @@ def test_bag_with_more_topics_than_mcap_can_number_is_one_error(path):
 
 def test_definition_is_complete_and_keeps_the_units():
     text = definition('state_sensor_ros/msg/StateFrame')
-    own = (ROOT / 'msg' / 'StateFrame.msg').read_text()
-    assert text.startswith(own)
+    assert text.startswith((ROOT / 'msg' / 'StateFrame.msg').read_text())
     named = {line.removeprefix('MSG: ') for line in text.splitlines() if line.startswith('MSG: ')}
     assert named >= {'std_msgs/Header', 'state_sensor_ros/ActorState', 'geometry_msgs/Pose',
                      'state_sensor_ros/WheelState', 'builtin_interfaces/Time'}

@@ -109,8 +109,7 @@ def played(source, clock):
     *((times, 1.0, [0.0, 0.05, 0.1]) for times in (
         (1.0, 1.0, 1.0), (None, None, None), (1.0, 0.5, 0.2), (1.0, 4000.0, 8000.0)))])
 def test_source_paces_by_game_time_and_rate(trajectory, monkeypatch, times, rate, expected):
-    source = file_source(trajectory(at(*times)), rate=rate)
-    assert played(source, Clock(monkeypatch)) == expected
+    assert played(file_source(trajectory(at(*times)), rate=rate), Clock(monkeypatch)) == expected
 
 
 @pytest.mark.parametrize(('late_s', 'expected'), [

@@ -138,7 +138,8 @@ def fcd(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('options', one_of([
-    (), ('--fcd-output.attributes', 'x,y,speed,type'), ('--fcd-output.attributes', 'all')]))
+    (), ('--fcd-output.attributes', 'x,y,speed,type'), ('--fcd-output.attributes', 'all')],
+    n_always=0))
 def test_frames_of_fcd_output(fcd, options, monkeypatch):
     path = fcd(*options)
     check(path, n_frames=60, parameters={'sumo.ego': 'first'})

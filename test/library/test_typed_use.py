@@ -68,7 +68,7 @@ def test_typed_use_passes_a_strict_checker_and_mistakes_do_not(tmp_path):
     done = subprocess.run(
         [sys.executable, '-m', 'mypy', '--strict', '--cache-dir', tmp_path / 'cache',
          '--follow-imports', 'silent', '--no-error-summary', 'right.py', 'wrong.py'],
-        cwd=tmp_path, capture_output=True, text=True, timeout=4 * AWAIT_S,
+        cwd=tmp_path, capture_output=True, text=True, timeout=2 * AWAIT_S,
         env={'MYPYPATH': str(ROOT), 'PATH': '/usr/bin'})
     found = [line.partition(': error: ') for line in done.stdout.splitlines()
              if ': error: ' in line]

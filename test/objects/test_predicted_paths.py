@@ -96,8 +96,7 @@ def test_true_path_ends_where_the_actor_leaves():
     lost = {(i, 'b') for i in range(21, 40)}
     frames = recorded([0.1 * i for i in range(200)], ('a', 'b'), lost=lost)
     objects = objects_of([frames[0].poses[0]] * 2, classes=[CAR, PERSON])
-    found = TruePaths().paths(objects, ('a', 'b'), frames[0])
-    assert found.lengths.tolist() == [31, 5]
+    assert TruePaths().paths(objects, ('a', 'b'), frames[0]).lengths.tolist() == [31, 5]
     # Behind a jump, as after a seek, the window begins anew.
     later = TruePaths()
     later.paths(objects, ('a', 'b'), frames[0])

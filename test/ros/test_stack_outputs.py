@@ -73,8 +73,7 @@ def test_outputs_are_on_topics(domain, listener, simulator):
         assert node.is_alive
     assert {'car', 'person'} < {each.class_name for each in labels[0].class_map}
     tracked, = received[TRACKED][-1].objects
-    twist = tracked.kinematics.twist_with_covariance.twist
-    assert twist.linear.x == pytest.approx(-5.0)
+    assert tracked.kinematics.twist_with_covariance.twist.linear.x == pytest.approx(-5.0)
     assert tracked.kinematics.orientation_availability == 2
     assert (tracked.shape.dimensions.x, tracked.shape.dimensions.y) == pytest.approx((4.5, 1.8))
     predicted, = received[PREDICTED][-1].objects

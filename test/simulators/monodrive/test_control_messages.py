@@ -44,8 +44,7 @@ def read(data, size=None):
 @pytest.mark.parametrize('reference', [1, 2 ** 53 + 1, MAX_REFERENCE])
 def test_control_reference_keeps_all_64_bits(reference):
     assert json.loads(encode_request('X', None, reference)[8:])['reference'] == reference
-    reply = read(reply_bytes(ENVELOPE | {'reference': reference}))
-    assert reply.reference == reference
+    assert read(reply_bytes(ENVELOPE | {'reference': reference})).reference == reference
 
 
 @pytest.mark.parametrize('magic', [REQUEST_MAGIC, OLD_REPLY_MAGIC])

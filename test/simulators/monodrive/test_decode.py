@@ -148,8 +148,7 @@ def test_inputs_by_hand():
 def test_recorded_brake_sign_is_turned():
     value = sample('minimal_v1')
     value['frame'][0]['brake_input'] = -0.31
-    inputs = frame_of(value).inputs
-    assert inputs[0, 1] == 0.31
+    assert frame_of(value).inputs[0, 1] == 0.31
 
 
 def test_v1t_frame_has_the_time_of_the_ego():

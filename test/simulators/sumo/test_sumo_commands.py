@@ -62,6 +62,7 @@ def test_sumo_is_recorded_for_simulated_seconds(recorded):
         assert len(frames[-1]) > 20
 
 
+@pytest.mark.thorough
 def test_sumo_roads_and_map_come_back_from_a_bag(recorded, tmp_path):
     first, second = recorded, tmp_path / 'b'
     assert main(['convert', str(first), str(second), '-q']) == 0

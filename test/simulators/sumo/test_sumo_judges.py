@@ -107,6 +107,7 @@ def test_speed_is_that_of_sumo_in_every_row(judged):
     assert n_rows > 5000
 
 
+@pytest.mark.thorough
 def test_hard_braking_is_that_of_sumo_and_nobody_collides(judged):
     """Derived from speeds before and after: the mean of SUMO's own accelerations."""
     assert not judged.collisions
