@@ -157,8 +157,9 @@ def _processes(n_processes: int) -> Iterator[futures.Executor]:
 def _begin_worker() -> None:
     """Prepare a process of the pool: it ends with its parent, which alone gets Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end_worker)
     ends.interrupt_blocking_calls()
+    # After it: its alarm would replace the one of the handler.
+    signal.signal(signal.SIGTERM, _end_worker)
     parent = multiprocessing.parent_process()
 
     def end() -> None:
@@ -172,8 +173,8 @@ def _begin_worker() -> None:
 def _end_worker(_signum: int, frame: FrameType | None) -> None:
     """Interrupt the job, which removes its output; the process ends soon, whatever it awaits."""
     # By the system: no thread can begin while a lock of `threading` is held, as in its shutdown.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, _CLEAN_S)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     # The pool's loop goes on to its own end: it would block the pool with half of a result.
     if any(each.f_code is run_job.__code__ for each, _ in traceback.walk_stack(frame)):
         raise KeyboardInterrupt
