@@ -76,7 +76,7 @@ sys.exit(node.returncode)
 # Brings up the loopback of a new network namespace (SIOCSIFFLAGS, IFF_UP), then becomes bash.
 ENTER = ('import fcntl, os, socket, struct, sys\n'
          'fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 1))\n'
-         'os.execvp("bash", ["bash", "-ec", sys.argv[1]])')
+         'os.execvp("bash", ["bash", "-exc", sys.argv[1]])')
 SENSOR_PORT = 8700
 ESTABLISHED = '01'
 
@@ -99,7 +99,7 @@ def start(tmp_path):
     own_network = ['unshare', '--user', '--map-root-user', '--net', sys.executable, '-c', ENTER]
     is_allowed = shutil.which('unshare') and not subprocess.run(
         [*own_network, 'true'], capture_output=True, check=False).returncode
-    shell = own_network if is_allowed else ['bash', '-ec']
+    shell = own_network if is_allowed else ['bash', '-exc']
     programs = tmp_path / 'bin'
     programs.mkdir()
     for name, text in (('state_sensor', COMMANDS), ('state_sensor_node', NODE)):
