@@ -107,7 +107,7 @@ def write_log(path, *, has_more):
     path.write_bytes(b''.join(parts))
 
 
-@pytest.mark.parametrize('has_more', one_of([True, False]))
+@pytest.mark.parametrize('has_more', one_of([True, False], n_always=0))
 def test_frames_of_a_recorder_log(has_more, tmp_path, monkeypatch):
     path = tmp_path / 'drive.log'
     write_log(path, has_more=has_more)
