@@ -148,8 +148,7 @@ def _processes(n_processes: int) -> Iterator[futures.Executor]:
         try:
             yield pool
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            # A pool that breaks while it starts a process waits for that process without an end.
+            # The pool, which waits for them, has no end if it broke while it started one.
             for process in multiprocessing.active_children():
                 process.terminate()
 
