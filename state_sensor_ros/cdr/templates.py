@@ -190,9 +190,9 @@ class CdrWriter:
 
 def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
     """Return the offsets of all slots of a table, row after row, packed int64."""
-    rows = [row for row, _, _ in slots]
+    rows, whole = [row for row, _, _ in slots], list(range(table.width))
     if (rows == list(range(len(rows))) or not any(rows)) \
-            and all(of_row.columns == list(range(table.width)) for _, _, of_row in slots):
+            and all(of_row.columns == whole for _, _, of_row in slots):
         return array('q', [base + offset for _, base, of_row in slots
                            for offset in of_row.offsets]).tobytes()
     # A given field lies between the columns of a row, or they are in another order.
