@@ -152,8 +152,6 @@ class Registry:
         # For each legal name that several raw names share, the number to try next: without it, N
         # such names would cost N * N look-ups.
         self._next_number: dict[str, int] = {}
-        # Raw names of actors that were in repeated frames only.
-        self._temporary: set[str] = set()
         # A version of its own: a frame without actors differs from the frames before the restart.
         self.actor_list = replace(EMPTY_ACTOR_LIST, version=next(self._versions))
 
@@ -163,46 +161,25 @@ class Registry:
         return self.max_actor_topics - len(self._with_topics)
 
     def update(self, frame: Frame) -> ActorList:
-        """Name all actors of a frame whose clock advanced; the last object if nothing changed."""
-        self._forget_temporary(frame)
-        for name in frame.names if self._temporary else ():
-            if name in self._temporary:
-                self._known[name] = self._with_place(self._known[name])
-        self._temporary.clear()
+        """Name all actors of a frame; return the last list if nothing changed."""
         last, ids = self.actor_list, frame.ids
         if frame.names == last.names and frame.tags == last.tags \
                 and frame.kinds.tobytes() == last.kinds \
                 and (ids is self._ids or np.array_equal(ids, self._ids)):  # type: ignore[arg-type]
             return last
-        self._ids, listed = ids, self._listed(frame)
+        self._ids = ids
+        egos = bytes([_is_ego(tags, self.ego_tag) for tags in frame.tags])
+        i_ego = egos.find(1)
         if self.ego_frame or ids is not None:
-            actors = [self._actor(name, i == listed.i_ego, id_) for i, (name, id_) in
-                      enumerate(zip(frame.names, self._source_ids(frame), strict=True))]
+            self._has_source_ids |= ids is not None
+            source_ids = [_NO_ID] * frame.n_actors if ids is None else ids.tolist()
+            actors = [self._actor(name, i == i_ego, id_) for i, (name, id_) in
+                      enumerate(zip(frame.names, source_ids, strict=True))]
         else:
             actors = [self._known.get(name) or self._actor(name, False) for name in frame.names]
-        self.actor_list = replace(listed, actors=tuple(actors))
+        self.actor_list = ActorList(tuple(actors), frame.names, frame.kinds.tobytes(), frame.tags,
+                                    i_ego, egos.count(1), next(self._versions))
         return self.actor_list
-
-    def name_repeated(self, frame: Frame) -> ActorList:
-        """
-        Name all actors of a frame whose clock did not advance.
-
-        A new actor gets names, but no topics, and is forgotten with the next frame: repeated
-        frames use neither memory nor places for topics.
-        """
-        self._forget_temporary(frame)
-        for name, id_ in zip(frame.names, self._source_ids(frame), strict=True):
-            if name not in self._known:
-                self._enter(name, '', id_)
-                self._temporary.add(name)
-        return replace(self._listed(frame), actors=tuple([self._known[name]
-                                                          for name in frame.names]))
-
-    def _listed(self, frame: Frame) -> ActorList:
-        """Return the list of the actors of a frame, without their names."""
-        egos = bytes([_is_ego(tags, self.ego_tag) for tags in frame.tags])
-        return ActorList((), frame.names, frame.kinds.tobytes(), frame.tags, egos.find(1),
-                         egos.count(1), next(self._versions))
 
     def grant_topics(self) -> ActorList:
         """Give free places to actors of the last frame that have no topics of their own."""
@@ -228,41 +205,25 @@ class Registry:
         if name is not None:
             self._used_ids.remove(self._known.pop(name).id)
 
-    def _forget_temporary(self, frame: Frame) -> None:
-        """Remove the actors of repeated frames that the next frame does not have."""
-        for name in self._temporary.difference(frame.names) if self._temporary else ():
-            self._temporary.remove(name)
-            self.remove(self._known[name].topic_name)
-
-    def _source_ids(self, frame: Frame) -> list[int]:
-        self._has_source_ids |= frame.ids is not None
-        return [_NO_ID] * frame.n_actors if frame.ids is None else frame.ids.tolist()
-
     def _actor(self, name: str, is_ego: bool, source_id: int = _NO_ID) -> Actor:
         """Return the names of an actor of the frame; enter a new one."""
-        known, ego_frame = self._known.get(name), self.ego_frame if is_ego else ''
+        known, is_taken = self._known.get(name), source_id in self._used_ids
         if known is None:
-            known = self._with_place(self._enter(name, ego_frame, source_id))
+            id_ = self._new_id() if source_id == _NO_ID or is_taken else source_id
+            known = self._with_place(Actor(name, self._free_name(name), '', id_, False))
             self.n_refused += not known.has_topics
-        if source_id not in (_NO_ID, known.id) and source_id not in self._used_ids:
+            self._by_topic[known.topic_name] = name
+            self._used_ids.add(id_)
+        elif source_id != _NO_ID and not is_taken:
             self._used_ids.remove(known.id)
             self._used_ids.add(source_id)
             known = replace(known, id=source_id)
-        frame_id = ego_frame or self.frame_prefix + known.topic_name
+        frame_id = self.ego_frame if is_ego and self.ego_frame \
+            else self.frame_prefix + known.topic_name
         if frame_id != known.frame_id:
             known = replace(known, frame_id=frame_id)
         self._known[name] = known
         return known
-
-    def _enter(self, name: str, ego_frame: str, source_id: int) -> Actor:
-        """Enter a new actor, without topics."""
-        topic_name = self._free_name(name)
-        id_ = self._new_id() if source_id == _NO_ID or source_id in self._used_ids else source_id
-        self._by_topic[topic_name] = name
-        self._used_ids.add(id_)
-        self._known[name] = Actor(
-            name, topic_name, ego_frame or self.frame_prefix + topic_name, id_, False)
-        return self._known[name]
 
     def _with_place(self, actor: Actor) -> Actor:
         """Return an actor with topics of its own, if there is a place."""

@@ -77,10 +77,9 @@ def test_forgotten_names_are_free_and_ids_are_not_used_again():
     assert registry.update(frame_of('a-b', 'a_b')).actors == (kept, new)
 
 
-def ids_of(registry, names, ids, *, is_repeated=False):
+def ids_of(registry, names, ids):
     frame = replace(frame_of(*names), ids=None if ids is None else np.array(ids, np.int64))
-    update = registry.name_repeated if is_repeated else registry.update
-    return [actor.id for actor in update(frame).actors]
+    return [actor.id for actor in registry.update(frame).actors]
 
 
 def test_ids_are_those_of_the_source_if_no_other_actor_has_them():
@@ -96,10 +95,6 @@ def test_ids_are_those_of_the_source_if_no_other_actor_has_them():
     assert ids_of(registry, 'ebd', [7, 0, 7]) == [7, 0, other + 1]
     # Without ids the known ones stay.
     assert ids_of(registry, 'eb', None) == [7, 0]
-    # Repeated frames give no id away, and an actor that stays keeps its own.
-    assert ids_of(registry, 'ebxyz', [7, 0, 0, 5, 5], is_repeated=True) == [
-        7, 0, other + 2, 5, other + 3]
-    assert ids_of(registry, 'ebxyz', [7, 0, -1, 5, -1]) == [7, 0, other + 2, 5, other + 3]
     registry.remove('e')
     assert ids_of(registry, 'bf', [0, 7]) == [0, 7]
     registry.restart()
@@ -110,9 +105,8 @@ def test_ids_are_those_of_the_source_if_no_other_actor_has_them():
                          unique_by=lambda item: item[0]), max_size=6))
 def test_ids_are_unique_in_every_frame(frames):
     registry = Registry()
-    for i, frame in enumerate(frames):
-        names, ids = [name for name, _ in frame], [id_ for _, id_ in frame]
-        given_ids = ids_of(registry, names, ids, is_repeated=i % 3 == 2)
+    for frame in frames:
+        given_ids = ids_of(registry, [name for name, _ in frame], [id_ for _, id_ in frame])
         assert len(set(given_ids)) == len(given_ids)
         assert {*given_ids} <= {*range(7), *range(2**31, 2**31 + 99)}
 

@@ -144,8 +144,7 @@ class RowMaker:
             step, stamp_ns = self._stamper.step(frame, 0), self._stamper.stamp_ns
             if step is Step.RESTARTED:
                 self._registry.restart()
-        actor_list = self._registry.name_repeated(frame) if step is Step.REPEATED \
-            else self._registry.update(frame)
+        actor_list = self._registry.update(frame)
         if self._actors is None or self._actors.actor_list is not actor_list:
             self._actors = ActorColumns(
                 actor_list, np.array([actor.id for actor in actor_list.actors], np.uint32),

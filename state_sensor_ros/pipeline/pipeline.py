@@ -298,8 +298,7 @@ class Pipeline:
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
-        actor_list = self._update_actors(frame, stamp_ns) if advanced \
-            else self.registry.name_repeated(frame)
+        actor_list = self._update_actors(frame, stamp_ns)
         new_topics = self._encoder.new_topics(frame)
         if new_topics:
             self._sink.open(new_topics)

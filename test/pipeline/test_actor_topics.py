@@ -107,7 +107,7 @@ class Odometry(Topics):
 
 
 steps = st.lists(st.tuples(
-    st.sampled_from(['frame', 'frame', 'frame', 'repeated', 'restart']),
+    st.sampled_from(['frame', 'frame', 'frame', 'restart']),
     st.lists(st.sampled_from('abcdefgh'), unique=True)), min_size=1, max_size=20)
 
 
@@ -116,12 +116,6 @@ def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit)
     topics, registry = Odometry(), Registry(max_actor_topics=limit)
     actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     for now_s, (kind, names) in enumerate(sequence):
-        if kind == 'repeated':
-            # Actors of repeated frames have names at once and take no place.
-            shown = registry.name_repeated(make_frame(names))
-            assert [actor.name for actor in shown.actors] == names
-            assert len({actor.topic_name for actor in shown.actors}) == len(names)
-            continue
         if kind == 'restart':
             registry.restart(actor_topics.restart(now_s * NS_PER_S))
             actor_list = EMPTY_ACTOR_LIST
@@ -131,16 +125,6 @@ def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit)
         assert served <= topics.existing
         # An actor goes without topics only where all places are taken by others in the frame.
         assert len(served) == min(limit, len(names))
-
-
-def test_an_actor_keeps_the_names_that_a_repeated_frame_gave_it():
-    registry = Registry()
-    registry.update(make_frame(['a.b']))
-    [_, shown] = registry.name_repeated(make_frame(['a.b', 'a-b'])).actors
-    [again, _] = registry.name_repeated(make_frame(['a-b', 'c'])).actors
-    [kept, _] = registry.update(make_frame(['a-b', 'a.b'])).actors
-    assert (again, shown.topic_name) == (shown, 'a_b_2')
-    assert (kept.topic_name, kept.frame_id, kept.id) == (shown.topic_name, 'a_b_2', shown.id)
 
 
 def ratio_of_costs(run, small, large):
@@ -162,7 +146,6 @@ def test_naming_is_linear_in_actors_whatever_their_names_are(name):
         names = [name.format(''.join(digits[i // 20 ** k % 20] for k in range(4)))
                  for i in range(n)]
         registry.update(make_frame(names))
-        registry.name_repeated(make_frame([f'b!{each}' for each in names]))
 
     assert ratio_of_costs(run, 500, 4000) < 24
 
