@@ -29,12 +29,12 @@ MAY_IMPORT = {
     'pipeline': {'topics'},
     'connections': set(),
     'files': {'cdr', 'objects', 'topics', 'pipeline'},
-    'emulator': set(),
-    'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files',
-                   'emulator'},
+    'simulators': {'control', 'connections', 'cdr', 'topics', 'pipeline', 'files'},
+    'simulators/monodrive': {'control', 'connections', 'files', 'simulators'},
+    'emulator': {'simulators/monodrive'},
     **{f'simulators/{name}': {
         'control', 'connections', 'cdr', 'topics', 'pipeline', 'files', 'emulator', 'simulators'}
-       for name in ('monodrive', 'carla', 'carla9', 'sumo')},
+       for name in ('carla', 'carla9', 'sumo')},
     'simulators/osi': {'control', 'connections', 'files', 'simulators'},
     'drawing': {'objects'},
     'library': {'objects', 'perception', 'pipeline', 'connections', 'files',

@@ -294,5 +294,3 @@ def test_pedals_and_steering_wheel_of_v1_follow_the_motion():
     yaw_rate = column('angular_velocity')[..., 2]
     turning = np.abs(yaw_rate) > 0.02
     assert (np.sign(wheel[turning]) == np.sign(yaw_rate[turning])).all()
-    # Recordings have an integer for a released pedal.
-    assert any(type(actor['brake_input']) is int for actor in frames[0]['frame'][:10])

@@ -9,29 +9,28 @@
 """
 Synthetic traffic as an endless sequence of frames, as the real simulator writes them.
 
-Centimeters, float32 values, keys in alphabetical order. v1 has a list of flat actors, v2 lists of
-nested objects and vehicles:
-
-    v1  {"frame": [{"name": "sedan_1", "position": [x, y, z], ...}, ...]}
-    v2  {"frame": {"objects": [{"name": ..., ...}],
-                   "vehicles": [{"control_state": ..., "state": {"name": ...}, "wheels": ...}]}}
-
-Wheels are in the order FL FR RL RR: ids 0 to 3 in v2; v1 has the front wheels only, ids 1 and 2.
+The frames are written by the encoder of trajectories. Wheels are in the order FL FR RL RR: ids 0
+to 3 in v2; v1 has the front wheels only, ids 1 and 2. The brake of v1 is -1..0, as in recordings.
 """
-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from state_sensor_ros import rep103
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.traffic.drivers import Drivers, Fleet, make_fleet
+from state_sensor_ros.emulator.traffic.drivers import Drivers, make_fleet
 from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
 from state_sensor_ros.emulator.traffic.road import FloatArray, make_objects, Road, StaticObject
+from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes, NO_LANES, Wheels
 from state_sensor_ros.rotations import quaternion_product
+from state_sensor_ros.simulators.monodrive.encoding import members_of
+from state_sensor_ros.simulators.monodrive.schema import V1, V2
+
+GENERATIONS = V1, V2
 
 N_LANES = 3
 SHORTEST_ROAD_M = 3000.0
@@ -56,25 +55,6 @@ FULL_LOCK = np.radians(35.0)
 ROLLING, DRAG, FULL_THROTTLE, FULL_BRAKE = 0.15, 0.0006, 3.2, 7.5
 
 
-@dataclass(frozen=True, slots=True)
-class FrameNumbers:
-    """The numbers of N vehicles at one instant: lists of N rows, cm, rounded to float32."""
-
-    pose: list[list[float]]  # 13 each: position, orientation xyzw, velocity, angular velocity
-    box: list[list[float]]  # 10 each: center, orientation xyzw, extents
-    wheels: list[list[float]]  # 20 each: 4 speeds, rad/s, then 4 orientations xyzw
-    # Throttle 0..1, brake -1..0, wheel input -1..1.
-    inputs: list[list[float]]
-    lanes: list[list[int]]  # lane id, road id, section id
-    road_s: list[float]  # distance along the road, cm
-    changes: list[int]  # -1 during a change to the left, +1 to the right, 0 otherwise
-
-
-def _as_float32(values: FloatArray) -> FloatArray:
-    """Round to float32, widened to float64: the values that the simulator's JSON has."""
-    return values.astype(np.float32).astype(np.float64)
-
-
 def _wheel_quaternions(steering: FloatArray, spin: FloatArray) -> FloatArray:
     """Return (N, 4, 4) x y z w: steer about z, then spin about y."""
     steer = np.concatenate([steering, np.zeros_like(steering)], axis=1) / 2
@@ -90,127 +70,12 @@ def _pedals(acceleration: FloatArray, speed: FloatArray) -> FloatArray:
                      -np.clip(-force / FULL_BRAKE, 0, 1)], axis=-1)
 
 
-def collect_numbers(traffic: Traffic) -> FrameNumbers:
-    """Collect the numbers of one instant."""
-    fleet, drivers, motion, driven = \
-        traffic.fleet, traffic.drivers, traffic.motion, traffic.driven
-    orientation = quaternion_of_axes(motion.axes)
-    pose = np.concatenate([motion.position * CM, orientation, motion.velocity * CM,
-                           motion.angular_velocity], axis=1)
-    rise = fleet.column('clearance') + fleet.column('height') / 2
-    center = (motion.position + fleet.column('box_x')[:, None] * motion.axes[:, 0]
-              + rise[:, None] * motion.axes[:, 2])
-    extents = np.stack([fleet.column(name) for name in ('width', 'height', 'length')], axis=-1)
-    box = np.concatenate([center * CM, quaternion_product(orientation, BOX_FROM_VEHICLE_XYZW),
-                          extents * CM], axis=1)
-    n = len(fleet.names)
-    wheels = np.concatenate([motion.wheel_speed, _wheel_quaternions(
-        motion.steering, traffic.spin).reshape(n, 16)], axis=1)
-    steer = motion.bicycle_steering[:, None]
-    inputs = np.concatenate([_pedals(drivers.acceleration, drivers.speed),
-                             np.clip(steer / FULL_LOCK, -1, 1)], axis=1)
-    if driven is not None:
-        pedals = driven.pedals
-        inputs[driven.row] = pedals.throttle, -pedals.brake, pedals.steer
-    road_id, section_id, road_s = traffic.road.ids(motion.s)
-    return FrameNumbers(
-        pose=_as_float32(pose).tolist(), box=_as_float32(box).tolist(),
-        wheels=_as_float32(wheels).tolist(), inputs=_as_float32(inputs).tolist(),
-        lanes=np.stack([-1 - drivers.lane, road_id, section_id], axis=-1).tolist(),
-        road_s=_as_float32(road_s * CM).tolist(),
-        changes=(drivers.lane - drivers.old_lane).tolist(),
-    )
-
-
-def _xyz(x: float, y: float, z: float) -> dict[str, object]:
-    return {'x': x, 'y': y, 'z': z}
-
-
-def _wxyz(x: float, y: float, z: float, w: float) -> dict[str, object]:
-    return {'w': w, 'x': x, 'y': y, 'z': z}
-
-
-def _odometry(row: Sequence[float]) -> dict[str, object]:
-    return {'angular_velocity': _xyz(*row[10:13]), 'linear_velocity': _xyz(*row[7:10]),
-            'pose': {'orientation': _wxyz(*row[3:7]), 'position': _xyz(*row[0:3])}}
-
-
-def _box_v2(name: str, row: Sequence[float]) -> dict[str, object]:
-    return {'center': _xyz(*row[0:3]), 'extents': _xyz(*row[7:10]), 'name': name,
-            'orientation': _wxyz(*row[3:7]), 'scale': _xyz(1.0, 1.0, 1.0)}
-
-
-def _box_v1(name: str, row: Sequence[float]) -> dict[str, object]:
-    return {'center': row[0:3], 'extents': row[7:10], 'name': name,
-            'orientation': row[3:7], 'scale': [1.0, 1.0, 1.0]}
-
-
 def _object_rows(static: StaticObject) -> tuple[list[float], list[float]]:
-    """Return the pose (13) and the box (10) of a static object, as in FrameNumbers."""
+    """Return the numbers of an object that stands still and of its box, cm, (13,) each."""
     turn = [0.0, 0.0, float(np.sin(static.yaw / 2)), float(np.cos(static.yaw / 2))]
-    position = [CM * value for value in static.position]
-    pose: list[float] = _as_float32(np.array(position + turn + [0.0] * 6)).tolist()
-    box = [CM * v for v in static.center] + turn + [CM * v for v in static.size]
-    return pose, _as_float32(np.array(box)).tolist()
-
-
-def _vehicle_v2(fleet: Fleet, wheel_positions: list[dict[str, object]], i: int,
-                numbers: FrameNumbers) -> dict[str, object]:
-    lane_id, road_id, section_id = numbers.lanes[i]
-    row = numbers.wheels[i]
-    wheels = [{'id': k, 'pose': {'orientation': _wxyz(*row[4 + 4 * k:8 + 4 * k]),
-                                 'position': wheel_positions[k]}, 'speed': row[k]}
-              for k in range(4)]
-    return {
-        'control_state': {
-            'lane_change_left': numbers.changes[i] < 0,
-            'lane_change_right': numbers.changes[i] > 0,
-            'lane_id': lane_id, 'road_id': road_id, 's': numbers.road_s[i],
-            'section_id': section_id},
-        'state': {
-            'color': fleet.colors[i], 'name': fleet.names[i],
-            'odometry': _odometry(numbers.pose[i]),
-            'oriented_bounding_box': [_box_v2('Body', numbers.box[i])],
-            'replay_class': fleet.replay_classes[i], 'tags': fleet.tags[i]},
-        'wheels': wheels}
-
-
-def _wheel_positions(fleet: Fleet) -> list[list[dict[str, object]]]:
-    """Return the constant four wheel centers of each vehicle, cm, vehicle frame."""
-    x = np.stack([fleet.column('front_x'), -fleet.column('rear_x')], axis=-1)[:, [0, 0, 1, 1]]
-    y = fleet.column('track')[:, None] * np.array([-0.5, 0.5, -0.5, 0.5])
-    z = np.repeat(fleet.column('radius')[:, None], 4, axis=1)
-    corners = _as_float32(np.stack([x, y, z], axis=-1) * CM).tolist()
-    return [[_xyz(*corner) for corner in vehicle] for vehicle in corners]
-
-
-def _object_v2(static: StaticObject) -> dict[str, object]:
-    pose, box = _object_rows(static)
-    return {'name': static.name, 'odometry': _odometry(pose),
-            'oriented_bounding_box': [_box_v2(static.box_name, box)], 'tags': [static.tag]}
-
-
-def _vehicle_v1(fleet: Fleet, i: int, numbers: FrameNumbers) -> dict[str, object]:
-    pose, row = numbers.pose[i], numbers.wheels[i]
-    throttle, brake, wheel = numbers.inputs[i]
-    return {
-        'angular_velocity': pose[10:13],
-        # Recordings have an integer 0 for a released pedal.
-        'brake_input': brake or 0, 'name': fleet.names[i], 'orientation': pose[3:7],
-        'oriented_bounding_box': [_box_v1('Body', numbers.box[i])], 'position': pose[0:3],
-        'tags': fleet.tags[i], 'throttle_input': throttle or 0, 'velocity': pose[7:10],
-        'wheel_input': wheel, 'wheel_speed': row[0:4],
-        'wheels': [{'id': 1, 'orientation': row[4:8]}, {'id': 2, 'orientation': row[8:12]}]}
-
-
-def _object_v1(static: StaticObject) -> dict[str, object]:
-    pose, box = _object_rows(static)
-    return {'name': static.name, 'orientation': pose[3:7],
-            'oriented_bounding_box': [_box_v1(static.box_name, box)],
-            'position': pose[0:3], 'tags': [static.tag], 'velocity': pose[7:10]}
-
-
-GENERATIONS = V1, V2 = 'v1', 'v2'
+    return ([*(CM * value for value in static.position), *turn, *[0.0] * 6],
+            [*(CM * value for value in static.center), *turn,
+             *(CM * value for value in static.size), 1.0, 1.0, 1.0])
 
 
 def quaternion_of_axes(axes: FloatArray) -> FloatArray:
@@ -291,10 +156,27 @@ class TrafficFrames(Iterator[dict[str, object]]):
 
     def __init__(self, traffic: Traffic, generation: str, epoch_s: int) -> None:
         self._traffic, self._epoch_s, self._generation = traffic, epoch_s, generation
-        # The parts that do not change.
-        self._objects = list(map(_object_v1 if generation == V1 else _object_v2, traffic.objects))
-        self._wheel_positions = _wheel_positions(traffic.fleet)
         self._n_frames = 0
+        fleet, objects = traffic.fleet, traffic.objects
+        n_vehicles, n_objects = len(fleet.names), len(objects)
+        # The parts that do not change.
+        self._object_bodies, self._object_boxes = np.array(
+            [_object_rows(each) for each in objects]).reshape(-1, 2, 13).swapaxes(0, 1)
+        if generation == V1:
+            # Recordings have no angular velocity of an object.
+            self._object_bodies[:, 10:] = np.nan
+        x = np.stack([fleet.column('front_x'), -fleet.column('rear_x')], -1)[:, [0, 0, 1, 1]]
+        y = fleet.column('track')[:, None] * np.array([-0.5, 0.5, -0.5, 0.5])
+        z = np.repeat(fleet.column('radius')[:, None], 4, axis=1)
+        self._wheel_positions = np.stack([x, y, z], axis=-1) * CM
+        self._box_names = (*['Body'] * n_vehicles, *(each.box_name for each in objects))
+        self._constant = Frame(
+            '', 0.0, 0, 0, (*fleet.names, *(each.name for each in objects)),
+            np.repeat(np.array((KIND_VEHICLE, KIND_OBJECT), np.uint8), (n_vehicles, n_objects)),
+            (*map(tuple, fleet.tags), *((each.tag,) for each in objects)),
+            np.zeros((n_vehicles + n_objects, 13)), NO_LANES,
+            colors=(*fleet.colors, *[''] * n_objects),
+            replay_classes=(*fleet.replay_classes, *[''] * n_objects))
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego between the last frame and the next one."""
@@ -304,15 +186,58 @@ class TrafficFrames(Iterator[dict[str, object]]):
         traffic = self._traffic
         if self._n_frames:
             traffic.step()
-        numbers = collect_numbers(traffic)
-        vehicles = [
-            _vehicle_v1(traffic.fleet, i, numbers) if self._generation == V1
-            else _vehicle_v2(traffic.fleet, positions, i, numbers)
-            for i, positions in enumerate(self._wheel_positions)]
         game_time_s = WARM_UP_S + self._n_frames * traffic.period_s
         self._n_frames += 1
-        return {
-            'frame': [*vehicles, *self._objects] if self._generation == V1
-            else {'objects': self._objects, 'vehicles': vehicles},
-            'game_time': float(np.float32(game_time_s)), 'sample_count': self._n_frames,
-            'time': self._epoch_s + int(game_time_s)}
+        kinematics, boxes = self._bodies()
+        frame = replace(
+            self._constant, game_time=float(np.float32(game_time_s)),
+            time=self._epoch_s + int(game_time_s), sample_count=self._n_frames,
+            kinematics=kinematics, boxes=boxes, lanes=self._lanes(), wheels=self._wheels(),
+            inputs=self._inputs())
+        return members_of(frame, self._generation)
+
+    def _bodies(self) -> tuple[FloatArray, Boxes]:
+        """Return the numbers of the actors, and their boxes."""
+        fleet, motion = self._traffic.fleet, self._traffic.motion
+        orientation = quaternion_of_axes(motion.axes)
+        rise = fleet.column('clearance') + fleet.column('height') / 2
+        center = (motion.position + fleet.column('box_x')[:, None] * motion.axes[:, 0]
+                  + rise[:, None] * motion.axes[:, 2])
+        extents = np.stack([fleet.column(name) for name in ('width', 'height', 'length')], -1)
+        rows = rep103.to_rep103_bodies(np.concatenate([
+            np.concatenate([motion.position * CM, orientation, motion.velocity * CM,
+                            motion.angular_velocity], axis=1), self._object_bodies,
+            np.concatenate([center * CM, quaternion_product(orientation, BOX_FROM_VEHICLE_XYZW),
+                            extents * CM, np.ones_like(center)], axis=1), self._object_boxes]),
+            n_actors := self._constant.n_actors, rep103.DEFAULT_UNITS)
+        return rows[:n_actors], Boxes(np.arange(n_actors), self._box_names, rows[n_actors:])
+
+    def _wheels(self) -> Wheels:
+        motion, (n_vehicles, n_wheels) = self._traffic.motion, self._traffic.spin.shape
+        rows = rep103.to_rep103_wheels(np.concatenate([
+            self._wheel_positions, _wheel_quaternions(motion.steering, self._traffic.spin),
+            motion.wheel_speed[:, :, None]], axis=-1).reshape(-1, 8))
+        ids = np.tile(np.arange(n_wheels), n_vehicles)
+        are_known = np.ones(len(ids), np.bool_)
+        return Wheels(np.repeat(np.arange(n_vehicles), n_wheels), ids.astype(np.uint8),
+                      ids.astype(np.int32), rows[:, :3], rows[:, 3:7], are_known, are_known,
+                      rows[:, 7])
+
+    def _lanes(self) -> Lanes:
+        drivers = self._traffic.drivers
+        road_id, section_id, road_s = self._traffic.road.ids(self._traffic.motion.s)
+        changes = drivers.lane - drivers.old_lane
+        return Lanes(np.arange(len(changes)), np.stack([changes < 0, changes > 0], axis=-1),
+                     np.stack([road_id, section_id, -1 - drivers.lane], -1).astype(np.int32),
+                     road_s)
+
+    def _inputs(self) -> FloatArray:
+        traffic = self._traffic
+        steer = np.clip(traffic.motion.bicycle_steering / FULL_LOCK, -1, 1)
+        inputs = np.full((self._constant.n_actors, 4), np.nan)
+        inputs[:len(steer), :2] = _pedals(traffic.drivers.acceleration, traffic.drivers.speed)
+        inputs[:len(steer), 2] = -steer
+        if traffic.driven is not None:
+            pedals = traffic.driven.pedals
+            inputs[traffic.driven.row, :3] = pedals.throttle, -pedals.brake, -pedals.steer
+        return inputs

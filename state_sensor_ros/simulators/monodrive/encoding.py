@@ -56,6 +56,12 @@ def encode(frame: Frame, generation: str = '',
     :param units: units of extents and of ``s`` in the payload.
     :returns: compact JSON, UTF-8, keys in alphabetical order, null for NaN.
     """
+    return msgspec.json.encode(members_of(frame, generation, units))
+
+
+def members_of(frame: Frame, generation: str = '',
+               units: rep103.Units = rep103.DEFAULT_UNITS) -> Record:
+    """Return the payload of :func:`encode` as plain data."""
     generation = generation or written_as(frame.generation)
     if generation not in WRITTEN:
         raise ConfigError('generation', repr(generation), f'one of {", ".join(WRITTEN)}')
@@ -67,7 +73,7 @@ def encode(frame: Frame, generation: str = '',
         head['sample_count'] = frame.sample_count
     if frame.time or generation == V2:
         head['time'] = frame.time
-    return msgspec.json.encode({'frame': actors, **head})
+    return {'frame': actors, **head}
 
 
 def _numbers(source: Floats) -> list[Numbers]:
@@ -83,15 +89,17 @@ def _numbers(source: Floats) -> list[Numbers]:
 
 
 def _vector(xyz: Numbers) -> Record:
-    return dict(zip('xyz', xyz, strict=True))
+    x, y, z = xyz
+    return {'x': x, 'y': y, 'z': z}
 
 
 def _quaternion(xyzw: Numbers) -> Record:
-    return {'w': xyzw[3], **_vector(xyzw[:3])}
+    x, y, z, w = xyzw
+    return {'w': w, 'x': x, 'y': y, 'z': z}
 
 
 def _is_unknown(numbers: Sequence[Number]) -> bool:
-    return all(number is None for number in numbers)
+    return numbers.count(None) == len(numbers)
 
 
 def _nested(frame: Frame, units: rep103.Units) -> Record:
@@ -107,7 +115,7 @@ def _nested(frame: Frame, units: rep103.Units) -> Record:
                 'pose': {'orientation': _quaternion(row[3:7]), 'position': _vector(row[0:3])}},
             'oriented_bounding_box': boxes[i],
             'replay_class': frame.replay_classes[i] if frame.replay_classes else '',
-            'tags': frame.tags[i]}
+            'tags': list(frame.tags[i])}
         state = {key: value for key, value in state.items() if value != '' or key == 'name'}
         if frame.kinds[i] == KIND_VEHICLE:
             lane: Record = {'control_state': lanes[i]} if i in lanes else {}
@@ -169,7 +177,7 @@ def _flat(frame: Frame, units: rep103.Units) -> list[Record]:
     actors: list[Record] = []
     for i, row in enumerate(_numbers(rep103.from_rep103_kinematics(frame.kinematics))):
         actor: Record = {'name': frame.names[i], 'orientation': row[3:7], 'position': row[0:3],
-                         'tags': frame.tags[i], **wheels[i]}
+                         'tags': list(frame.tags[i]), **wheels[i]}
         velocities = {'angular_velocity': row[10:13], 'velocity': row[7:10]}
         actor.update((key, value) for key, value in velocities.items() if not _is_unknown(value))
         if inputs:
