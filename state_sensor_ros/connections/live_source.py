@@ -31,12 +31,13 @@ import math
 import socket
 import threading
 import time
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from state_sensor_ros import errors
 from state_sensor_ros.connections.connection import Connection, keep_alive
+from state_sensor_ros.connections.framing import Framer
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.source import Faults, Health, LOST, SourceState
@@ -47,7 +48,6 @@ _RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
 # then needs one system call and one wake-up of the thread.
 _AHEAD_BYTES = 64 * 1024
 _HEADER_BYTES = 16
-Packet = TypeVar('Packet', covariant=True)
 # Keep-alive probes begin after a silence of stale_after; the connection fails when none of them
 # is acknowledged.
 _KEEPALIVE_PROBES = 2
@@ -215,29 +215,6 @@ class LiveSource(ABC):
             self.interrupt()
 
 
-class Framer(Protocol[Packet]):
-    """Divides the bytes of one connection into packets."""
-
-    def buffer(self) -> memoryview:
-        """Return the memory for the next bytes, never empty."""
-
-    def advance(self, n_bytes: int) -> Packet | None:
-        """
-        Process bytes that were written to :meth:`buffer`.
-
-        :param n_bytes: their number, from the start of the buffer.
-        :returns: the packet that they complete, if any.
-        :raises FramingError: if the length of a packet is impossible.
-        """
-
-    def end(self) -> None:
-        """
-        Process the end of the stream.
-
-        :raises TransportError: if it is inside a packet.
-        """
-
-
 class TcpSource(LiveSource):
     """
     Frames of one TCP port, until :meth:`close`.
@@ -355,7 +332,7 @@ class TcpSource(LiveSource):
                 return
             self.health.n_bytes += n_bytes
             acknowledge()
-            for packet in fed(framer, ahead[:n_bytes]) if reads_ahead \
+            for packet in framer.fed(ahead[:n_bytes]) if reads_ahead \
                     else (framer.advance(n_bytes),):
                 if packet is not None and not self.is_closing:
                     yield from self.decoded(partial(self._decode, packet))
@@ -368,17 +345,6 @@ class TcpSource(LiveSource):
         except errors.TransportError:
             self.health.n_cut_packets += 1
             raise
-
-
-def fed(framer: Framer[Packet], data: memoryview) -> Iterator[Packet]:
-    """Pass bytes of any number to ``framer``; yield the packets that they complete."""
-    while len(data):
-        room = framer.buffer()
-        n_bytes = min(len(room), len(data))
-        room[:n_bytes] = data[:n_bytes]
-        if (packet := framer.advance(n_bytes)) is not None:
-            yield packet
-        data = data[n_bytes:]
 
 
 def _acknowledgment(connected: socket.socket) -> Callable[[], object]:

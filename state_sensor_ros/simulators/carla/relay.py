@@ -40,7 +40,7 @@ import threading
 from typing import Final
 
 from state_sensor_ros.connections.connection import addresses_of, Connection, keep_alive
-from state_sensor_ros.connections.live_source import fed, LiveSource
+from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.errors import FramingError, reason_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
@@ -164,7 +164,7 @@ class CarlaRelay(LiveSource):
         """Read bytes of the measurements port; return whether the stream can be read on."""
         self.health.n_bytes += len(data)
         try:
-            for payload in fed(self._framer, data):
+            for payload in self._framer.fed(data):
                 self.health.silence = ''
                 self._put(payload)
         except FramingError as error:

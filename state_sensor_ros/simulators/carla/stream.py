@@ -31,6 +31,7 @@ from typing import Final
 from google.protobuf.message import DecodeError as ProtobufError
 
 from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
+from state_sensor_ros.connections.framing import Framer
 from state_sensor_ros.connections.live_source import TcpSource
 from state_sensor_ros.control.ego_commands import EgoCommand, Proof
 from state_sensor_ros.errors import bad_length, ConfigError, DecodeError, reason_of, TransportError
@@ -61,66 +62,45 @@ _MAX_INI_BYTES: Final = 1_000_000
 _LAST_ANSWER_S: Final = 0.25
 
 
-class MeasurementFramer:
+class MeasurementFramer(Framer[bytes]):
     """
-    Cut one connection's bytes into measurements without touching a socket.
+    Cut one connection's bytes into measurements.
 
     :param max_frame_bytes: longest frame with its images.
     :param where: name of the stream in errors, such as ``host:port``.
     """
 
     def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
-        self._max, self._where = max_frame_bytes, where
-        self._offset = 0  # of the current frame in the stream
-        self._begin()
+        super().__init__(_measurements(max_frame_bytes, where), where)
 
-    def _begin(self) -> None:
-        self.n_bytes = 0  # of the current frame
-        self._measurement: bytes | None = None
-        self._n_left = 0  # bytes of a message that are still to come
-        self._expect(LENGTH.size)
 
-    def _expect(self, n_bytes: int) -> None:
-        self._part = bytearray(n_bytes)
-        self._view = memoryview(self._part)
-
-    def buffer(self) -> memoryview:
-        """Return the memory for the next bytes; never empty."""
-        return self._view
-
-    def advance(self, n_bytes: int) -> bytes | None:
-        """Accept ``n_bytes`` at the start of :meth:`buffer`; return a measurement at its end."""
-        self.n_bytes += n_bytes
-        self._view = self._view[n_bytes:]
-        if len(self._view):
-            return None
-        if self._n_left:
-            self._n_left -= len(self._part)
-            if self._measurement is None:
-                self._measurement = bytes(self._part)
-        else:
-            (self._n_left,) = LENGTH.unpack(self._part)
-            if not self._n_left:
-                measurement = self._measurement or b''
-                self._offset += self.n_bytes
-                self._begin()
-                return measurement
-            if self.n_bytes + self._n_left + LENGTH.size > self._max:
+def _measurements(max_frame_bytes: int, where: str) -> Iterator[memoryview | bytes]:
+    """Yield the memory for the parts of each frame, and then its first message."""
+    offset = 0  # of the current frame in the stream
+    while True:
+        n_bytes, measurement = 0, bytearray()
+        while True:
+            head = bytearray(LENGTH.size)
+            yield memoryview(head)
+            (length,) = LENGTH.unpack(head)
+            n_bytes += LENGTH.size
+            if not length:
+                break
+            if n_bytes + length + LENGTH.size > max_frame_bytes:
                 raise bad_length(
-                    self._where, b'' if self._offset else bytes(self._part),
-                    f'message length {self._n_left} at byte {self._offset + self.n_bytes}',
-                    f'a frame of at most max_frame_bytes, {self._max}')
-        # Images are read in parts.
-        self._expect((self._n_left if self._measurement is None else
-                      min(self._n_left, _SKIPPED_BYTES)) or LENGTH.size)
-        return None
-
-    def end(self) -> None:
-        """Accept the end of the stream."""
-        if self.n_bytes:
-            raise TransportError(
-                self._where, f'the end of the stream {counted(self.n_bytes, "byte")} into a frame',
-                'its other messages and the empty one')
+                    where, b'' if offset else bytes(head),
+                    f'message length {length} at byte {offset + n_bytes}',
+                    f'a frame of at most max_frame_bytes, {max_frame_bytes}')
+            if n_bytes == LENGTH.size:
+                measurement = bytearray(length)
+                yield memoryview(measurement)
+            else:
+                # Images are read in parts.
+                for i in range(0, length, _SKIPPED_BYTES):
+                    yield memoryview(bytearray(min(length - i, _SKIPPED_BYTES)))
+            n_bytes += length
+        yield bytes(measurement)
+        offset += n_bytes
 
 
 def parsed(payload: bytes) -> Message:

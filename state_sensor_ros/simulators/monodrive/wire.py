@@ -36,6 +36,7 @@ Some simulators do not count the header in the length of a reply: the JSON then 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 import re
 import struct
@@ -44,6 +45,7 @@ from typing import NamedTuple
 import msgspec
 
 from state_sensor_ros import errors
+from state_sensor_ros.connections.framing import Framer
 from state_sensor_ros.simulators.json_text import NOT_TYPED
 
 _OLD_HEADER, _WORD = struct.Struct('>IIf'), struct.Struct('>I')
@@ -71,84 +73,48 @@ class Packet(NamedTuple):
     sample_count: int  # 0 in an old header
 
 
-class PacketFramer:
-    """
-    Divides the bytes of one connection into packets.
-
-    The caller writes the next bytes to :meth:`buffer`, so that a payload is received without a
-    copy, and passes their number to :meth:`advance`.
-
-    :param max_frame_bytes: a longer packet is an error.
-    :param where: named in errors, such as ``host:port``.
-    """
+class PacketFramer(Framer[Packet]):
+    """Divides the bytes of one connection into packets; a longer one is an error."""
 
     def __init__(self, max_frame_bytes: int, where: str = 'stream') -> None:
-        self._max, self._where = max_frame_bytes, where
-        self._header_bytes = 0  # 0: not detected yet
-        self._offset = 0  # of the current packet in the stream
-        self._header = bytearray(NEW_HEADER_BYTES)
-        self._begin()
+        super().__init__(_packets(max_frame_bytes, where), where)
 
-    def _begin(self) -> None:
-        self._payload: bytearray | None = None
-        self._length = self._filled = 0
+
+def _packets(max_frame_bytes: int, where: str) -> Iterator[memoryview | Packet]:
+    """Yield the memory for the parts of each packet, and then the packet."""
+    known_bytes = offset = 0  # size of the header, once detected; place in the stream
+    while True:
+        header = bytearray(NEW_HEADER_BYTES)
         # Before the detection 12 bytes are read first: a packet with the old header may end there.
-        self._view = memoryview(self._header)[:self._header_bytes or OLD_HEADER_BYTES]
-
-    def buffer(self) -> memoryview:
-        """Return the memory for the next bytes, never empty."""
-        return self._view
-
-    def advance(self, n_bytes: int) -> Packet | None:
-        """Process bytes that were written to :meth:`buffer`; return the packet they complete."""
-        self._filled += n_bytes
-        self._view = self._view[n_bytes:]
-        if not len(self._view) and self._payload is None:
-            self._begin_payload()
-        if len(self._view) or self._payload is None:
-            return None
-        _, time, game_time = _OLD_HEADER.unpack_from(self._header)
-        sample_count = 0
-        if self._length - len(self._payload) == NEW_HEADER_BYTES:
-            (sample_count,) = _WORD.unpack_from(self._header, OLD_HEADER_BYTES)
-        packet = Packet(self._payload, game_time, time, sample_count)
-        self._offset += self._length
-        self._begin()
-        return packet
-
-    def end(self) -> None:
-        """Process the end of the stream; an end within a packet is an error."""
-        if self._filled:
-            raise errors.TransportError(
-                self._where, f'the end of the stream {self._filled} bytes into a packet',
-                f'{self._length} bytes' if self._length else f'{OLD_HEADER_BYTES} bytes or more')
-
-    def _begin_payload(self) -> None:
-        """Check the length, detect the header and allocate the payload."""
-        (self._length,) = _WORD.unpack_from(self._header)
-        header_bytes = self._header_bytes
-        least = header_bytes or OLD_HEADER_BYTES
-        if not least <= self._length <= self._max:
+        n_read = least = known_bytes or OLD_HEADER_BYTES
+        yield memoryview(header)[:least]
+        length, time, game_time = _OLD_HEADER.unpack_from(header)
+        if not least <= length <= max_frame_bytes:
             raise errors.bad_length(
-                self._where, b'' if self._offset else bytes(self._header[:self._filled]),
-                f'packet length {self._length} at byte {self._offset}',
-                f'at least {least}, its own header' if self._length < least
-                else f'at most max_frame_bytes, {self._max}')
+                where, b'' if offset else bytes(header[:least]),
+                f'packet length {length} at byte {offset}',
+                f'at least {least}, its own header' if length < least
+                else f'at most max_frame_bytes, {max_frame_bytes}')
+        header_bytes = known_bytes
         if not header_bytes:
-            if self._length >= NEW_HEADER_BYTES > self._filled:
-                self._view = memoryview(self._header)[OLD_HEADER_BYTES:]
-                return
-            is_old = self._length < NEW_HEADER_BYTES or self._header[OLD_HEADER_BYTES] in b'{['
-            header_bytes = OLD_HEADER_BYTES if is_old else NEW_HEADER_BYTES
-            if self._length > NEW_HEADER_BYTES or (
-                    is_old and self._length == NEW_HEADER_BYTES):
-                # A packet without payload does not show which header the connection has.
-                self._header_bytes = header_bytes
-        # The first bytes of the payload may have been read as those of a new header.
-        received = self._header[header_bytes:max(self._filled, header_bytes)]
-        self._payload = bytearray(self._length - header_bytes)
-        self._payload[:len(received)] = received
-        self._view = memoryview(self._payload)[len(received):]
+            header_bytes = OLD_HEADER_BYTES
+            if length >= NEW_HEADER_BYTES:
+                n_read = NEW_HEADER_BYTES
+                yield memoryview(header)[OLD_HEADER_BYTES:]
+                if header[OLD_HEADER_BYTES] not in b'{[':
+                    header_bytes = NEW_HEADER_BYTES
+            # A packet without payload does not show which header the connection has.
+            if length > max(header_bytes, NEW_HEADER_BYTES - 1):
+                known_bytes = header_bytes
+        payload = bytearray(length - header_bytes)
+        # Its first bytes may have been read as those of a new header.
+        payload[:n_read - header_bytes] = header[header_bytes:n_read]
+        if length > n_read:
+            yield memoryview(payload)[n_read - header_bytes:]
+        is_new = header_bytes == NEW_HEADER_BYTES
+        yield Packet(payload, game_time, time,
+                     _WORD.unpack_from(header, OLD_HEADER_BYTES)[0] if is_new else 0)
+        offset += length
 
 
 def encode_request(command: str, message: object, reference: int) -> bytes:

@@ -23,7 +23,6 @@ from ports import free_ports
 import pytest
 from source_errors import error_of
 
-from state_sensor_ros.connections.live_source import fed
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.settings import Settings
@@ -47,7 +46,7 @@ def test_carla_framing_gives_the_same_measurements_in_any_pieces(cut):
     framer, data, found = MeasurementFramer(100_000), b''.join(map(join_messages, FRAMES)), []
     while data:
         n_bytes = max(cut(len(data)), 1)
-        found += fed(framer, memoryview(data[:n_bytes]))
+        found += framer.fed(memoryview(data[:n_bytes]))
         data = data[n_bytes:]
     assert found == [messages[0] if messages else b'' for messages in FRAMES]
     framer.end()
@@ -58,7 +57,7 @@ def test_carla_framing_end_inside_a_frame_differs_from_the_end_behind_one():
     boundaries = {0, len(join_messages(FRAMES[0])), len(data)}
     for length in range(len(data) + 1):
         framer = MeasurementFramer(10_000, '127.0.0.1:2001')
-        list(fed(framer, memoryview(data[:length])))
+        list(framer.fed(memoryview(data[:length])))
         if length in boundaries:
             framer.end()
         else:
@@ -68,13 +67,13 @@ def test_carla_framing_end_inside_a_frame_differs_from_the_end_behind_one():
 
 def test_carla_framing_refuses_lengths_above_the_limit():
     framer = MeasurementFramer(100, 'here')
-    list(fed(framer, memoryview(join_messages(FRAMES[0]))))
+    list(framer.fed(memoryview(join_messages(FRAMES[0]))))
     with pytest.raises(FramingError, match=r'message length 93 at byte 27; .*100'):
-        list(fed(framer, memoryview(struct.pack('<I', 93))))
+        list(framer.fed(memoryview(struct.pack('<I', 93))))
     whole = memoryview(join_messages([b'a' * 40, b'b' * 40]))
-    assert len(list(fed(MeasurementFramer(92), whole))) == 1
+    assert len(list(MeasurementFramer(92).fed(whole))) == 1
     with pytest.raises(FramingError):
-        list(fed(MeasurementFramer(91), whole))
+        list(MeasurementFramer(91).fed(whole))
 
 
 def drive(x, game_timestamp, frame_number, *, speed=10.0):
