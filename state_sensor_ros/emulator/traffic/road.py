@@ -10,18 +10,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-import math
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Number = TypeVar('Number', float, FloatArray)
-Triple = tuple[Number, Number, Number]
 
 LANE_WIDTH_M = 3.5
 # Roads of 500 m with two sections each: the ids change within seconds of driving.
@@ -78,29 +73,22 @@ class Road:
         self._n_cells = int(np.ceil(length_m))
         self._cell_m = length_m / self._n_cells
         knots: FloatArray = np.arange(self._n_cells + 1, dtype=np.float64) * self._cell_m
-        knots_heading = self._heading(knots, np.sin, np.cos)[0]
+        knots_heading = self._heading(knots)[0]
         # Of each cell x of both ends and their derivatives by s, then the same of y.
         self._ends = np.stack([end for values in zip(
             self._integrate_plan(), (np.cos(knots_heading), np.sin(knots_heading)), strict=True)
             for each in values for end in (each[:-1], each[1:])], axis=-1)
 
-    def _heading(self, s: Number, sin: Callable[[Number], Number],
-                 cos: Callable[[Number], Number]) -> Triple[Number]:
+    def _heading(self, s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return heading (rad, + to the right), curvature (1/m) and its derivative at s."""
         turn = 2 * np.pi / self.length_m
-        heading, curvature, change = s * turn, 0.0 * s + turn, 0.0 * s
-        for rate, gain, phase in self._windings:
-            angle = rate * s + phase
-            sine = sin(angle)
-            heading += gain * sine
-            curvature += gain * rate * cos(angle)
-            change -= gain * rate**2 * sine
-        return heading, curvature, change
+        heading, curvature, change = _waves(self._windings, s)
+        return s * turn + heading, turn + curvature, change
 
     def _integrate_plan(self) -> tuple[FloatArray, FloatArray]:
         """Integrate the heading; return (n_cells + 1,) x and y of the reference line."""
         starts: FloatArray = np.arange(self._n_cells, dtype=np.float64) * self._cell_m
-        heading = self._heading(starts[:, None] + GAUSS_NODES * self._cell_m, np.sin, np.cos)[0]
+        heading = self._heading(starts[:, None] + GAUSS_NODES * self._cell_m)[0]
         x, y = (np.append(0.0, np.cumsum(function(heading) @ GAUSS_WEIGHTS * self._cell_m))
                 for function in (np.cos, np.sin))
         return x, y
@@ -108,38 +96,19 @@ class Road:
     def curvature(self, s: FloatArray) -> FloatArray:
         """Return the curvature of the reference line in plan."""
         # Returns 1/m, positive to the right, same shape.
-        return self._heading(np.mod(s, self.length_m), np.sin, np.cos)[1]
+        return self._heading(np.mod(s, self.length_m))[1]
 
     def surface(self, s: FloatArray, offset: FloatArray) -> Surface:
         """Evaluate the surface."""
         # offset: lateral offsets to the right of the reference line, meters, same shape.
         s = np.mod(s, self.length_m)
         cell = np.minimum((s / self._cell_m).astype(np.int64), self._n_cells - 1)
-        return Surface(*(np.stack(components, axis=-1) for components in self._evaluate(
-            s, offset, s / self._cell_m - cell, tuple(np.moveaxis(self._ends[cell], -1, 0)),
-            np.sin, np.cos)))
-
-    def surface_at(self, s: float, offset: float) -> Surface:
-        """Evaluate one point of the surface, in a tenth of the time of :meth:`surface`."""
-        # Returns the point and its derivatives, (3,).
-        s %= self.length_m
-        cell = min(int(s / self._cell_m), self._n_cells - 1)
-        return Surface(*map(np.array, self._evaluate(
-            s, offset, s / self._cell_m - cell, self._ends[cell].tolist(), math.sin, math.cos)))
-
-    def _evaluate(self, s: Number, offset: Number, t: Number, ends: Sequence[Number],
-                  sin: Callable[[Number], Number], cos: Callable[[Number], Number],
-                  ) -> tuple[Triple[Number], Triple[Number], Triple[Number]]:
-        """Return the components of the arrays of a :class:`Surface`; ``t`` is 0 to 1 in a cell."""
-        heading, curvature, change = self._heading(s, sin, cos)
-        height, slope = 0.0 * s, 0.0 * s
-        for rate, gain, phase in self._hills:
-            angle = rate * s + phase
-            height += gain * sin(angle)
-            slope += gain * rate * cos(angle)
+        t, ends = s / self._cell_m - cell, np.moveaxis(self._ends[cell], -1, 0)
+        heading, curvature, change = self._heading(s)
+        height, slope, _ = _waves(self._hills, s)
         bank, bank_change = BANK_PER_CURVATURE * curvature, BANK_PER_CURVATURE * change
-        cos_h, sin_h = cos(heading), sin(heading)
-        cos_b, sin_b = cos(bank), sin(bank)
+        cos_h, sin_h = np.cos(heading), np.sin(heading)
+        cos_b, sin_b = np.cos(bank), np.sin(bank)
         # The inner side of a curve is lower than the outer side.
         right = -sin_h * cos_b, cos_h * cos_b, -sin_b
         right_change = (-cos_h * cos_b * curvature + sin_h * sin_b * bank_change,
@@ -150,9 +119,10 @@ class Road:
         x, y = (rest**2 * (1 + 2 * t) * first + t**2 * (3 - 2 * t) * last
                 + self._cell_m * t * rest * (rest * first_slope - t * last_slope)
                 for first, last, first_slope, last_slope in (ends[:4], ends[4:]))
-        return ((x + offset * right[0], y + offset * right[1], height + offset * right[2]),
-                (cos_h + offset * right_change[0], sin_h + offset * right_change[1],
-                 slope + offset * right_change[2]), right)
+        return Surface(*(np.stack(components, axis=-1) for components in (
+            (x + offset * right[0], y + offset * right[1], height + offset * right[2]),
+            (cos_h + offset * right_change[0], sin_h + offset * right_change[1],
+             slope + offset * right_change[2]), right)))
 
     def lane_offset(self, lane: IntArray) -> FloatArray:
         """Return the lateral offset of the middle of a lane."""
@@ -181,6 +151,18 @@ class Road:
 
 def _rows(*columns: FloatArray) -> list[tuple[float, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _waves(rows: list[tuple[float, ...]],
+           s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return a sum of sines, rows of rate, gain and phase, and its first two derivatives by s."""
+    value, slope, change = np.zeros((3, *s.shape))
+    for rate, gain, phase in rows:
+        angle = rate * s + phase
+        value += gain * np.sin(angle)
+        slope += gain * rate * np.cos(angle)
+        change -= gain * rate**2 * np.sin(angle)
+    return value, slope, change
 
 
 @dataclass(frozen=True, slots=True)
