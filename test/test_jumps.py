@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.evaluation.truth import FrameGroundTruth
+from state_sensor_ros.files.actor_rows import FLOAT_NAMES, RowMaker
 from state_sensor_ros.files.frame_builder import build_frame
-from state_sensor_ros.files.table_rows import FLOAT_NAMES, RowMaker
 from state_sensor_ros.jumps import Jumps, MAX_ACCELERATION, POSITION, SPEED
 from state_sensor_ros.library.notebook import scene_of
 from state_sensor_ros.library.safety import SafetyCollector

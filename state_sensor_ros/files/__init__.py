@@ -168,7 +168,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in (
            recognized_by='.files.bag:is_bag'),
     Format('mcap', 'a bag in one file', ('.mcap',), _BAG, _BAG_OUT, storage='mcap'),
     Format('sqlite3', 'a bag in one file', ('.db3',), _BAG, _BAG_OUT, storage='sqlite3'),
-    Format('parquet', 'a table', ('.parquet',), '.files.table_recording:open_table',
+    Format('parquet', 'a table', ('.parquet',), f'{_TABLE}:TableRecording',
            f'{_TABLE}:TableOutput', carries=_IN_TABLES),
     Format('csv', 'a table', ('.csv', '.csv.gz', '.csv.zst'), '', f'{_TABLE}:TableOutput',
            carries=_IN_TABLES),

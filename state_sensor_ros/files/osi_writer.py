@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 import numpy as np
 
 from state_sensor_ros import classes, errors, jumps, naming
-from state_sensor_ros.files import output, recording, table_rows, WriteOptions
+from state_sensor_ros.files import actor_rows, output, recording, WriteOptions
 from state_sensor_ros.frame import Bools, Floats, Frame, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.pipeline.stamps import Step
 from state_sensor_ros.texts import counted, listed
@@ -58,7 +58,7 @@ _PARTS = (('dimension', ('length', 'width', 'height')), ('position', _XYZ),
 
 
 def _columns(*names: str) -> list[int]:
-    return [table_rows.FLOAT_NAMES.index(name) for name in names]
+    return [actor_rows.FLOAT_NAMES.index(name) for name in names]
 
 
 _CENTER = _columns('center_x', 'center_y', 'center_z')
@@ -169,7 +169,7 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
             osi_version_pb2.current_interface_version]
         self.n_frames = self._n_messages = 0
         self._source = options.source or path
-        self._maker = table_rows.RowMaker(options.settings, of_centers=True)
+        self._maker = actor_rows.RowMaker(options.settings, of_centers=True)
         self._notes: dict[str, dict[str, None]] = {}
         self._shift_ns, self._last_ns = 0, -1
         self._host: int | None = None
@@ -224,7 +224,7 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
                 self._mcap.finish()
         super().complete()
 
-    def _add(self, rows: table_rows.FrameRows) -> None:
+    def _add(self, rows: actor_rows.FrameRows) -> None:
         if rows.step is Step.REPEATED or rows.stamp_ns is None:
             self._note('frames without a new time, dropped', (f'frame {rows.index}',))
             return
@@ -254,7 +254,7 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
         self._n_messages += 1
 
-    def _chosen(self, rows: table_rows.FrameRows) -> list[int]:
+    def _chosen(self, rows: actor_rows.FrameRows) -> list[int]:
         """Return the rows of the actors with a pose and a size; note what is assumed of them."""
         have_pose = np.isfinite(rows.floats[:, _ANGLES]).all(axis=1)
         with np.errstate(all='ignore'):

@@ -26,11 +26,12 @@ import numpy as np
 from state_sensor_ros import classes, errors, texts
 from state_sensor_ros.drawing import style
 from state_sensor_ros.errors import ConfigError, importing, StateError
-from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT, table
+from state_sensor_ros.files import open_any, PARQUET, ReadOptions, STANDARD_INPUT
+from state_sensor_ros.files.columns import BatchMaker, selected
 from state_sensor_ros.files.frame_selection import RecordingSelection, SelectedRecording
 from state_sensor_ros.files.input import closed_on_failure, open_input
 from state_sensor_ros.files.recording import RecordingReader
-from state_sensor_ros.files.table_recording import reading_parquet
+from state_sensor_ros.files.table import reading_parquet
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.library.index import FrameIndex, LaneChange, RecordedActors
 from state_sensor_ros.library.notebook import Animation, recording_html, scene_of
@@ -541,11 +542,11 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
     if seconds is not None and not seconds >= 0.0:
         raise ConfigError('seconds', str(seconds), 'a time of 0 or more')
     if isinstance(source, Frame):
-        return _table_of([source], table.TableBuilder(columns, source='', format_name='frames'))
+        return _table_of([source], BatchMaker(columns, source='', format_name='frames'))
     if isinstance(source, Stream):
-        return _table_of(_first(source, n_frames, seconds), table.TableBuilder(
+        return _table_of(_first(source, n_frames, seconds), BatchMaker(
             columns, source=source.name, format_name='stream'))
-    names = None if columns is None else [column.name for column in table.selected(columns)]
+    names = None if columns is None else [column.name for column in selected(columns)]
     path = os.fspath(source)
     if path.endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
         if not os.path.exists(path):
@@ -554,11 +555,11 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
         with open_input(path) as file, reading_parquet(path):
             return parquet.read_table(file, columns=names, page_checksum_verification=True)
     with open_recording(path, topic=topic, parameters=parameters) as recording:
-        return _table_of(_first(recording, n_frames, seconds), table.TableBuilder(
+        return _table_of(_first(recording, n_frames, seconds), BatchMaker(
             names, source=recording.name, format_name=recording.format_name))
 
 
-def _table_of(frames: Iterable[Frame], builder: table.TableBuilder) -> pa.Table:
+def _table_of(frames: Iterable[Frame], builder: BatchMaker) -> pa.Table:
     import pyarrow as pa
     batches = [batch for frame in frames for batch in builder.add(frame)] + builder.rest()
     return pa.Table.from_batches(batches, schema=builder.schema).unify_dictionaries()

@@ -15,7 +15,7 @@ from budgets import one_of
 import pytest
 
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files import bag_writer, table, table_rows
+from state_sensor_ros.files import actor_rows, bag_writer, table
 from state_sensor_ros.library import stream
 from state_sensor_ros.simulators.sumo import fcd
 
@@ -46,7 +46,7 @@ def test_memory_of_a_conversion_does_not_grow(tmp_path, monkeypatch, name):
     monkeypatch.setattr(stream, 'MAX_KEPT', 4)
     monkeypatch.setattr(bag_writer, '_CHUNK_BYTES', 16 * 1024)
     monkeypatch.setattr(table, 'GROUP_ROWS', 600)
-    monkeypatch.setattr(table_rows, '_MAX_BLOCK_FRAMES', 16)
+    monkeypatch.setattr(actor_rows, '_MAX_BLOCK_FRAMES', 16)
     # The first one imports what it uses.
     _, short, long = (peak_bytes(tmp_path, name, n_steps) for n_steps in (60, 60, 360))
     assert long < short + 300 * GROWTH_BYTES[name], (short, long)

@@ -24,7 +24,7 @@ from rosbags.rosbag2 import Reader
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files.table import NAMES
+from state_sensor_ros.files.columns import NAMES
 from state_sensor_ros.topics.autoware_ego import AutowareEgoEncoder, STEERING_TOPIC
 
 INTERFACE = (  # noqa: SIM905

@@ -21,7 +21,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.files.table_recording import TableRecording
+from state_sensor_ros.files.table import TableRecording
 from state_sensor_ros.library import index
 
 
@@ -44,7 +44,7 @@ def test_library_reads_a_frame_of_a_table_by_its_row_group(drive, tmp_path, monk
         read = []
         batches = TableRecording._batches
         monkeypatch.setattr(TableRecording, '_batches', lambda self, begin: (
-            read.append(item[0]) or item for item in batches(self, begin)))
+            read.append(item.num_rows) or item for item in batches(self, begin)))
         for i in (11, 0, 5, -1):
             assert recording[i].names == frames[i].names
             np.testing.assert_array_equal(recording[i].kinematics, frames[i].kinematics)

@@ -7,9 +7,10 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-The rows of a table: one for each actor of each frame.
+The actors of consecutive frames with what is computed of them, for tables and traces.
 
-A central difference needs the frame after, so that rows are completed at least one frame later::
+That is stamps, ids and classes, angles, speeds, centers and sizes, and accelerations. The last
+need the frame after, so that rows are completed at least one frame later::
 
     frame       0    1    2 repeated    3
     completed        0                  1, 2
@@ -17,16 +18,16 @@ A central difference needs the frame after, so that rows are completed at least 
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros import errors, fields, jumps, naming, rotations, texts
 from state_sensor_ros.classes import classes_of, UNKNOWN
-from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds, Rows
+from state_sensor_ros.frame import Bools, DERIVED_SIZE, Floats, Frame, Kinds
 from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX_GAP_S, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import DEFAULTS, Settings
@@ -62,6 +63,7 @@ class FrameRows:
     index: int
     stamp_ns: int | None  # None for a frame whose time ROS cannot represent
     step: Step  # of the clock before the frame
+    number: int  # of the steps of the clock so far; a restart counts as two
     actors: ActorColumns
     floats: Floats = field(init=False)  # (N, 26) columns FLOAT_NAMES
     # (N, 3) those from which accelerations are derived: of the origins, or of the centers.
@@ -90,11 +92,11 @@ class RowMaker:
         self._stamper = Stamper('game_time')
         self._registry = naming.Registry(ego_tag=settings.ego_tag)
         self._actors: ActorColumns | None = None
-        self._n_frames = 0
+        self._n_frames = self._n_steps = 0
         self._block: list[FrameRows] = []
-        # The last frame that is complete, and those that wait for the next one.
-        self._last: FrameRows | None = None
-        self._waiting: deque[FrameRows] = deque()
+        # The last frame that is complete and no repeated one, and those that are not complete.
+        self._last: list[FrameRows] = []
+        self._waiting: list[FrameRows] = []
 
     @property
     def notes(self) -> list[str]:
@@ -105,7 +107,7 @@ class RowMaker:
 
     def add(self, frame: Frame) -> list[FrameRows]:
         """Add a frame; ``frame``: next frame in time; SI, REP-103 axes."""
-        complete = [] if not self._block or _are_alike(self._block[0].frame, frame) \
+        complete = [] if not self._block or parts_of(self._block[0].frame) == parts_of(frame) \
             else self.flush()
         self._block.append(self._named(frame))
         n_rows = sum([rows.frame.n_actors for rows in self._block])
@@ -115,25 +117,16 @@ class RowMaker:
 
     def flush(self, *, is_end: bool = False) -> list[FrameRows]:
         """Return the rows of the frames that are complete, at the end of all frames."""
-        block, self._block = self._block, []
-        if block:
-            self._compute(block)
-        complete: list[FrameRows] = []
-        for rows in block:
-            if rows.step is not Step.REPEATED or len(self._waiting) > _MAX_REPEATED:
-                complete += self._completed(rows)
-            self._waiting.append(rows)
-        return complete + self._completed(None) if is_end else complete
-
-    def _completed(self, following: FrameRows | None) -> list[FrameRows]:
-        complete = list(self._waiting)
-        self._waiting.clear()
-        if complete:
-            now = complete[0]
-            self._set_accelerations(
-                self._last if now.step is Step.ADVANCED else None, now,
-                following if following and following.step is Step.ADVANCED else None)
-            self._last = now
+        if self._block:
+            self._compute(self._block)
+        frames, self._block = self._waiting + self._block, []
+        steps = [i for i, rows in enumerate(frames) if rows.step is not Step.REPEATED]
+        end = len(frames) if is_end or len(frames) > (steps or [0])[-1] + _MAX_REPEATED \
+            else (steps or [0])[-1]
+        complete, self._waiting = frames[:end], frames[end:]
+        new = [frames[i] for i in steps if i < end]
+        self._set_accelerations(self._last, new, self._waiting[:1])
+        self._last = new[-1:] or self._last
         return complete
 
     def _named(self, frame: Frame) -> FrameRows:
@@ -151,10 +144,11 @@ class RowMaker:
                 classes_of(frame.kinds.tolist(), frame.tags),
                 np.arange(frame.n_actors) == actor_list.i_ego)
         self._n_frames += 1
-        return FrameRows(frame, self._n_frames - 1, stamp_ns, step, self._actors)
+        self._n_steps += {Step.REPEATED: 0, Step.ADVANCED: 1, Step.RESTARTED: 2}[step]
+        return FrameRows(frame, self._n_frames - 1, stamp_ns, step, self._n_steps, self._actors)
 
     def _compute(self, block: list[FrameRows]) -> None:
-        """Set the computed columns of the frames of a block."""
+        """Set the computed columns of the frames of a block, but central differences."""
         frames = [rows.frame for rows in block]
         ends = np.cumsum([frame.n_actors for frame in frames]).tolist()
         whole = frames[0] if len(frames) == 1 else fields.joined(frames, [0, *ends[:-1]])
@@ -177,43 +171,44 @@ class RowMaker:
             rows.derived, rows.velocities = derived[begin:end], velocities[begin:end]
             begin = end
 
-    def _set_accelerations(self, before: FrameRows | None, now: FrameRows,
-                           after: FrameRows | None) -> None:
-        """Set those that the source does not have; None for a frame of another run."""
-        accelerations = now.floats[:, _ACCELERATION:_ACCELERATION + 3]
-        (known_before, first, first_s), (known_after, last, last_s) = (
-            self._neighbors(now, before), self._neighbors(now, after))
-        with np.errstate(all='ignore'):
-            found = (last - first) / (last_s - first_s)[:, None]
+    @np.errstate(all='ignore')
+    def _set_accelerations(self, last: list[FrameRows], new: list[FrameRows],
+                           following: list[FrameRows]) -> None:
+        """Set those in ``new`` that the source does not have, also by the frames beside them."""
+        if not new:
+            return
+        frames = [*last, *new, *following]
+        counts = [len(rows.floats) for rows in frames]
+        ids = np.concatenate([rows.actors.ids for rows in frames])
+        number = np.repeat([rows.number for rows in frames], counts)
+        # One actor after the other, each over time.
+        order = np.lexsort((number, ids))
+        ids, number, time_s, places, velocities = (column[order] for column in (
+            ids, number, np.repeat([rows.frame.game_time for rows in frames], counts),
+            np.concatenate([rows.floats[:, :3] for rows in frames]),
+            np.concatenate([rows.velocities for rows in frames])))
+        step_s, is_known = np.diff(time_s), np.isfinite(velocities).all(axis=1)
+        is_pair = (np.diff(ids) == 0) & (np.diff(number) == 1) & (
+            step_s <= (math.inf if self._of_centers else MAX_GAP_S))
+        is_wild = is_pair & jumps.are_impossible(
+            np.diff(places, axis=0), np.diff(velocities, axis=0), step_s)
+        self.n_impossible += np.count_nonzero(is_wild & (number[:-1] >= new[0].number))
+        is_pair &= ~is_wild
+        # Whether the rows before and after are those of the neighbors in time.
+        before = np.append(False, is_pair & is_known[:-1])
+        after = np.append(is_pair & is_known[1:], False)
+        i, j = np.arange(len(ids)) - before, np.arange(len(ids)) + after
+        found = (velocities[j] - velocities[i]) / (time_s[j] - time_s[i])[:, None]
         if self._of_centers:
-            found[~(known_before | known_after) & np.isfinite(first).all(axis=1)] = 0.0
+            found[~(before | after) & is_known] = 0.0
         else:
-            found[~(known_before & known_after)] = np.nan
-        np.copyto(accelerations, found, where=np.isnan(accelerations).all(axis=1, keepdims=True))
-
-    def _neighbors(self, now: FrameRows, other: FrameRows | None) -> tuple[Bools, Floats, Floats]:
-        """Return velocities and times there of those actors of which it is true, or those now."""
-        now_s = now.frame.game_time
-        known: Bools = np.zeros(len(now.floats), np.bool_)
-        times = np.full(len(now.floats), now_s)
-        other_s = now_s if other is None else other.frame.game_time
-        if other is None or not other.frame.n_actors or not (
-                self._of_centers or abs(other_s - now_s) <= MAX_GAP_S):
-            return known, now.velocities, times
-        there, velocities, known = other.floats, other.velocities, np.logical_not(known)
-        if other.actors is not now.actors:
-            rows = _rows_of(now.actors, other.actors)
-            there, velocities, known = there[rows], velocities[rows], rows >= 0
-        known &= np.isfinite(velocities).all(axis=1)
-        wild = known & jumps.are_impossible(there[:, :3] - now.floats[:, :3],
-                                            velocities - now.velocities, abs(other_s - now_s))
-        if wild.any():
-            known &= ~wild
-            self.n_impossible += np.count_nonzero(wild) * (other_s < now_s)
-        if known.all():
-            return known, velocities, np.full(len(known), other_s)
-        return (known, np.where(known[:, None], velocities, now.velocities),
-                np.where(known, other_s, times))
+            found[~(before & after)] = np.nan
+        found[order] = found.copy()
+        for rows, end in zip(frames, np.cumsum(counts).tolist(), strict=True):
+            if new[0].number <= rows.number <= new[-1].number:
+                target = rows.floats[:, _ACCELERATION:_ACCELERATION + 3]
+                np.copyto(target, found[end - len(target):end],
+                          where=np.isnan(target).all(axis=1, keepdims=True))
 
     def _fill(self, frame: Frame, classes: Kinds, floats: Floats) -> Bools:
         """Set all columns of frames but central differences; return which actors have a box."""
@@ -233,13 +228,6 @@ class RowMaker:
         return centers.have_boxes
 
 
-def _are_alike(frame: Frame, other: Frame) -> bool:
-    """Return whether two frames have the same parts, and can be in one block."""
-    return all((getattr(frame, row.name) is None) is (getattr(other, row.name) is None)
-               for row in fields.rows_of(Frame))
-
-
-def _rows_of(actors: ActorColumns, others: ActorColumns) -> Rows:
-    """Return (N,) int64, the row of each actor in another frame, -1 if it is not there."""
-    rows = {int(id_): row for row, id_ in enumerate(others.ids)}
-    return np.array([rows.get(int(id_), -1) for id_ in actors.ids], np.int64)
+def parts_of(frame: Frame) -> list[bool]:
+    """Return which parts a frame has; only frames with the same can be joined."""
+    return [getattr(frame, row.name) is not None for row in fields.rows_of(Frame)]
