@@ -49,7 +49,7 @@ _NO_COVARIANCE = (1e-9,) * 6
 # Packages of messages that the values of outputs and control_input need, beside those that
 # package.xml names.
 _OUTPUT_MESSAGES = {
-    'autoware': ('autoware_perception_msgs', 'autoware_vehicle_msgs'),
+    'autoware': ('autoware_perception_msgs', 'autoware_vehicle_msgs', 'autoware_adapi_v1_msgs'),
     'derived_objects': ('derived_object_msgs',), 'vision': ('vision_msgs',)}
 _INPUT_MESSAGES = {
     'vehicle_control': (), 'ackermann': ('ackermann_msgs',), 'twist': (),

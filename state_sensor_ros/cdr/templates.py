@@ -295,7 +295,7 @@ class GivenRows(NamedTuple):
     fields: tuple[str, ...]  # the fields of the message, in the order of the array's columns
 
 
-Constant = bool | int | float | str
+Constant = bool | int | float | str | bytes
 Prototype = Constant | Slot | Given | GivenRows | Each | Sequence[
     'Prototype'] | Mapping[str, 'Prototype']
 
@@ -319,6 +319,8 @@ class _Compiler:
             where, value = f'{type_name} {field.name}', prototype.get(field.name)
             if field.length is None:
                 self._add_value(where, field.type_name, value)
+            elif field.length == SEQUENCE and isinstance(value, bytes):
+                self.add_part(COUNT.size, COUNT.pack(len(value)) + value)
             elif field.length == SEQUENCE and isinstance(value, (Given, GivenRows, Each)):
                 self._add_step(self._given_sequence(where, field.type_name, value))
             else:

@@ -223,7 +223,7 @@ class Commanding:
     Each command that was sent to the simulator is published on ``~/command_status``.
 
     :param snapshot: returns the last frame, None before the first.
-    :ivar last_command: what the last command that was sent says of the gear, None before it.
+    :ivar last_command: gear and steering of the last command that was sent, None before it.
     """
 
     def __init__(self, node: Node, settings: Settings, commands: ego_commands.EgoCommands,
@@ -421,7 +421,8 @@ class Commanding:
                                   is_paused=self._health.state is SourceState.PAUSED)
 
     def _publish(self, command: ego_commands.EgoCommand) -> None:
-        self.last_command = LastCommand(command.reverse, command.hand_brake)
+        self.last_command = LastCommand(
+            command.reverse, command.hand_brake, command.steering_angle)
         # The node may be destroyed while the last brake is still on its way.
         with suppress(InvalidHandle):
             message = self._status_class(

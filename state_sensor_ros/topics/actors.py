@@ -166,7 +166,7 @@ class ControlStateEncoder(encoding.TopicEncoder):
 
     topics = (Topic('~/ego/control_state', CONTROL_STATE),)
     kind, only_with, actor_switch = 'control_state', 'lanes', 'odometry'
-    type_name, uses_lanes = CONTROL_STATE, True
+    type_name = CONTROL_STATE
 
     def set_up(self, settings: Settings) -> None:
         template = self.message(CONTROL_STATE, STAMPED_LANE)
@@ -191,7 +191,7 @@ class ControlStatesEncoder(encoding.TopicEncoder):
     """One array for each frame that has a lane state."""
 
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
-    opens_with, uses_lanes = attrgetter('lanes.actor.size'), True
+    opens_with = attrgetter('lanes.actor.size')
 
     def set_up(self, settings: Settings) -> None:
         element = self.element(CONTROL_STATE, STAMPED_LANE)
@@ -255,35 +255,27 @@ class JointStateEncoder(encoding.TopicEncoder):
         numbers[JOINT] = np.column_stack((spin, wheels.speed[wheels.orientation_known]))
 
 
-class ActorArrayEncoder(encoding.TopicEncoder):
+class ActorArrayEncoder(encoding.ChangeEncoder):
     """One ActorArray for each change of the actors: their names in ROS, ids, kinds and tags."""
 
     topics = (Topic('~/actors', 'state_sensor_ros/msg/ActorArray', LATCHED),)
 
     def set_up(self, settings: Settings) -> None:
+        super().set_up(settings)
         names = 'name', 'topic_name', 'frame_id', 'id'
         element = self.element('state_sensor_ros/msg/Actor', {
             name: Given(name) for name in (*names, 'kind', 'tags')})
-        self._head = MessageInstance(self.message(
-            self.topics[0].type_name, {'header': header(settings.global_frame)}), {})
         self._elements = encoding.PerActor(lambda actor, kind, tags: MessageInstance(element, {
             **{name: getattr(actor, name) for name in names}, 'kind': kind, 'tags': tags}))
-        self.restart()
 
-    def restart(self) -> None:
-        """Send the actors of the next frame, whether they changed or not."""
-        # The version of the last actor list.
-        self._version: int | None = None
+    def prototype(self, settings: Settings) -> Fields:
+        return {'header': header(settings.global_frame)}
 
-    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
-        """Return the array if the actors are others than those of the last one."""
+    def state(self, now: encoding.FrameToSend) -> int:
+        """Return the version of the actor list."""
+        return now.actor_list.version
+
+    def instances(self, now: encoding.FrameToSend) -> list[MessageInstance]:
         actor_list = now.actor_list
-        if actor_list.version == self._version:
-            return []
-        self._version = actor_list.version
-        block = encoding.MessageBlock([self._head, *self._elements.of(
-            actor_list.actors, actor_list.kinds, actor_list.tags)], {}, self.topics, is_array=True)
-        # The stamp is its only table.
-        [(_, _, put, targets)] = block.patches
-        put(targets, tables.stamp_numbers(now.stamp_ns))
-        return [(self.topics[0], block.data.tobytes())]
+        return [*super().instances(now), *self._elements.of(
+            actor_list.actors, actor_list.kinds, actor_list.tags)]

@@ -27,11 +27,10 @@ from state_sensor_ros.texts import counted, one_line, shortened
 from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.lanelet2 import read_lanelet_map
 from state_sensor_ros.topics.tables import STAMP_FIELD
-from state_sensor_ros.topics.topic import Qos, Topic
+from state_sensor_ros.topics.topic import stack_topic, Topic
 
-SIGNALS_TOPIC = Topic(
-    '/perception/traffic_light_recognition/traffic_signals',
-    'autoware_perception_msgs/msg/TrafficLightGroupArray', Qos(depth=1), is_exclusive=True)
+SIGNALS_TOPIC = stack_topic('/perception/traffic_light_recognition/traffic_signals',
+                            'autoware_perception_msgs/msg/TrafficLightGroupArray')
 
 # Constants of autoware_perception_msgs/TrafficLightElement.
 _COLORS = {frames.LIGHT_RED: 1, frames.LIGHT_YELLOW: 2, frames.LIGHT_GREEN: 3}

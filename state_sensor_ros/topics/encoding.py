@@ -27,7 +27,7 @@ from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Report
-from state_sensor_ros.topics.tables import Fields
+from state_sensor_ros.topics.tables import Fields, stamp_numbers
 from state_sensor_ros.topics.topic import NO_ACTORS, Subscriptions, Topic
 
 Item = TypeVar('Item')
@@ -105,11 +105,21 @@ def rows_where(are_chosen: Bools, *tables: Table) -> dict[Table, Rows]:
     return {} if are_chosen.all() else dict.fromkeys(tables, np.flatnonzero(are_chosen))
 
 
+def stamped(instances: Sequence[MessageInstance], stamp_ns: int) -> bytes:
+    """Return a message, or the head and the elements of an array, with its stamp, ns."""
+    buffer = templates.PatchBuffer(instances, is_array=len(instances) > 1)
+    # The stamp is the only table.
+    for _, put, targets in buffer.patches:
+        put(targets, stamp_numbers(stamp_ns))
+    return buffer.data[buffer.bounds[0][0]:].tobytes()
+
+
 class LastCommand(NamedTuple):
-    """What the last command to the ego that was sent says of its gear."""
+    """What the last command to the ego that was sent says of its gear and its tires."""
 
     is_reverse: bool
     is_parked: bool
+    steering_angle: float  # rad, + = left
 
 
 def no_command() -> None:
@@ -165,7 +175,7 @@ class TopicEncoder:
     :cvar is_of_every_frame: whether a frame whose clock did not advance has messages, too.
     :cvar opens_with: returns the part of a frame that the topics need: they are advertised with
         the first frame that has it; None if they exist from the start.
-    :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used; ``uses_lanes`` LANE_TABLES.
+    :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
     :cvar uses_perception: names of the parameters ``perception.*`` that are used.
     :cvar key: ``key(now)`` returns what the layout depends on besides the actors, their poses and
         lanes; it is compared with that of the frame before.
@@ -176,7 +186,7 @@ class TopicEncoder:
 
     topics: tuple[Topic, ...] = ()
     kind = type_name = switch = actor_switch = only_with = ''
-    has_details = is_of_every_frame = uses_rows = uses_lanes = False
+    has_details = is_of_every_frame = uses_rows = False
     opens_with: Callable[[Frame], object] | None = None
     uses_perception: frozenset[str] = frozenset()
     key: Callable[[FrameToSend], object] | None = None
@@ -244,10 +254,6 @@ class TopicEncoder:
         """
         return None
 
-    def given(self, template: Template, values: Values) -> Messages:
-        """Return the message of the first topic, of which all values are given."""
-        return [(self.topics[0], template.lay_out(values, templates.MESSAGE_PHASE).data)]
-
     def closing(self, stamp_ns: int) -> Messages:
         """
         Return the messages to send when the topics are switched off or the stream ends.
@@ -260,6 +266,42 @@ class TopicEncoder:
 
     def restart(self) -> None:
         """Start a new run of the simulator, or start again after :meth:`closing`."""
+
+
+class ChangeEncoder(TopicEncoder):
+    """A topic with a message whenever what it says has changed."""
+
+    def set_up(self, settings: Settings) -> None:
+        self._template = self.message(self.topics[0].type_name, self.prototype(settings))
+        self.restart()
+
+    def prototype(self, settings: Settings) -> Fields:
+        """Return the fields that are not zero or empty: constant, given, or the stamp."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Send the message of the next frame, whether it changed or not."""
+        self._sent: object = None
+
+    def state(self, now: FrameToSend) -> object:
+        """Return what decides about the message, None for none; by default it never changes."""
+        return True
+
+    def values(self, now: FrameToSend) -> Values:
+        """Return the given values; by default the state."""
+        return {'state': self._sent}
+
+    def instances(self, now: FrameToSend) -> list[MessageInstance]:
+        """Return the message, or its head and elements."""
+        return [MessageInstance(self._template, self.values(now))]
+
+    def messages(self, now: FrameToSend) -> Messages:
+        """Return the message if it is not the one that was sent last."""
+        state = self.state(now)
+        if state is None or state == self._sent:
+            return []
+        self._sent = state
+        return [(self.topics[0], stamped(self.instances(now), now.stamp_ns))]
 
 
 def _is_set(settings: Settings, switch: str) -> bool:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -24,7 +24,7 @@ from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS, TrafficLigh
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Report
 from state_sensor_ros.topics import encoding
-from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose
+from state_sensor_ros.topics.tables import Fields, header, pose
 from state_sensor_ros.topics.topic import LATCHED, Topic
 
 _LINE_LIST, _TRIANGLE_LIST, _ADD, _DELETE = 5, 11, 0, 2
@@ -102,35 +102,34 @@ class LightsEncoder(encoding.TopicEncoder):
         numbers |= {SIGNAL_STATES: lights.states[:, None], SIGNAL_POSES: lights.poses}
 
 
-class RoadsEncoder(encoding.TopicEncoder):
+class RoadsEncoder(encoding.ChangeEncoder):
     """One RoadArray for each frame with further roads; it has all roads so far."""
 
     topics = (Topic('~/roads', 'state_sensor_ros/msg/RoadArray', LATCHED),)
     opens_with = attrgetter('lanes.road_names')
 
-    def set_up(self, settings: Settings) -> None:
-        self._message = self.message(self.topics[0].type_name, {
-            'header': given_header(settings.global_frame),
-            'roads': Each('roads', {'road_id': Given('road_id'), 'name': Given('name')})})
-        self.restart()
+    def prototype(self, settings: Settings) -> Fields:
+        return {'header': header(settings.global_frame),
+                'roads': Each('roads', {'road_id': Given('road_id'), 'name': Given('name')})}
 
     def restart(self) -> None:
         """Remove the roads of the previous run."""
-        self._newest: Mapping[int, str] = NO_ROADS
-        self._names: dict[int, str] = {}
+        super().restart()
+        self._newest = self._names = NO_ROADS
 
-    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
-        """Return the array if there are further roads."""
+    def state(self, now: encoding.FrameToSend) -> object:
+        """Return the names so far, in a tuple: it is compared by identity first."""
         newest = now.frame.lanes.road_names
-        is_same, self._newest = newest is self._newest, newest
-        if is_same or newest.items() <= self._names.items():
-            return []
-        self._names.update(newest)
-        roads = [{'road_id': number, 'name': name} for number, name in self._names.items()]
-        return self.given(self._message, {'roads': roads, **given_stamp(now.stamp_ns)})
+        if newest is not self._newest:
+            self._newest, self._names = newest, {**self._names, **newest}
+        return (self._names,) if self._names else None
+
+    def values(self, now: encoding.FrameToSend) -> templates.Values:
+        return {'roads': [{'road_id': number, 'name': name}
+                          for number, name in self._names.items()]}
 
 
-class _OfMap(encoding.TopicEncoder):
+class _OfMap(encoding.ChangeEncoder):
     """A topic of the map, that of the frames or a given one."""
 
     opens_with: Callable[[Frame], object] | None
@@ -148,37 +147,31 @@ class MapEncoder(_OfMap):
 
     topics = (Topic('~/map', 'visualization_msgs/msg/MarkerArray', LATCHED),)
     opens_with = attrgetter('map_lines')
+    # Namespaces and numbers of the markers that are shown.
+    _shown: frozenset[tuple[str, int]] = frozenset()
 
-    def set_up(self, settings: Settings) -> None:
-        self._message = self.message(self.topics[0].type_name, {'markers': Each('markers', {
+    def prototype(self, settings: Settings) -> Fields:
+        return {'markers': Each('markers', {
             'header': {'frame_id': settings.global_frame}, 'ns': Given('ns'), 'id': Given('id'),
             'type': Given('type'), 'action': Given('action'), 'pose': {'orientation': {'w': 1.0}},
             'scale': {'x': Given('x'), 'y': Given('y'), 'z': Given('z')},
             'color': {'r': Given('r'), 'g': Given('g'), 'b': Given('b'), 'a': 1.0},
-            'points': GivenRows('points', ('x', 'y', 'z'))})})
-        # Namespaces and numbers of the markers that are shown.
-        self._shown: frozenset[tuple[str, int]] = frozenset()
-        self.restart()
+            'points': GivenRows('points', ('x', 'y', 'z'))})}
 
-    def restart(self) -> None:
-        """Send the map of the next frame, whether it changed or not."""
-        self._sent: tuple[MapLine, ...] = ()
-        self._with_surfaces = False
+    def state(self, now: encoding.FrameToSend) -> object:
+        """Return the map, and whether displays show its surfaces."""
+        lines = self._given or now.frame.map_lines
+        return (lines, now.settings.debug_drawing) if lines else None
 
-    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
-        """Return the map if it is not the one that was sent last; surfaces for displays only."""
-        lines, with_surfaces = self._given or now.frame.map_lines, now.settings.debug_drawing
-        if not lines or (lines is self._sent and with_surfaces == self._with_surfaces):
-            return []
-        self._sent, self._with_surfaces = lines, with_surfaces
+    def values(self, now: encoding.FrameToSend) -> templates.Values:
         groups: dict[str, dict[float, list[Floats]]] = {}
-        for line in lines:
+        for line in self._given or now.frame.map_lines:
             groups.setdefault(line.kind, {}).setdefault(
                 round(line.width, _WIDTH_DIGITS), []).append(line.points_xyz)
         markers = [_marker(kind, kind, number, _segments(points), _WIDTH_M, width)
                    for kind, same in groups.items()
                    for number, (width, points) in enumerate(same.items())]
-        for kind, same in groups.items() if with_surfaces else ():
+        for kind, same in groups.items() if now.settings.debug_drawing else ():
             triangles = [_triangles(points, width) for width, all_points in same.items() if width
                          for points in all_points]
             if triangles:
@@ -188,7 +181,7 @@ class MapEncoder(_OfMap):
         gone, self._shown = self._shown - shown, shown
         markers += [{**_marker(namespace, '', number, np.zeros((0, 3))), 'action': _DELETE}
                     for namespace, number in sorted(gone)]
-        return self.given(self._message, {'markers': markers})
+        return {'markers': markers}
 
 
 class OpenDriveEncoder(_OfMap):
@@ -197,21 +190,12 @@ class OpenDriveEncoder(_OfMap):
     topics = (Topic('~/map/opendrive', 'std_msgs/msg/String', LATCHED),)
     opens_with = attrgetter('open_drive')
 
-    def set_up(self, settings: Settings) -> None:
-        self._message = self.message(self.topics[0].type_name, {'data': Given('text')})
-        self.restart()
+    def prototype(self, settings: Settings) -> Fields:
+        return {'data': Given('state')}
 
-    def restart(self) -> None:
-        """Send the document of the next frame, whether it changed or not."""
-        self._sent = ''
-
-    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
-        """Return the document if it is not the one that was sent last."""
-        text = self._given or now.frame.open_drive
-        if text is self._sent or not text:
-            return []
-        self._sent = text
-        return self.given(self._message, {'text': text})
+    def state(self, now: encoding.FrameToSend) -> object:
+        """Return the document, None for none."""
+        return self._given or now.frame.open_drive or None
 
 
 def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[encoding.NewTopicEncoder]:

@@ -20,7 +20,7 @@ from state_sensor_ros.rotations import global_from_unit
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.map_topics import light_fields, light_values
-from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
+from state_sensor_ros.topics.tables import Fields, header, pose, xyz
 from state_sensor_ros.topics.topic import Topic
 
 # An id is an int32.
@@ -67,13 +67,10 @@ class MarkerEncoder(encoding.TopicEncoder):
         self._deletion = self.element(MARKER, {
             'header': header(frame_id), 'ns': Given('ns'), 'id': Given('id'),
             'action': _DELETE, 'pose': _NO_POSE})
-        deletes_all: Fields = {'action': _DELETE_ALL, 'pose': _NO_POSE}
-        self._first = MessageInstance(
-            self.element(MARKER, {'header': header(frame_id), **deletes_all}), {})
+        self._first = MessageInstance(self.element(MARKER, {
+            'header': header(frame_id), 'action': _DELETE_ALL, 'pose': _NO_POSE}), {})
         self._lights = self.element(MARKER, light_fields(frame_id))
         self._head = MessageInstance(self.message(MARKERS_TOPIC.type_name, {}), {})
-        self._only_delete_all = self.message(MARKERS_TOPIC.type_name, {
-            'markers': [{'header': given_header(frame_id), **deletes_all}]})
         ids = count()
         # Their ids are those of no other marker.
         self._markers = encoding.PerActor(lambda actor, namespace, number: MessageInstance(
@@ -153,7 +150,7 @@ class MarkerEncoder(encoding.TopicEncoder):
 
     def closing(self, stamp_ns: int) -> encoding.Messages:
         """Return the array that deletes all markers; :meth:`restart` must follow."""
-        return self.given(self._only_delete_all, given_stamp(stamp_ns))
+        return [(MARKERS_TOPIC, encoding.stamped([self._head, self._first], stamp_ns))]
 
     def _label_numbers(self, now: encoding.FrameToSend, cubes: Floats) -> Floats:
         """Return (N, 3) positions of labels: above the highest box of their actor."""

@@ -26,7 +26,7 @@ from state_sensor_ros.perception.perceiver import Perceived, perceived_paths
 from state_sensor_ros.settings import PERCEPTION, Settings
 from state_sensor_ros.topics import encoding, tables
 from state_sensor_ros.topics.tables import diagonal, Fields, header, pose, slots, twist, xyz
-from state_sensor_ros.topics.topic import LATCHED, Qos, Topic
+from state_sensor_ros.topics.topic import LATCHED, stack_topic, Topic
 
 # Of objects: center xyz, orientation xyzw; the same in a second place of one message; length,
 # width, height.
@@ -150,9 +150,9 @@ def object_id(name: str) -> bytes:
 
 
 def object_topic(name: str, kind: str, *, is_perceived: bool = True) -> tuple[Topic, ...]:
-    """Return a topic of Autoware's perception, of which a stack uses the newest message only."""
-    return (Topic(f'/perception/object_recognition/{name}', f'autoware_perception_msgs/msg/{kind}',
-                  Qos(depth=1), is_exclusive=True, is_perceived=is_perceived),)
+    """Return a topic of Autoware's perception."""
+    return (stack_topic(f'/perception/object_recognition/{name}',
+                        f'autoware_perception_msgs/msg/{kind}', is_perceived=is_perceived),)
 
 
 class AutowareObjectEncoder(ObjectTopicEncoder):
@@ -340,21 +340,12 @@ class DetectionsEncoder(ObjectTopicEncoder):
         numbers[CENTER_AGAIN] = numbers[CENTER]
 
 
-class LabelInfoEncoder(encoding.TopicEncoder):
+class LabelInfoEncoder(encoding.ChangeEncoder):
     """The names of the classes, before the first detections."""
 
     topics = (Topic('~/label_info', 'vision_msgs/msg/LabelInfo', LATCHED),)
 
-    def set_up(self, settings: Settings) -> None:
-        self._template = self.message(self.topics[0].type_name, {
-            'header': tables.given_header(settings.global_frame),
-            'class_map': [{'class_id': each.autoware, 'class_name': each.name}
-                          for each in sorted(CLASSES, key=lambda each: each.autoware)]})
-        self._is_sent = False
-
-    def messages(self, now: encoding.FrameToSend) -> encoding.Messages:
-        """Return the message with the first frame that has actors."""
-        if self._is_sent:
-            return []
-        self._is_sent = True
-        return self.given(self._template, tables.given_stamp(now.stamp_ns))
+    def prototype(self, settings: Settings) -> Fields:
+        return {'header': header(settings.global_frame),
+                'class_map': [{'class_id': each.autoware, 'class_name': each.name}
+                              for each in sorted(CLASSES, key=lambda each: each.autoware)]}

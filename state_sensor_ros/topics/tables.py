@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros.cdr.templates import Given, Prototype, Slot, Table
+from state_sensor_ros.cdr.templates import Prototype, Slot, Table
 from state_sensor_ros.frame import Floats, Lanes, NS_PER_S
 
 # Of the frame: seconds, nanoseconds.
@@ -60,27 +60,6 @@ def header(frame_id: Prototype) -> Fields:
     :returns: prototype of a std_msgs/Header.
     """
     return {'stamp': STAMP_FIELD, 'frame_id': frame_id}
-
-
-def given_header(frame_id: Prototype) -> Fields:
-    """
-    Return a header for a message that is sent once; its stamp is a given value.
-
-    :param frame_id: name of a frame, or a Given for it.
-    :returns: prototype of a std_msgs/Header with the givens ``sec`` and ``nanosec``.
-    """
-    return {'stamp': {'sec': Given('sec'), 'nanosec': Given('nanosec')}, 'frame_id': frame_id}
-
-
-def given_stamp(stamp_ns: int) -> dict[str, int]:
-    """
-    Return the values of the givens of :func:`given_header`.
-
-    :param stamp_ns: ns since the epoch of the messages' clock.
-    :returns: ``sec`` and ``nanosec``.
-    """
-    sec, nanosec = divmod(stamp_ns, NS_PER_S)
-    return {'sec': sec, 'nanosec': nanosec}
 
 
 def xyz(table: Table, column: int) -> Fields:
@@ -142,5 +121,4 @@ def lane() -> Fields:
 
 
 def lane_numbers(lanes: Lanes) -> dict[Table, npt.NDArray[Any]]:
-    return {LANE_CHANGE: lanes.is_changing, LANE_ID: lanes.ids,
-            LANE_S: lanes.s[:, None]}
+    return {LANE_CHANGE: lanes.is_changing, LANE_ID: lanes.ids, LANE_S: lanes.s[:, None]}

@@ -49,6 +49,13 @@ class Topic:
         return self.name.rpartition('/')[2]
 
 
+def stack_topic(name: str, type_name: str, *, latched: bool = False,
+                is_perceived: bool = False) -> Topic:
+    """Return a topic of Autoware, which uses the newest message only, from one publisher."""
+    return Topic(name, type_name, Qos(latched=latched, depth=1), is_exclusive=True,
+                 is_perceived=is_perceived)
+
+
 STATIC_TF_TOPIC = Topic('/tf_static', 'tf2_msgs/msg/TFMessage', LATCHED)
 
 

@@ -26,7 +26,6 @@ from state_sensor_ros.naming import registry_of
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.topics.autoware_signals import SIGNALS_TOPIC
 from state_sensor_ros.topics.encoder import Encoder
-from state_sensor_ros.topics.encoding import LastCommand
 from state_sensor_ros.topics.lanelet2 import read_lanelet_map, read_lanelets
 from state_sensor_ros.topics.topic import EVERYTHING
 
@@ -171,21 +170,3 @@ def test_wrong_table_is_refused(text, tmp_path):
     path.write_text(text)
     with pytest.raises(ConfigError, match=r'ids\.yaml.*expected a mapping of names or ids'):
         Rig(traffic_light_ids=str(path))
-
-
-@pytest.mark.parametrize(('command', 'indicators', 'reports'), [
-    (None, None, (0, 4, 0, 0)), (LastCommand(False, False), 1, (2, 1, 2, 1)),
-    (LastCommand(True, False), 2, (20, 1, 3, 1)), (LastCommand(False, True), 3, (22, 1, 1, 2)),
-    (None, 0, (0, 4, 1, 1)), (None, -1, (0, 4, 0, 0))])
-def test_vehicle_status_is_that_of_the_last_command_and_the_source(command, indicators, reports):
-    settings = parse_settings({'outputs': ['autoware']})
-    encoder = Encoder(settings, definitions(), last_command=lambda: command)
-    frame = make_frame(('a',), tags=(('vehicle', 'ego'),), indicators=None if indicators is None
-                       else np.array([indicators], np.int8))
-    sent = {topic.name: typestore().deserialize_cdr(data, topic.type_name)
-            for topic, data in encoder.encode(
-                frame, registry_of(settings).update(frame), 10**9, EVERYTHING)}
-    status = '/vehicle/status/'
-    assert (sent[f'{status}gear_status'].report, sent[f'{status}control_mode'].mode,
-            sent[f'{status}turn_indicators_status'].report,
-            sent[f'{status}hazard_lights_status'].report) == reports

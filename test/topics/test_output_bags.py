@@ -157,35 +157,23 @@ def test_tracked_objects(converted, topic):
             assert list(kinematics.pose_with_covariance.covariance[::7]) == [1e-9] * 6
 
 
-def test_detected_objects(converted):
-    for i, message in converted.of(DETECTED):
-        for found, actor in zip(message.objects, converted.objects(i), strict=True):
-            center, size = center_and_size(actor)
-            kinematics = found.kinematics
-            is_pose(kinematics.pose_with_covariance.pose, center, actor.orientation)
-            assert values(kinematics.twist_with_covariance.twist.linear) == near(
-                into(actor.orientation, velocity_at(actor, center)))
-            assert (kinematics.has_position_covariance, kinematics.has_twist,
-                    kinematics.has_twist_covariance, kinematics.orientation_availability) == (
-                        True, True, True, 2)
-            assert values(found.shape.dimensions) == near(size)
-
-
-def test_predicted_objects_are_the_detected_ones_with_more(converted):
+def test_detected_and_predicted_objects_are_the_tracked_ones(converted):
     """As Autoware's perception_objects_converter makes one of the other, field by field."""
     for i, message in converted.of(DETECTED):
-        predicted = converted.message(PREDICTED, i)
-        assert predicted.header == message.header
-        for found, detected in zip(predicted.objects, message.objects, strict=True):
-            assert found.existence_probability == detected.existence_probability
-            assert found.classification == detected.classification
-            assert same_numbers(found.shape, detected.shape)
-            kinematics, source = found.kinematics, detected.kinematics
-            assert source.has_twist
-            assert same_numbers(kinematics.initial_pose_with_covariance,
-                                source.pose_with_covariance)
-            assert same_numbers(kinematics.initial_twist_with_covariance,
-                                source.twist_with_covariance)
+        tracked, predicted = (converted.message(topic, i) for topic in (TRACKED[0], PREDICTED))
+        assert tracked.header == message.header == predicted.header
+        for source, detected, found in zip(tracked.objects, message.objects, predicted.objects,
+                                           strict=True):
+            has, kinematics, initial = detected.kinematics, source.kinematics, found.kinematics
+            assert (has.has_position_covariance, has.has_twist, has.has_twist_covariance,
+                    has.orientation_availability) == (True, True, True, 2)
+            assert same_numbers(found.object_id, source.object_id)
+            for name in ('existence_probability', 'classification', 'shape'):
+                assert same_numbers(getattr(detected, name), getattr(source, name))
+                assert same_numbers(getattr(found, name), getattr(source, name))
+            for name in ('pose_with_covariance', 'twist_with_covariance'):
+                assert same_numbers(getattr(has, name), getattr(kinematics, name))
+                assert same_numbers(getattr(initial, f'initial_{name}'), getattr(kinematics, name))
 
 
 def test_derived_objects_are_in_the_axes_of_the_header(converted):

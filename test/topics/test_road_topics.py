@@ -157,8 +157,7 @@ def test_map_is_sent_once_as_a_list_of_lines_for_each_kind():
         (0, 1, 0), (1, 1, 0), (1, 1, 0), (2, 1, 5)]
     assert all(marker.scale.x > 0 and marker.color.a == 1 and marker.pose.orientation.w == 1
                for marker in array.markers)
-    assert rig.send(map_lines=town) == []
-    assert rig.send() == []
+    assert rig.send(map_lines=town) == rig.send() == []
 
 
 def test_map_has_the_surfaces_of_lanes_for_displays():

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from state_sensor_ros.cdr.definitions import Definitions
-from state_sensor_ros.cdr.templates import Given, MESSAGE_PHASE, MessageInstance, Slot, Table
+from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.naming import registry_of
 from state_sensor_ros.rotations import normalized
@@ -28,8 +28,8 @@ from state_sensor_ros.simulators.carla import CarlaParameters, dataset, frames
 from state_sensor_ros.simulators.carla.dataset import DEPTH, RGB, SEGMENTATION
 from state_sensor_ros.source import Report
 from state_sensor_ros.topics import encoding
-from state_sensor_ros.topics.tables import Fields, given_header, given_stamp, header, pose, xyz
-from state_sensor_ros.topics.topic import LATCHED, Subscriptions, Topic
+from state_sensor_ros.topics.tables import Fields, header, pose, xyz
+from state_sensor_ros.topics.topic import LATCHED, Topic
 from state_sensor_ros.topics.transforms import StaticTransform
 
 _CONTROL: Final = 'state_sensor_ros/msg/VehicleControl'
@@ -221,18 +221,18 @@ class ImageEncoder(encoding.TopicEncoder):
         if any(SEGMENTATION in camera.kinds for camera in cameras):
             self.topics += (CLASSES_TOPIC,)
         self._image = self.message('sensor_msgs/msg/Image', {
-            'header': given_header(Given('frame')),
+            'header': header(Given('frame')),
             **{name: Given(name) for name in ('height', 'width', 'encoding', 'step')}})
         # Without a field of view the matrices are zero, which means that they are unknown.
         focus, x, y, one = (Given(name) for name in ('focus', 'x', 'y', 'one'))
         self._info = self.message('sensor_msgs/msg/CameraInfo', {
-            'header': given_header(Given('frame')), 'height': Given('height'),
+            'header': header(Given('frame')), 'height': Given('height'),
             'width': Given('width'), 'distortion_model': 'plumb_bob', 'd': [0.0] * 5,
             'k': [focus, 0.0, x, 0.0, focus, y, 0.0, 0.0, one],
             'r': [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
             'p': [focus, 0.0, x, 0.0, 0.0, focus, y, 0.0, 0.0, 0.0, one, 0.0]})
         self._legend = self.message(CLASSES_TOPIC.type_name, {
-            'header': given_header(Given('frame')),
+            'header': header(Given('frame')),
             'classes': [{'tag': tag, 'name': name, 'color': {
                 **dict(zip('rgb', (value / 255.0 for value in color), strict=True)), 'a': 1.0}}
                 for tag, (name, color) in enumerate(
@@ -245,22 +245,22 @@ class ImageEncoder(encoding.TopicEncoder):
         found = encoding.Messages()
         for image in () if data is None else data.images:
             frame_id = optical_frame(now.actor_list.actors[0].frame_id, image.camera)
-            givens = {'frame': frame_id, **given_stamp(now.stamp_ns)}
+            givens = {'frame': frame_id}
             if image.kind == SEGMENTATION and not self._is_legend_sent:
                 self._is_legend_sent = True
-                found.append((CLASSES_TOPIC, bytes(
-                    self._legend.lay_out(givens, MESSAGE_PHASE).data)))
+                found.append((CLASSES_TOPIC, encoding.stamped(
+                    [MessageInstance(self._legend, givens)], now.stamp_ns)))
             try:
-                found += self._encoded(image, givens, now.subscriptions, described)
+                found += self._encoded(image, givens, now, described)
             except DecodeError as error:
                 self._report('image', str(error))
         return found
 
     def _encoded(self, image: dataset.CameraImage, givens: dict[str, Any],
-                 subscriptions: Subscriptions,
-                 described: set[Topic]) -> Iterator[tuple[Topic, bytes]]:
+                 now: encoding.FrameToSend, described: set[Topic]
+                 ) -> Iterator[tuple[Topic, bytes]]:
         """Encode an image for the topics with subscriptions; once for each camera its info."""
-        topics = {word: topic for word in (*_WORDS[image.kind], INFO) if subscriptions.has(
+        topics = {word: topic for word in (*_WORDS[image.kind], INFO) if now.subscriptions.has(
             topic := camera_topic(image.camera, word)) and topic not in described}
         if not topics:
             return
@@ -269,23 +269,24 @@ class ImageEncoder(encoding.TopicEncoder):
         for word, topic in topics.items():
             if word == INFO:
                 described.add(topic)
-                yield topic, self._info_of(givens, image.fov_deg)
+                yield topic, encoding.stamped(
+                    [self._info_of(givens, image.fov_deg)], now.stamp_ns)
             else:
                 shown = dataset.colored(pixels) if word == 'segmentation_color' else pixels
-                head = bytes(self._image.lay_out({
-                    **givens, 'encoding': _ENCODINGS[word], 'step': shown.nbytes // len(shown)},
-                    MESSAGE_PHASE).data)
+                head = encoding.stamped([MessageInstance(self._image, {
+                    **givens, 'encoding': _ENCODINGS[word], 'step': shown.nbytes // len(shown)})],
+                    now.stamp_ns)
                 # The count of the pixels, which are the last field, is the last word of the head.
                 yield topic, b''.join((head[:-_COUNT.size], _COUNT.pack(shown.nbytes),
                                        shown.tobytes()))
 
-    def _info_of(self, givens: dict[str, Any], fov_deg: float) -> bytes:
+    def _info_of(self, givens: dict[str, Any], fov_deg: float) -> MessageInstance:
         focus = x = y = one = 0.0
         if 0.0 < fov_deg < _FULL_CIRCLE_HALF_DEG:
             x, y, one = givens['width'] / 2.0, givens['height'] / 2.0, 1.0
             focus = x / math.tan(math.radians(fov_deg) / 2.0)
-        return bytes(self._info.lay_out(
-            {**givens, 'focus': focus, 'x': x, 'y': y, 'one': one}, MESSAGE_PHASE).data)
+        return MessageInstance(
+            self._info, {**givens, 'focus': focus, 'x': x, 'y': y, 'one': one})
 
 
 def carla_encoders(
