@@ -9,11 +9,9 @@
 """A drive with its outputs, and its evaluation."""
 
 from functools import cache
+from importlib import import_module
 import json
-import runpy
-from types import SimpleNamespace
 
-from paths import DATA
 import pytest
 from stack_bags import N_FRAMES, write_drive, write_outputs
 
@@ -47,11 +45,11 @@ def stack(drive, stacks):
 
 @pytest.fixture(scope='session')
 def nuscenes():
-    """Return the scenes of make_golden.py, and what nuscenes-devkit makes of them."""
-    # evo needs Python 3.11; nuscenes-devkit itself cannot be imported without make_golden.py.
-    for name in ('evo', 'motmetrics', 'pyquaternion'):
+    """Return the scenes of nuscenes_judge.py, and what nuscenes-devkit makes of them."""
+    # nuscenes-devkit itself cannot be imported without what that replaces.
+    for name in ('motmetrics', 'pyquaternion'):
         pytest.importorskip(name)
-    return SimpleNamespace(**runpy.run_path(str(DATA / 'evaluation' / 'make_golden.py')))
+    return import_module('nuscenes_judge')
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright 2026 The state_sensor_ros maintainers
 # SPDX-License-Identifier: Apache-2.0
 # Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
@@ -7,24 +6,17 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-r"""
-Make golden.json: scenes, and the numbers of nuscenes-devkit and evo.
-
-It runs where the packages of requirements/evaluate.txt are installed. Tests take more scenes from
-it, and compare with what nuscenes-devkit and motmetrics make of them.
+"""
+Scenes, and the numbers that nuscenes-devkit makes of them; it is imported by the fixture.
 
 All confidences of a detection scene differ: nuscenes-devkit's errors are interpolated over them.
 At the end of its curves they are the plain mean over all matches.
 """
 
-import json
 import math
-from pathlib import Path
 import sys
 from types import ModuleType, SimpleNamespace
 
-from evo.core.metrics import APE, PoseRelation, RPE, Unit
-from evo.core.trajectory import PoseTrajectory3D
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -205,74 +197,3 @@ def expected_tracking(truths, stacks):
         classes[name] |= {ours: float(data.get_metric(theirs)[best]) for ours, theirs in (
             ('mota', 'mota'), ('motp', 'motp'), ('identity_switches', 'ids'))}
     return {'classes': classes}
-
-
-def made_ego(seed):
-    """Return 160 poses at 10 Hz, true ones and estimates that drift: xyz and xyzw."""
-    random = np.random.default_rng(seed)
-    times = np.arange(160) * 0.1
-    yaw = 0.2 * times + 0.3 * np.sin(0.4 * times)
-    truth = np.column_stack((
-        np.cumsum(np.cos(yaw)), np.cumsum(np.sin(yaw)), 0.5 * np.sin(0.3 * times),
-        np.zeros((160, 2)), np.sin(yaw / 2), np.cos(yaw / 2)))
-    off = 0.4 + 0.05 * np.cumsum(random.normal(0.0, 0.1, 160))
-    tilt = random.normal(0.0, 0.02, (160, 2))
-    estimate = np.column_stack((
-        1.02 * truth[:, 0] - 0.1 * truth[:, 1] + 3.0, 1.02 * truth[:, 1] + 0.1 * truth[:, 0],
-        truth[:, 2] + random.normal(0.0, 0.05, 160), tilt, np.sin((yaw + off) / 2),
-        np.cos((yaw + off) / 2)))
-    estimate[:, :2] += random.normal(0.0, 0.1, (160, 2))
-    estimate[:, 3:] /= np.linalg.norm(estimate[:, 3:], axis=1, keepdims=True)
-    return truth, estimate
-
-
-def trajectory(poses):
-    """Return poses as a trajectory of evo."""
-    return PoseTrajectory3D(poses[:, :3].copy(), poses[:, [6, 3, 4, 5]].copy(),
-                            np.arange(len(poses)) * 0.1)
-
-
-def expected_ego(truth, estimate):
-    """Return the statistics of evo by alignment, metric and relation."""
-    relations = {'translation': PoseRelation.translation_part,
-                 'rotation': PoseRelation.rotation_angle_rad}
-    found = {}
-    for alignment in ('none', 'se3', 'sim3'):
-        pair = trajectory(truth), trajectory(estimate)
-        if alignment != 'none':
-            pair[1].align(pair[0], correct_scale=alignment == 'sim3')
-        metrics = {'ate': lambda relation: APE(relation)}
-        for name, delta, unit in (('1m', 1.0, Unit.meters), ('10m', 10.0, Unit.meters),
-                                  ('100m', 100.0, Unit.meters)):
-            metrics[name] = lambda relation, delta=delta, unit=unit: RPE(
-                relation, delta, unit, pairs_from_reference=True)
-        found[alignment] = {}
-        for name, make in metrics.items():
-            for part, relation in relations.items():
-                metric = make(relation)
-                metric.process_data(pair)
-                found[alignment].setdefault(name, {})[part] = {
-                    key: float(value) for key, value in metric.get_all_statistics().items()}
-    return found
-
-
-def main():
-    """Write golden.json beside this script."""
-    scenes = []
-    for seed in range(3):
-        truths, detections = made_scene(seed)
-        scores = expected(truths, detections)
-        scenes.append({'truths': written(truths), 'detections': written(detections),
-                       'expected': scores, 'nds': detection_score(scores)})
-    truth, estimate = (poses.round(6) for poses in made_ego(0))
-    for poses in (truth, estimate):
-        poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
-    ego = {'truth': truth.tolist(), 'estimate': estimate.tolist(),
-           'expected': expected_ego(truth, estimate)}
-    path = Path(__file__).parent / 'golden.json'
-    path.write_text(json.dumps({'detection': scenes, 'ego': ego}) + '\n',
-                    encoding='utf-8')
-
-
-if __name__ == '__main__':
-    main()
