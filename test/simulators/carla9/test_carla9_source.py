@@ -34,6 +34,7 @@ from ports import free_ports
 import programs
 from programs import lines_of
 import pytest
+from raw_actors import matrix_of
 from stopwatch import until
 
 import state_sensor_ros as sensor
@@ -155,7 +156,7 @@ def check(frame, server):
         [row], n_found = rows, n_found + 1
         pitch, yaw, roll = wanted[3:6]
         assert frame.position_xyz[row] == pytest.approx(logs.MIRROR @ wanted[:3], abs=1e-3)
-        assert logs._matrix_of(frame.orientation_xyzw[row]) == pytest.approx(
+        assert matrix_of(frame.orientation_xyzw[row]) == pytest.approx(
             logs.MIRROR @ logs.matrix(roll, pitch, yaw) @ logs.MIRROR, abs=1e-5)
         assert frame.velocity_xyz[row] == pytest.approx(logs.MIRROR @ wanted[6:9], abs=1e-4)
         assert frame.angular_velocity_xyz[row] == pytest.approx(
