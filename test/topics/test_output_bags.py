@@ -12,6 +12,7 @@ import bisect
 import itertools
 import json
 import math
+import re
 import uuid
 
 from budgets import one_of, tries
@@ -32,7 +33,7 @@ DETECTED, PREDICTED = f'{PERCEPTION}/detection/objects', f'{PERCEPTION}/objects'
 KINEMATIC, ACCELERATION = '/localization/kinematic_state', '/localization/acceleration'
 VELOCITY, STEERING = '/vehicle/status/velocity_status', '/vehicle/status/steering_status'
 DERIVED, DETECTIONS = '/state_sensor/objects', '/state_sensor/detections'
-LABELS = '/state_sensor/label_info'
+LABELS, FRAME = '/state_sensor/label_info', '/state_sensor/frame'
 NUMBERS = {'pedestrian': (7, 4, 'person'), 'car': (1, 6, 'car'), '': (0, 0, 'unknown')}
 OPTIONS = ('--outputs', 'autoware,vision,derived_objects',
            '-p', 'autoware_objects:=[ground_truth, tracking, detection, predicted]')
@@ -128,6 +129,37 @@ def same_numbers(one, other):
 def class_of(actor):
     return NUMBERS['pedestrian' if 'pedestrian' in actor.tags else
                    'car' if actor.is_vehicle else '']
+
+
+def test_actors_are_on_topics_of_their_own(converted):
+    """The frame has velocities in global axes, with null as NaN; odometry those of the body."""
+    at = {topic: {stamp_ns: i for i, (stamp_ns, _) in reversed(list(enumerate(messages)))}
+          for topic, (_, messages) in converted.topics.items()}
+    for i, message in converted.of('/tf'):
+        header = message.transforms[0].header
+        stamp_ns = header.stamp.sec * 10 ** 9 + header.stamp.nanosec
+        whole = converted.message(FRAME, at[FRAME][stamp_ns])
+        time_s, actors = converted.frames[i]
+        assert whole.game_time == time_s
+        for transform, state, actor in zip(message.transforms, whole.actors, actors.values(),
+                                           strict=True):
+            child = re.sub('[^A-Za-z0-9_]', '_', actor.name)
+            topic = f'/state_sensor/actors/{child}/odometry'
+            odometry = converted.message(topic, at[topic][stamp_ns])
+            pose, twist = odometry.pose.pose, odometry.twist.twist
+            assert state.name == actor.name
+            assert (odometry.header.frame_id, odometry.child_frame_id) == (
+                transform.header.frame_id, transform.child_frame_id) == ('map', child)
+            is_pose(pose, actor.position, actor.orientation)
+            assert values(twist.linear) == near(into(actor.orientation, actor.velocity))
+            assert values(twist.angular) == near(into(actor.orientation, actor.rate))
+            assert values(transform.transform.translation) == values(pose.position)
+            assert same_numbers(transform.transform.rotation, pose.orientation)
+            assert list(odometry.pose.covariance) == [
+                1e-9 if k % 7 == 0 else 0.0 for k in range(36)]
+            assert values(state.pose.position) == near(actor.position)
+            assert np.nan_to_num(values(state.twist.linear)) == near(actor.velocity)
+            assert np.nan_to_num(values(state.twist.angular)) == near(actor.rate)
 
 
 @pytest.mark.parametrize('topic', TRACKED)
