@@ -117,6 +117,20 @@ READING = {'convert': ['out.mcap'], 'inspect': [], 'render': ['out.png'], 'repla
            'simulate': ['--port', '0'], 'view': ['--save', 'out.rrd']}
 
 
+@pytest.mark.parametrize('text', [
+    b'', b'\xef\xbb\xbf', b'[', b'[\n  ', b'[{"game_time": 1.0', b'{"frame": ['])
+@pytest.mark.parametrize('name', READING)
+def test_command_names_a_recording_that_was_cut_before_its_first_frame(run_here, name, text,
+                                                                       tmp_path):
+    if name == 'view':
+        pytest.importorskip('rerun')
+    (tmp_path / 'none.json').write_bytes(text)
+    code, output, errors = run_here(name, [str(tmp_path / 'none.json'), *READING[name]])
+    assert (code, output, errors.count('\n')) == (1, '', 1)
+    assert errors.startswith(f'error: {tmp_path / "none.json"}: ')
+    assert os.listdir(tmp_path / 'work') == []
+
+
 @pytest.mark.parametrize('is_part', [False, True])
 @pytest.mark.parametrize('name', READING)
 def test_command_names_a_recording_without_frames(run_here, name, is_part, tmp_path):

@@ -6,10 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Compressed trajectories: written and read by every command, cut ones up to the last frame."""
+"""Compressed and cut trajectories: written, and read by every command up to the last frame."""
 
 import gzip
 import json
+import re
 
 from budgets import one_of
 from mock_simulator import served
@@ -70,12 +71,12 @@ def test_compressed_trajectories_are_read(drive, plain, tmp_path, capsys):
     assert capsys.readouterr().err == ''
 
 
-@pytest.fixture(params=one_of(SUFFIXES))
+@pytest.fixture(params=one_of(['.json', *SUFFIXES], n_always=2))
 def cut(request, plain):
-    """Compress a trajectory in blocks, and cut it inside the last one."""
-    path = plain.with_suffix(request.param)
-    with (gzip.open if request.param == '.json.gz' else zstd.open)(path, 'wb') as file:
-        data = plain.read_bytes()
+    """Write a trajectory, compressed in blocks or not, and cut it inside the last frame."""
+    path, data = plain.with_suffix(request.param), plain.read_bytes()
+    with {'.json': open, '.json.gz': gzip.open, '.json.zst': zstd.open}[request.param](
+            path, 'wb') as file:
         file.write(data[:-1000])
         file.flush()
         file.write(data[-1000:])
@@ -83,13 +84,24 @@ def cut(request, plain):
     return path
 
 
-def test_cut_compressed_trajectories_are_read_with_one_warning(cut, tmp_path, capsys):
-    for words in (['inspect'], ['convert', 'bag'], ['convert', 'out.json'], ['render', 'a.html']):
-        command, *out = words
-        assert main([command, str(cut), *(str(tmp_path / name) for name in out)]) == 0
-        [line] = capsys.readouterr().err.splitlines()
+def test_cut_trajectories_are_read_with_one_warning(cut, tmp_path, capsys):
+    def checked(words, out=''):
+        assert main([*map(str, words)]) == 0
+        printed = capsys.readouterr()
+        [line] = printed.err.splitlines()
         assert line.startswith(f'warning: {cut}: ')
         assert f'{N_FRAMES - 1} whole frames; lost: ' in line
+        assert out in printed.out
+        return printed.out
+
+    for words in (['convert', 'bag'], ['convert', 'out.json'], ['render', 'a.html']):
+        checked([words[0], cut, tmp_path / words[1]])
+    checked(['inspect', cut], 'ends inside the array: 1, first at line')
+    found = json.loads(checked(['inspect', cut, '--json']))
+    assert (found['frames'], found['refusal'], found['replayable']) == (N_FRAMES - 1, None, True)
+    [anomaly] = found['anomalies']
+    assert (anomaly['kind'], anomaly['count']) == ('ends inside the array', 1)
+    assert re.fullmatch(r'line \d+ column \d+', anomaly['place'])
     assert main(['repair', str(cut), str(tmp_path / 'whole.json.gz')]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f'{tmp_path}/whole.json.gz: {N_FRAMES - 1} frames; lost: ')

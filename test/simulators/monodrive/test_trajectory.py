@@ -23,9 +23,7 @@ from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.simulators.json_text import is_strict
 from state_sensor_ros.simulators.monodrive import trajectory
 from state_sensor_ros.simulators.monodrive.trajectory import (
-    copy_whole_frames,
     read_elements,
-    TrajectoryOutput,
     TrajectoryRecording,
 )
 from state_sensor_ros.source import LOST
@@ -211,43 +209,3 @@ def test_recording_gives_frames_faults_and_the_places_of_both(tmp_path):
         assert [[fault.kind for fault in faults] for *_, faults, _ in found] == [[], [LOST], []]
         for i, (*_, mark) in enumerate(found):
             assert [frame.game_time for frame in recording.frames(mark)] == times[i + 1:]
-
-
-@pytest.mark.parametrize('generation', ['v1', 'v2'])
-def test_written_frames_are_read_again(tmp_path, generation):
-    path, texts = tmp_path / 'drive.json', list(itertools.islice(
-        generate(2, 1, 20.0, 1, generation), 3))
-    source = tmp_path / 'source.json'
-    source.write_text(json.dumps(texts))
-    with TrajectoryOutput(str(path), force=False) as output, \
-            closing(TrajectoryRecording(str(source))) as recording:
-        for frame in recording.frames():
-            output.write(frame)
-        output.complete()
-        output.commit()
-    assert [frame['game_time'] for frame in json.loads(path.read_text())] \
-        == [frame['game_time'] for frame in texts]
-    if generation == 'v2':
-        assert json.loads(path.read_text()) == texts
-
-
-def test_repair_keeps_the_whole_frames_of_a_cut_file():
-    whole = b'[\n' + b',\n'.join(TRICKY[:3]) + b'\n]\n'
-    for n_bytes in range(len(whole)):
-        cut, target = io.BytesIO(whole[:n_bytes]), io.BytesIO()
-        try:
-            n_frames, lost = copy_whole_frames(cut, target, 'x')
-        except TrajectoryFormatError:
-            assert whole[:n_bytes].count(b'},\n') == 0
-            continue
-        assert bool(lost) == (n_bytes < len(whole) - 1)
-        assert [element.text for element in elements(target.getvalue())] == TRICKY[:n_frames]
-
-
-def test_repair_goes_on_after_a_damaged_line():
-    lines = [b'{"a": 1}', b'{"b": }', b'{"c": 3}']
-    source, target = io.BytesIO(b'[\n' + b',\n'.join(lines) + b'\n]\n'), io.BytesIO()
-    n_frames, lost = copy_whole_frames(source, target, 'x')
-    assert n_frames == 2
-    assert 'line 3 column 7' in lost
-    assert json.loads(target.getvalue()) == [{'a': 1}, {'c': 3}]
