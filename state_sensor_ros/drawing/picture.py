@@ -170,6 +170,9 @@ class _Drawer:
     def lay_out(self) -> None:
         """Lay out the page; raise ConfigError if it is too low."""
         figure, size, axes = self._figure, self._style.size, self._axes
+        for each in figure.axes:
+            # Their ticks are beside the numbers, and to find them takes a third of a layout.
+            each.spines[:].set_in_layout(False)
         self._set_view()
         self._add_legend(self._entries() if self._style.has_legend else [])
         self._arrange()
@@ -186,8 +189,6 @@ class _Drawer:
         grid.set_height_ratios(list(heights.values()))
         # Numbers on the axes follow from the limits, and their widths from the numbers.
         self._set_view()
-        self._set_view()
-        self._arrange()
         figure.set_layout_engine('none')
         self._set_view()
 

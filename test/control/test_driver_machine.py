@@ -60,7 +60,7 @@ RIVALS = {'two drivers': 'always', 'two in turns': 'late'}
 GROUPS = (('silence', 'late', 'two publishers'), OF_FRAMES, tuple(PATHS), tuple(RIVALS),
           ('fault',), ('stopped',), ('pause',))
 
-SECONDS = strategies.sampled_from((0.1, 0.5, 2.0, 4.0))
+SECONDS = strategies.sampled_from((0.1, 0.1, 0.5, 0.5, 2.0, 4.0))
 ANGLES, NUMBERS = strategies.floats(-1.0, 1.0), strategies.floats(
     allow_nan=False, allow_infinity=False)
 ONE = strategies.sampled_from
