@@ -57,63 +57,54 @@ def axial(values):
     return -x, y, -z
 
 
-def xyz(member):
-    return [member[axis] for axis in 'xyz']
+def numbers_of(value, axes='xyz'):
+    return [value[axis] for axis in axes] if isinstance(value, dict) else value
 
 
-def xyzw(member):
-    return [member[axis] for axis in 'xyzw']
+def states_of(element):
+    """Return the states of a frame of any generation, with the wheels of v2, the names of v0."""
+    content = element.get('frame')
+    if isinstance(content, dict):
+        return [*content['objects'], *({**each['state'], 'wheels': each['wheels']}
+                                       for each in content['vehicles'])]
+    return content or [{'name': name, **each} for name, each in element.items()
+                       if isinstance(each, dict)]
 
 
-def nested(state, is_vehicle, wheels=()):
-    odometry = state['odometry']
-    pose = odometry['pose']
+def actor_of(state):
+    """Return an actor; what a state does not have is 0."""
+    odometry, tags = state.get('odometry', state), tuple(state['tags'])
+    is_flat, pose, unknown = odometry is state, odometry.get('pose', state), (None,) * 3
     actor = RawActor(
-        state['name'], tuple(state['tags']), is_vehicle, polar(xyz(pose['position'])),
-        rotation(xyzw(pose['orientation'])), polar(xyz(odometry['linear_velocity'])),
-        axial(xyz(odometry['angular_velocity'])))
-    for box in state['oriented_bounding_box']:
-        actor.boxes.append((polar(xyz(box['center'])), rotation(xyzw(box['orientation'])),
-                            tuple(abs(edge) for edge in polar(xyz(box['extents'])))))
-    for wheel in wheels:
-        actor.wheels[wheel['id']] = (polar(xyz(wheel['pose']['position'])),
-                                     rotation(xyzw(wheel['pose']['orientation'])))
-    return actor
-
-
-def flat(state, name):
-    tags = tuple(state['tags'])
-    actor = RawActor(
-        name, tags, 'vehicle' in tags, polar(state['position']), rotation(state['orientation']),
-        polar(state['velocity']), axial(state['angular_velocity']))
-    if 'steering_direction' in state:
-        actor.steering = -math.radians(state['steering_direction'])
+        state['name'], tags, 'vehicle' in tags if is_flat else 'wheels' in state,
+        polar(numbers_of(pose['position'])), rotation(numbers_of(pose['orientation'], 'xyzw')),
+        polar(numbers_of(odometry.get('linear_velocity', odometry.get('velocity', unknown)))),
+        axial(numbers_of(odometry.get('angular_velocity', unknown))),
+        steering=-math.radians(state.get('steering_direction', math.nan)))
+    for box in state.get('oriented_bounding_box', ()):
+        actor.boxes.append((
+            polar(numbers_of(box['center'])), rotation(numbers_of(box['orientation'], 'xyzw')),
+            tuple(abs(edge) for edge in polar(numbers_of(box['extents'])))))
     for wheel in state.get('wheels', ()):
-        # Front wheels have the ids 1 and 2 in this generation; it has no positions.
-        actor.wheels[wheel['id'] - 1] = (None, rotation(wheel['orientation']))
+        # Front wheels have the ids 1 and 2 in flat generations, which have no positions.
+        own = wheel if is_flat else wheel['pose']
+        actor.wheels[wheel['id'] - is_flat] = (
+            None if is_flat else polar(numbers_of(own['position'])),
+            rotation(numbers_of(own['orientation'], 'xyzw')))
     return actor
+
+
+def actors_of(element):
+    """Return the actors of a frame of any generation by name."""
+    return {state['name']: actor_of(state) for state in states_of(element)}
 
 
 def frames_of(elements):
-    """
-    Return time and actors by name of each frame whose clock has advanced.
-
-    :param elements: of a trajectory of generation v0, v1 or v2.
-    """
+    """Return time and actors by name of each frame whose clock has advanced."""
     frames = []
     for element in elements:
-        if frames and element['game_time'] <= frames[-1][0]:
-            continue
-        content = element.get('frame')
-        if isinstance(content, dict):
-            actors = [nested(each, False) for each in content['objects']]
-            actors += [nested(each['state'], True, each['wheels']) for each in content['vehicles']]
-        elif content is not None:
-            actors = [flat(each, each['name']) for each in content]
-        else:
-            actors = [flat(each, name) for name, each in element.items()
-                      if name not in ('game_time', 'time', 'sample_count')]
-        frames.append((element['game_time'], {actor.name: actor for actor in actors}))
+        if not frames or element['game_time'] > frames[-1][0]:
+            frames.append((element['game_time'], actors_of(element)))
     return frames
 
 

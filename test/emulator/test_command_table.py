@@ -17,7 +17,7 @@ import json
 
 from ports import free_port
 import pytest
-from raw_frames import actors_of
+from raw_actors import states_of
 from simulator_peer import Controller, Reader
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
@@ -155,7 +155,7 @@ def test_tags_select_actors(generation, desired, undesired, n_objects, n_vehicle
         assert control.request(SENSORS, config)['success']
         control.request(SAMPLE)
         frame = reader.frame()
-    tagged = [set(actor['tags']) for actor in actors_of(frame)]
+    tagged = [set(actor['tags']) for actor in states_of(frame)]
     assert sum('vehicle' in tags for tags in tagged) == n_vehicles
     assert sum('vehicle' not in tags for tags in tagged) == n_objects
     assert {'game_time', 'sample_count', 'time'} < set(frame) | {'none'}
@@ -174,7 +174,7 @@ def test_boxes_are_dropped_as_the_real_simulator_does(generation):
             # Actors of v1 have no key for what they do not have.
             absent = None if generation == 'v1' else []
             assert all((actor.get('oriented_bounding_box') == absent) == (not with_boxes)
-                       for actor in actors_of(reader.frame()))
+                       for actor in states_of(reader.frame()))
 
 
 @pytest.mark.parametrize('changes', [

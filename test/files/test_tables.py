@@ -13,12 +13,13 @@ import json
 import math
 
 from budgets import first_of, one_of
+import numpy as np
 from paths import CARLA, SAMPLE
 import pyarrow as pa
 from pyarrow import csv
 import pyarrow.parquet as pq
 import pytest
-from raw_frames import actors_of, xyz_of
+from raw_actors import actors_of, CAR, turned
 from real_recordings import FILES, path_of
 from rosbags.rosbag2 import Reader
 
@@ -31,30 +32,6 @@ INTERFACE = (  # noqa: SIM905
     'stamp_ns frame game_time actor_id name kind class tags is_ego x y z qx qy qz qw roll pitch '
     'yaw vx vy vz wx wy wz ax ay az speed center_x center_y center_z length width height road_id '
     'section_id lane_id s lane_change_left lane_change_right road derived').split()
-CAR = (4.6, 1.85, 1.5)
-
-
-def quaternion_of(value):
-    return [value[key] for key in 'xyzw'] if isinstance(value, dict) else list(value)
-
-
-def motion_of(state):
-    """Return position (m), orientation xyzw and velocity (m/s) in the axes of REP 103."""
-    odometry = state.get('odometry', state)
-    pose = odometry.get('pose', odometry)
-    x, y, z = xyz_of(pose['position'])
-    qx, qy, qz, qw = quaternion_of(pose['orientation'])
-    vx, vy, vz = xyz_of(odometry.get('linear_velocity', odometry.get('velocity')))
-    # The simulator's world is left-handed, in centimeters: y changes its sign.
-    return ([x / 100, -y / 100, z / 100], [-qx, qy, -qz, qw], [vx / 100, -vy / 100, vz / 100])
-
-
-def heading_of(x, y, z, w):
-    return math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
-
-
-def forward_of(x, y, z, w):
-    return [w * w + x * x - y * y - z * z, 2 * (x * y + w * z), 2 * (x * z - w * y)]
 
 
 @pytest.fixture(scope='module')
@@ -91,43 +68,41 @@ def test_table_has_independent_values_of_real_recordings(file):
     frames = json.loads(path.read_text())
     rows = iter(sensor.read_table(path).to_pylist())
     known = {}
-    velocities = [{state['name']: motion_of(state)[2] for state in actors_of(frame)}
-                  for frame in frames]
-    times = [frame['game_time'] for frame in frames]
+    actors = [actors_of(frame) for frame in frames]
     for index, frame in enumerate(frames):
-        for state in actors_of(frame):
+        for name, actor in actors[index].items():
             row = next(rows)
-            position, orientation, velocity = motion_of(state)
-            assert (row['frame'], row['name'], row['tags']) == (
-                index, state['name'], state['tags'])
-            assert row['game_time'] == times[index]
-            assert row['stamp_ns'] == pytest.approx(times[index] * 1e9, abs=1e3)
-            assert known.setdefault(state['name'], row['actor_id']) == row['actor_id']
-            assert row['is_ego'] == ('ego' in state['tags'])
-            assert [row[key] for key in ('x', 'y', 'z')] == pytest.approx(position, abs=1e-9)
-            assert [row[key] for key in ('vx', 'vy', 'vz')] == pytest.approx(velocity, abs=1e-9)
+            assert (row['frame'], row['name'], tuple(row['tags'])) == (index, name, actor.tags)
+            assert row['game_time'] == frame['game_time']
+            assert row['stamp_ns'] == pytest.approx(frame['game_time'] * 1e9, abs=1e3)
+            assert known.setdefault(name, row['actor_id']) == row['actor_id']
+            assert row['is_ego'] == ('ego' in actor.tags)
+            assert [row[key] for key in 'xyz'] == pytest.approx(actor.position, abs=1e-9)
+            assert [row[key] for key in ('vx', 'vy', 'vz')] == pytest.approx(
+                actor.velocity, abs=1e-9)
             found = [row[key] for key in ('qx', 'qy', 'qz', 'qw')]
-            sign = math.copysign(1, sum(a * b for a, b in zip(found, orientation, strict=True)))
-            assert [sign * each for each in found] == pytest.approx(orientation, abs=1e-6)
-            assert math.cos(row['yaw'] - heading_of(*orientation)) == pytest.approx(1, abs=1e-9)
-            assert row['speed'] == pytest.approx(sum(a * b for a, b in zip(
-                velocity, forward_of(*orientation), strict=True)), abs=1e-5)
+            assert abs(np.dot(found, actor.orientation)) == pytest.approx(1, abs=1e-6)
+            forward = turned(actor.orientation, (1.0, 0.0, 0.0))
+            assert (math.cos(row['yaw']), math.sin(row['yaw'])) == pytest.approx(
+                forward[:2] / np.hypot(*forward[:2]), abs=1e-9)
+            assert row['speed'] == pytest.approx(np.dot(actor.velocity, forward), abs=1e-5)
             assert (row['kind'], row['class']) == ('vehicle', 'car')
             assert [row[key] for key in ('length', 'width', 'height')] == pytest.approx(CAR)
-            check_acceleration(row, times, velocities, index, state['name'])
+            check_acceleration(row, frames, actors, index, name)
             assert row['road_id'] is row['lane_change_left'] is None
     assert next(rows, None) is None
     assert len(set(known.values())) == len(known)
 
 
-def check_acceleration(row, times, velocities, index, name):
-    found = [row[key] for key in ('ax', 'ay', 'az')]
-    if 0 < index < len(times) - 1 and times[index - 1] < times[index] < times[index + 1]:
-        elapsed = times[index + 1] - times[index - 1]
-        assert found == pytest.approx([(after - before) / elapsed for before, after in zip(
-            velocities[index - 1][name], velocities[index + 1][name], strict=True)], abs=1e-6)
-    elif index in (0, len(times) - 1):
+def check_acceleration(row, frames, actors, index, name):
+    found, times = [row[key] for key in ('ax', 'ay', 'az')], [
+        frame['game_time'] for frame in frames[max(index - 1, 0):index + 2]]
+    if len(times) == 2:
         assert all(math.isnan(each) for each in found)
+    elif times[0] < times[1] < times[2]:
+        assert found == pytest.approx(np.subtract(
+            actors[index + 1][name].velocity, actors[index - 1][name].velocity)
+            / (times[2] - times[0]), abs=1e-6)
 
 
 def test_table_has_boxes_and_lanes(drive):
@@ -135,14 +110,13 @@ def test_table_has_boxes_and_lanes(drive):
     rows = pq.read_table(drive / 'drive.parquet').to_pylist()
     states = [each for frame in frames for each in (
         *frame['frame']['objects'], *frame['frame']['vehicles'])]
-    assert len(rows) == len(states)
-    for row, each in zip(rows, states, strict=True):
-        [box, *_] = each.get('state', each)['oriented_bounding_box']
-        x, y, z = xyz_of(box['center'])
+    actors = [actor for frame in frames for actor in actors_of(frame).values()]
+    for row, each, actor in zip(rows, states, actors, strict=True):
+        [(center, _, edges), *_] = actor.boxes
         assert [row['center_x'], row['center_y'], row['center_z']] == pytest.approx(
-            [x / 100, -y / 100, z / 100], abs=1e-9)
+            center, abs=1e-9)
         assert sorted([row['length'], row['width'], row['height']]) == pytest.approx(
-            sorted(edge / 100 for edge in xyz_of(box['extents'])), rel=1e-4)
+            sorted(edges), rel=1e-4)
         lane = each.get('control_state')
         if lane is None:
             assert row['lane_id'] is row['lane_change_left'] is None

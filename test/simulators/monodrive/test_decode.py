@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""Payloads in the usual format of each generation, compared with values computed here."""
+"""Payloads in the usual format of each generation, compared with values of other code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pickle
 from monodrive_frames import frame_of, sample, SAMPLES, with_faults
 import numpy as np
 import pytest
+from raw_actors import actors_of
 from real_recordings import FILES, path_of
 
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
@@ -25,60 +26,17 @@ from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.source import MEMBER
 
 
-def vector(source):
-    """Meters, y to the left; from either format."""
-    x, y, z = (source[k] for k in 'xyz') if isinstance(source, dict) else source
-    nan = math.nan
-    return tuple(nan if c is None else c / 100 for c in (x, None if y is None else -y, z))
-
-
-def rate(source):
-    x, y, z = (source[k] for k in 'xyz') if isinstance(source, dict) else source
-    signs = (-1, 1, -1)
-    return tuple(math.nan if c is None else s * c
-                 for c, s in zip((x, y, z), signs, strict=True))
-
-
-def quaternion(source):
-    x, y, z, w = (source[k] for k in 'xyzw') if isinstance(source, dict) else source
-    return (-x, y, -z, w)
-
-
-def actors_of(value):
-    """Name, kind, tags, position, orientation, velocity, rate of each actor, from plain JSON."""
-    if 'frame' not in value:
-        flat = [{**actor, 'name': name} for name, actor in value.items()
-                if isinstance(actor, dict)]
-    elif isinstance(value['frame'], list):
-        flat = value['frame']
-    else:
-        found = []
-        for kind, states in ((KIND_OBJECT, value['frame']['objects']),
-                             (KIND_VEHICLE, [v['state'] for v in value['frame']['vehicles']])):
-            for state in states:
-                odometry = state['odometry']
-                found.append((
-                    state['name'], kind, tuple(state['tags']),
-                    vector(odometry['pose']['position']),
-                    quaternion(odometry['pose']['orientation']),
-                    vector(odometry['linear_velocity']), rate(odometry['angular_velocity'])))
-        return found
-    nothing = (None, None, None)
-    return [(a['name'], KIND_VEHICLE if 'vehicle' in a['tags'] else KIND_OBJECT,
-             tuple(a['tags']), vector(a['position']), quaternion(a['orientation']),
-             vector(a.get('velocity', nothing)), rate(a.get('angular_velocity', nothing)))
-            for a in flat]
-
-
 def assert_actors(frame, value):
-    expected = actors_of(value)
-    assert frame.n_actors == len(expected)
-    for i, (name, kind, tags, *numbers) in enumerate(expected):
-        assert (frame.names[i], frame.kinds[i], frame.tags[i]) == (name, kind, tags)
-        for got, wanted in zip(
-                (frame.position_xyz, frame.orientation_xyzw, frame.velocity_xyz,
-                 frame.angular_velocity_xyz), numbers, strict=True):
-            np.testing.assert_allclose(got[i], wanted, rtol=1e-15, atol=0)
+    expected = actors_of(value).values()
+    assert frame.names == tuple(actor.name for actor in expected)
+    for i, actor in enumerate(expected):
+        assert (frame.kinds[i], frame.tags[i]) == (
+            KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT, actor.tags)
+        for found, wanted in (
+                (frame.position_xyz, actor.position), (frame.velocity_xyz, actor.velocity),
+                (frame.angular_velocity_xyz, actor.rate)):
+            np.testing.assert_allclose(np.nan_to_num(found[i]), wanted, rtol=1e-15, atol=0)
+        np.testing.assert_allclose(frame.orientation_xyzw[i], actor.orientation, atol=1e-6)
 
 
 @pytest.mark.parametrize('details', [True, False])
