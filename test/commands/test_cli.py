@@ -118,10 +118,10 @@ READING = {'convert': ['out.mcap'], 'inspect': [], 'render': ['out.png'], 'repla
 
 
 @pytest.mark.parametrize('text', [
-    b'', b'\xef\xbb\xbf', b'[', b'[\n  ', b'[{"game_time": 1.0', b'{"frame": ['])
+    b'', b'\xef\xbb\xbf', b'[', b'[\n  ', b'[{"game_time": 1.0', b'{"frame": [', b'5',
+    b'[' * 100_000], ids=lambda text: repr(text[:20]))
 @pytest.mark.parametrize('name', READING)
-def test_command_names_a_recording_that_was_cut_before_its_first_frame(run_here, name, text,
-                                                                       tmp_path):
+def test_command_names_a_recording_that_is_none(run_here, name, text, tmp_path):
     if name == 'view':
         pytest.importorskip('rerun')
     (tmp_path / 'none.json').write_bytes(text)

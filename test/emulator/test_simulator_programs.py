@@ -11,7 +11,6 @@
 
 import contextlib
 import json
-import lzma
 import os
 import re
 import signal
@@ -148,23 +147,6 @@ def flood(connection, command):
     with contextlib.suppress(TimeoutError):
         for _ in range(1000):
             connection.sendall(requests)
-
-
-@pytest.mark.parametrize(('text', 'message'), [
-    (b'', r'bad.json: found an empty file; expected a JSON array of frames'),
-    (b'[{"frame": [\n {', r'line 2 column 3: found '),
-    (b'[]', r'found no frames; expected at least one frame'),
-    (b'5', r'expected a JSON array of frames'),
-    (lzma.compress(b'[]'), r'line 1 column 1: found .*; expected a JSON array of frames, or an '),
-    (b'[' * 100_000, r"line 1 column 2: found '\[.*; expected '\{', a frame"),
-])
-def test_simulate_refuses_invalid_trajectories(finish, tmp_path, text, message):
-    path = tmp_path / 'bad.json'
-    path.write_bytes(text)
-    code, output, errors = finish('simulate', str(path), '--port', '0')
-    assert (code, output) == (1, '')
-    assert re.match(rf'error: {re.escape(str(path))}: .*\n\Z', errors)
-    assert re.search(message, errors)
 
 
 @pytest.mark.parametrize(('text', 'frames'), [
