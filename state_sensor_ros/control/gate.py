@@ -81,7 +81,7 @@ class EgoMotion:
 
 class Gate:
     """
-    Pass, limit or replace commands.
+    Pass, limit or replace commands, by the motion that :meth:`see` took last.
 
     :param parameters: limits and the time-out.
     :param stale_after: age of the last frame of the ego above which it brakes, s.
@@ -89,29 +89,51 @@ class Gate:
 
     def __init__(self, parameters: ControlParameters, stale_after: float) -> None:
         self._parameters, self._stale_after = parameters, stale_after
+        # The motion at this steady time; game time since the one before and between its frames, s.
+        self._motion, self._now_s, self._elapsed_s, self._step_s = EgoMotion(), 0.0, 0.0, 0.0
+        # By how much the steering may still change, rad.
+        self._reach = 0.0
         # Acceleration by the pedals that have passed, the same as it has an effect, and at most
         # with what is added to it, m/s2.
         self._pedals = self._expected = self._gain = 0.0
         # What takes from it for longer, such as drag, m/s2.
         self._resistance = 0.0
-        # Predicted speed, m/s, at this steady time, since the frame of this time.
-        self._speed, self._at_s, self._game_time = 0.0, 0.0, math.nan
-        # By how much the steering may still change, rad; time of the last frame, and its step, s.
-        self._reach, self._steered_time, self._step_s = 0.0, math.nan, 0.0
+        # Predicted speed, m/s, at this steady time.
+        self._speed = self._at_s = 0.0
 
-    def patience_s(self, motion: EgoMotion) -> float:
+    def see(self, motion: EgoMotion, now_s: float) -> float:
+        """
+        Take the motion by which the next commands pass.
+
+        :param motion: the ego as measured.
+        :param now_s: steady time.
+        :returns: game time since the motion before, s; NaN if unknown.
+        """
+        self._elapsed_s = elapsed_s = motion.game_time - self._motion.game_time
+        self._motion, self._now_s = motion, now_s
+        if elapsed_s != 0.0:
+            before_s, self._step_s = self._step_s, elapsed_s
+            self._speed, self._at_s = abs(motion.speed), now_s - motion.age_s
+            # After a gap between frames it moves as in one step, not as in the gap.
+            self._reach = self._parameters.max_steering_rate * min(elapsed_s, before_s) \
+                if elapsed_s > 0.0 and before_s > 0.0 else 0.0
+        return elapsed_s
+
+    @property
+    def patience_s(self) -> float:
         """Return how long a command may be without a proof, s: the time-out, or two steps."""
-        return self._stale_after if math.isnan(motion.step_s) \
-            else max(self._parameters.timeout, 2.0 * motion.step_s + _LATE_S)
+        step_s = self._motion.step_s
+        return self._stale_after if math.isnan(step_s) \
+            else max(self._parameters.timeout, 2.0 * step_s + _LATE_S)
 
-    def state(self, motion: EgoMotion, stack_s: float, unproven_s: float) -> DriverState:
+    def state(self, stack_s: float, unproven_s: float) -> DriverState:
         """
         Return whether commands of a stack pass, or why the ego brakes.
 
-        :param motion: the ego as measured.
         :param stack_s: age of the last accepted command, s.
         :param unproven_s: time since the first write after the last one that is proven, s.
         """
+        motion = self._motion
         if stack_s >= self._parameters.timeout:
             return DriverState.TIMED_OUT
         if motion.n_egos > 1:
@@ -120,20 +142,17 @@ class Gate:
             return DriverState.FAULT
         if motion.age_s > self._stale_after:
             return DriverState.STALE
-        if unproven_s > self.patience_s(motion):
-            return DriverState.UNANSWERED
-        return DriverState.DRIVING
+        return DriverState.UNANSWERED if unproven_s > self.patience_s else DriverState.DRIVING
 
-    def passed(self, command: EgoCommand, motion: EgoMotion, stack_s: float,
-               now_s: float, wanted_speed: float = math.inf) -> EgoCommand:
+    def passed(self, command: EgoCommand, stack_s: float,
+               wanted_speed: float = math.inf) -> EgoCommand:
         """
         Return a command within the largest speed, with the times until which it may be written.
 
         :param command: pedals, or a speed that the simulator follows.
-        :param motion: the ego as measured.
         :param stack_s: age of the command, s.
-        :param now_s: steady time.
         """
+        motion, now_s = self._motion, self._now_s
         if math.isnan(motion.speed):
             # Whatever is wanted, it could be too fast.
             return command.full_brake()
@@ -141,54 +160,46 @@ class Gate:
         until_s = now_s + min(self._parameters.timeout - stack_s, left_s)
         if not math.isnan(command.speed) or motion.is_paused:
             return replace(command, until_s=until_s)
-        command = self._limited(command, motion, now_s, abs(wanted_speed))
-        return replace(command, until_s=min(until_s, self._stands_s(
-            command, motion, now_s - motion.age_s)))
+        command = self._limited(command, abs(wanted_speed))
+        return replace(command, until_s=min(until_s, self._stands_s(command)))
 
-    def steered(self, command: EgoCommand, motion: EgoMotion, angle: float) -> EgoCommand:
+    def steered(self, command: EgoCommand, angle: float) -> EgoCommand:
         """
         Return a command within the bounds of steering; that of the measured speed is the stronger.
 
         :param angle: steering angle that was written last, rad.
         """
-        parameters = self._parameters
-        if math.isfinite(motion.game_time) and motion.game_time != self._steered_time:
-            before_s, self._step_s = self._step_s, motion.game_time - self._steered_time
-            self._steered_time = motion.game_time
-            # After a gap between frames it moves as in one step, not as in the gap.
-            self._reach = parameters.max_steering_rate * min(self._step_s, before_s) \
-                if self._step_s > 0.0 and before_s > 0.0 else 0.0
-        if math.isfinite(motion.speed):
+        parameters, speed = self._parameters, self._motion.speed
+        if math.isfinite(speed):
             change = min(max(command.steering_angle - angle, -self._reach), self._reach)
             self._reach -= abs(change)
             most = math.atan2(parameters.max_lateral_acceleration * parameters.wheelbase,
-                              motion.speed ** 2)
+                              speed ** 2)
             angle = min(max(angle + change, -most), most)
         angle, steer = parameters.steering(angle)
         return replace(command, steering_angle=angle, steer=steer)
 
-    def _stands_s(self, command: EgoCommand, motion: EgoMotion, frame_s: float) -> float:
+    def _stands_s(self, command: EgoCommand) -> float:
         """
-        Return when an ego that moved in the last frame, at a steady time, stands; or infinity.
+        Return when an ego that moved in the last frame stands, of the steady clock; or infinity.
 
         The pedals that have stopped it may not hold it on a slope.
         """
+        motion, parameters = self._motion, self._parameters
         if not abs(motion.speed) > ego_commands.STANDSTILL_SPEED:
             return math.inf
-        parameters = self._parameters
-        gravity = slowing_by_slope(motion.climb, motion.speed)
+        begin_s, gravity = self._now_s - motion.age_s, slowing_by_slope(motion.climb, motion.speed)
         thrust = 0.0 if command.reverse is (motion.speed > 0.0) else command.throttle
         slowing = gravity + parameters.full_brake * command.brake \
             - parameters.full_throttle * thrust
         if slowing <= _SLOWING:
             # Uphill, when the throttle has ended.
-            frame_s, slowing = max(command.coast_s, frame_s), gravity
-        return frame_s + _LATE_S + abs(motion.speed) / slowing if slowing > _SLOWING else math.inf
+            begin_s, slowing = max(command.coast_s, begin_s), gravity
+        return begin_s + _LATE_S + abs(motion.speed) / slowing if slowing > _SLOWING else math.inf
 
-    def _limited(self, command: EgoCommand, motion: EgoMotion, now_s: float,
-                 wanted_speed: float) -> EgoCommand:
+    def _limited(self, command: EgoCommand, wanted_speed: float) -> EgoCommand:
         """Return pedals that do not take the ego beyond the largest and the wanted speed."""
-        parameters = self._parameters
+        parameters, motion, now_s = self._parameters, self._motion, self._now_s
         self._expected += _SHARE * (self._pedals - self._expected)
         is_backward = motion.speed < 0.0 if abs(motion.speed) > ego_commands.STANDSTILL_SPEED \
             else command.reverse
@@ -197,13 +208,15 @@ class Gate:
         extra, gravity = sign * motion.acceleration - self._expected, slowing_by_slope(
             motion.climb, sign)
         # After a gap the acceleration is not that of these pedals.
-        if 0.0 < (elapsed_s := motion.game_time - self._game_time) < _STEADY_S:
-            self._resistance += elapsed_s / _STEADY_S * (
+        if 0.0 < self._elapsed_s < _STEADY_S:
+            self._resistance += self._elapsed_s / _STEADY_S * (
                 max(-extra - gravity, 0.0) - self._resistance)
         extra = max(extra, -gravity - self._resistance)
+        # The speed to which the pedals have led since the last frame.
+        self._speed += self._gain * max(now_s - self._at_s, 0.0)
+        self._at_s = now_s
         # Acceleration by which the largest speed is reached when the next pedals have an effect.
-        predicted = self._predicted(motion, now_s)
-        most = (parameters.max_speed + _EXCESS - predicted) / _LAG_S - extra
+        most = (parameters.max_speed + _EXCESS - self._speed) / _LAG_S - extra
         thrust = parameters.full_throttle * command.throttle
         if most < 0.0:
             command = replace(command, throttle=0.0,
@@ -213,22 +226,12 @@ class Gate:
         thrust = parameters.full_throttle * command.throttle
         self._pedals = thrust - parameters.full_brake * command.brake
         self._gain = max(extra + thrust, 0.0)
-        if not thrust:
-            return command
-        wanted_speed = min(wanted_speed, parameters.max_speed) + _EXCESS
+        speed, gain = self._speed, self._gain
         if command.reverse is not is_backward:
             # As if it stood in the last frame: until it does, there is time to spare.
-            gain = thrust + max(slowing_by_slope(motion.climb, sign), 0.0)
-            return replace(command, coast_s=now_s - motion.age_s + wanted_speed / gain)
-        if not self._gain:
+            now_s, speed = now_s - motion.age_s, 0.0
+            gain = thrust + max(gravity, 0.0)
+        if not thrust or not gain:
             return command
-        return replace(command, coast_s=now_s + max(wanted_speed - predicted, 0.0) / self._gain)
-
-    def _predicted(self, motion: EgoMotion, now_s: float) -> float:
-        """Return the speed to which the pedals have led since the last frame."""
-        if motion.game_time != self._game_time:
-            self._game_time = motion.game_time
-            self._speed, self._at_s = abs(motion.speed), now_s - motion.age_s
-        self._speed += self._gain * max(now_s - self._at_s, 0.0)
-        self._at_s = now_s
-        return self._speed
+        wanted_speed = min(wanted_speed, parameters.max_speed) + _EXCESS
+        return replace(command, coast_s=now_s + max(wanted_speed - speed, 0.0) / gain)

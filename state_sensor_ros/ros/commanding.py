@@ -63,6 +63,8 @@ _STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
 _STATUS_DEPTH = 10
 # Longest wait for a look-up of the host at the end, s.
 _MARKING_S = 0.1
+# Limit of the last reports of the driver, s.
+_REPORTS_S = 0.4
 # Longest wait for subscribers that have not acknowledged the last command, s.
 _DELIVERY_S = 0.2
 # Time from the first command after which a state is assumed if its topic has no publisher, s; the
@@ -237,7 +239,8 @@ class Commanding:
         self._address, self._brakes_left = address, parameters.brake_at_start
         # Made by a thread of its own: the name of the host is looked up.
         self._mark: DriveMark | None = None
-        self._marking = LateCalls(log.defect)
+        self._marking, self._reports = LateCalls(log.defect), LateCalls(log.defect)
+        late = self._reports.late
         self.last_command: LastCommand | None = None
         self._status_class: Any = message_class(_STATUS_TYPE)
         self._publisher = node.create_publisher(
@@ -248,8 +251,8 @@ class Commanding:
         self._driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
-            on_sent=self._publish, before_first=self._mark_drive, report=log.warn,
-            on_defect=log.defect)
+            on_sent=late(self._publish), before_first=self._mark_drive, report=late(log.warn),
+            on_defect=late(log.defect))
         new_input: type[CommandInput] = INPUTS[settings.control_input]
         self._topics = CommandTopics(node, new_input(parameters), self._driver,
                                      parameters.timeout, self._clocks_s, log.warn)
@@ -288,7 +291,7 @@ class Commanding:
             time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9)
         if math.isfinite(speed) and not self._is_begun:
             self._is_begun = True
-            self._marking.put(partial(self._begin, speed))
+            self._marking.late(self._begin)(speed)
         self._driver.frame_arrived()
 
     def _found_mark(self, *, is_driven: bool = False) -> DriveMark | None:
@@ -306,7 +309,7 @@ class Commanding:
         if self._mark is not None:
             self._found_mark(is_driven=True)
         else:
-            self._marking.put(partial(self._found_mark, is_driven=True))
+            self._marking.late(self._found_mark)(is_driven=True)
 
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
@@ -327,6 +330,7 @@ class Commanding:
     def close(self) -> None:
         """Brake if commands were sent; then end, once subscribers have the last command."""
         self._driver.close()
+        self._reports.close(_REPORTS_S)
         self._marking.close(_MARKING_S)
         if self._mark is not None:
             self._mark.close(is_kept=bool(self._driver.failure and self._driver.counters.n_sent))
