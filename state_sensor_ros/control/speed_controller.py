@@ -40,14 +40,13 @@ _LEAST_ACCELERATION = 0.01
 # Longest time between two calls that is integrated, s; shares of an error that a step corrects at
 # most, and of a disturbance that it shows.
 _LONGEST_STEP_S, _CORRECTED, _LEARNED = 2.0, 0.4, 0.5
-# Larger accelerations and speeds are errors of the source, and are clamped to stay finite.
-_MOST_ACCELERATION, _MOST_SPEED = 1e3, 1e3
+_MOST_SPEED = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setpoint:
     """
-    A speed and a steering angle.
+    A speed and a steering angle; :func:`limited` makes all numbers finite and within limits.
 
     An acceleration toward a lower speed is also the limit of the deceleration.
     """
@@ -135,8 +134,7 @@ class SpeedController:
     def __init__(self, parameters: ControlParameters) -> None:
         self._parameters = parameters
         self._is_reverse = False
-        self._extra_thrust = self._step_s = 0.0
-        self._target = math.nan
+        self._step_s, self._target = 0.0, math.nan
         self.reset()
 
     def reset(self) -> None:
@@ -154,56 +152,45 @@ class SpeedController:
         """
         Return the pedals and the steering.
 
-        :param wanted: setpoint within its limits; NaN or infinite numbers give full brake.
+        :param wanted: setpoint within its limits.
         :param speed: speed of the ego along its x axis, m/s; NaN gives full brake.
         :param elapsed_s: simulated time since the last call, s; 0 if the clock stands.
         :param climb: angle of the ego's x axis above the horizontal, rad; NaN is taken as 0.
         :param step_s: simulated time for which it acts, s; 0 for that of the last call.
         """
-        numbers = (wanted.speed, wanted.acceleration, wanted.steering_angle, speed)
-        if not all(map(math.isfinite, numbers)) or not wanted.max_acceleration > 0.0:
+        parameters, angle = self._parameters, wanted.steering_angle
+        if math.isnan(speed):
             self.reset()
-            return self._pedals(-self._parameters.full_brake, 0.0 if not math.isfinite(
-                wanted.steering_angle) else wanted.steering_angle)
+            return self._pedals(-parameters.full_brake, angle)
         # NaN compares false; what happened in a longer time is not known.
         elapsed_s = elapsed_s if 0.0 <= elapsed_s <= _LONGEST_STEP_S else 0.0
         self._step_s = step_s if step_s > 0.0 else elapsed_s
-        angle = wanted.steering_angle
-        target = clamped(wanted.speed, self._parameters.max_speed)
+        # A larger speed is an error of the source.
         speed = clamped(speed, _MOST_SPEED)
-        if abs(target) < ego_commands.STANDSTILL_SPEED / 2:
-            target = 0.0
-        if target * self._target <= 0.0:
-            # Stopped, or in the other direction: the next start is a new one.
-            self._extra_thrust = 0.0
+        target = 0.0 if abs(wanted.speed) < ego_commands.STANDSTILL_SPEED / 2 else wanted.speed
         is_new, self._target = target != self._target, target
-        if target * speed < 0.0 or (not target and abs(speed) < ego_commands.STANDSTILL_SPEED):
+        stands = abs(speed) < ego_commands.STANDSTILL_SPEED
+        if target * speed < 0.0 or (stands and not target):
             return self._held(target, speed, wanted, climb)
-        if abs(speed) < ego_commands.STANDSTILL_SPEED:
-            self._engage(is_reverse=target < 0.0)
-        else:
-            self._engage(is_reverse=speed < 0.0)
+        self._engage(is_reverse=(target if stands else speed) < 0.0)
         sign = -1.0 if self._is_reverse else 1.0
         # Gravity along the direction of the gear, m/s2.
         gravity = slowing_by_slope(climb, sign)
-        acceleration = self._acceleration(
-            sign * target, sign * speed, sign * clamped(wanted.acceleration, _MOST_ACCELERATION),
-            wanted.max_acceleration, elapsed_s)
+        acceleration = self._acceleration(sign * target, sign * speed, sign * wanted.acceleration,
+                                          wanted.max_acceleration, elapsed_s)
         # What compensates drag accelerates nothing: only the rest is limited.
-        asked = gravity + max(acceleration + self._disturbance,
-                              -self._parameters.max_deceleration)
+        asked = gravity + max(acceleration + self._disturbance, -parameters.max_deceleration)
         if sign * target < sign * speed - (0.0 if is_new else _TOLERANCE):
             # Slower is wanted: uphill the slope alone may do more than that.
             asked = min(asked, 0.0)
-        elif abs(speed) < ego_commands.STANDSTILL_SPEED and self._launch_s < _LAUNCH_S:
+        elif stands and self._launch_s < _LAUNCH_S:
             return self._launched(asked, angle, gravity, elapsed_s)
         if abs(speed) >= _STARTED:
             self._launch_s = 0.0
-        least, most = -self._parameters.full_brake, self._parameters.full_throttle
         # A saturated pedal says nothing about the vehicle.
-        self._wanted = acceleration if least < asked < most and (asked or not gravity) \
-            else math.nan
-        return self._pedals(min(max(asked, least), most), angle)
+        is_saturated = not -parameters.full_brake < asked < parameters.full_throttle
+        self._wanted = math.nan if is_saturated or (gravity and not asked) else acceleration
+        return self._pedals(asked, angle)
 
     def _engage(self, *, is_reverse: bool) -> None:
         if is_reverse is not self._is_reverse:
@@ -212,44 +199,31 @@ class SpeedController:
 
     def _held(self, target: float, speed: float, wanted: Setpoint, climb: float) -> EgoCommand:
         """Brake an ego that is to stand, or that moves against the wanted direction."""
-        if abs(speed) < ego_commands.STANDSTILL_SPEED and not target:
+        parameters, stands = self._parameters, abs(speed) < ego_commands.STANDSTILL_SPEED
+        if stands and target:
+            self._engage(is_reverse=target < 0.0)
+        # The gear of an ego that was driven in the other direction changes when it stands.
+        limit = parameters.full_brake if stands or self._launch_s else min(
+            wanted.max_acceleration, parameters.max_deceleration) + abs(
+                slowing_by_slope(climb, speed))
+        if not target or abs(speed) > _ROLLING:
+            # If it rolls back after a start, the next one gets more thrust, up to all of it.
+            missing = self._disturbance + _MORE_THRUST if target and self._launch_s else 0.0
             self.reset()
-            return self._pedals(-self._parameters.full_brake, wanted.steering_angle,
-                                hand_brake=wanted.hand_brake)
-        if abs(speed) >= ego_commands.STANDSTILL_SPEED:
-            # It was driven in this direction: the gear changes when it stands.
-            limit = min(wanted.max_acceleration, self._parameters.max_deceleration)
-            if self._launch_s:
-                limit = self._parameters.full_brake
-            else:
-                limit += abs(slowing_by_slope(climb, speed))
-            self._note_failed_start()
-            self.reset()
-            return self._pedals(-limit, wanted.steering_angle)
-        self._engage(is_reverse=target < 0.0)
-        if abs(speed) > _ROLLING:
-            self._note_failed_start()
-            self.reset()
-        return self._pedals(-self._parameters.full_brake, wanted.steering_angle)
-
-    def _note_failed_start(self) -> None:
-        """Give the next start more thrust, up to all of it, if the ego rolls back after one."""
-        if self._launch_s:
-            self._extra_thrust += _MORE_THRUST
+            self._disturbance = missing
+        return self._pedals(-limit, wanted.steering_angle,
+                            hand_brake=wanted.hand_brake and not target)
 
     def _launched(self, asked: float, angle: float, gravity: float,
                   elapsed_s: float) -> EgoCommand:
         """Start from standstill; uphill the brake is released when there is thrust."""
         self._wanted = math.nan
-        most = self._parameters.full_throttle
-        self._disturbance = self._extra_thrust
-        asked = min(asked + self._extra_thrust, most)
-        if self._extra_thrust > most:
+        if self._disturbance > self._parameters.full_throttle:
             # Full throttle does not move it: it stays where it is until it is to stop.
             return self._pedals(-self._parameters.full_brake, angle)
         self._launch_s += elapsed_s
         command = self._pedals(asked, angle)
-        is_uphill = gravity > ego_commands.GRAVITY * _STEEP or self._extra_thrust > 0.0
+        is_uphill = gravity > ego_commands.GRAVITY * _STEEP or self._disturbance > 0.0
         return replace(command, brake=1.0) if is_uphill else command
 
     def _acceleration(self, target: float, speed: float, forward: float, limit: float,
@@ -313,22 +287,19 @@ class SpeedLimiter(SpeedController):
     def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
                 climb: float = 0.0, step_s: float = 0.0) -> EgoCommand:
         """Return the speed to follow, or pedals; parameters as of :class:`SpeedController`."""
-        parameters = self._parameters
-        is_followed = self._is_followed
+        parameters, is_followed = self._parameters, self._is_followed
         # It may reset the state, as at a change of the gear.
         pedals = super().command(wanted, speed, elapsed_s, climb, step_s)
-        target = clamped(wanted.speed, parameters.max_speed)
         stands = abs(speed) < ego_commands.STANDSTILL_SPEED
         # NaN compares false; a wanted acceleration is not used.
-        self._is_followed = (stands or (is_followed and target * speed > 0.0)) \
-            and abs(target) >= ego_commands.STANDSTILL_SPEED / 2 \
-            and abs(speed) <= parameters.max_speed + _TOO_FAST and math.isfinite(
-                wanted.steering_angle + wanted.acceleration) and wanted.max_acceleration > 0.0
+        self._is_followed = (stands or (is_followed and wanted.speed * speed > 0.0)) \
+            and abs(wanted.speed) >= ego_commands.STANDSTILL_SPEED / 2 \
+            and abs(speed) <= parameters.max_speed + _TOO_FAST
         if not self._is_followed:
             return pedals
-        most = parameters.max_acceleration if stands or abs(target) > abs(speed) \
+        most = parameters.max_acceleration if abs(wanted.speed) > abs(speed) \
             else parameters.max_deceleration
         return replace(
-            pedals, throttle=math.nan, brake=math.nan, hand_brake=False, reverse=target < 0.0,
-            speed=target, max_acceleration=max(min(most, wanted.max_acceleration),
-                                               _LEAST_ACCELERATION))
+            pedals, throttle=math.nan, brake=math.nan, hand_brake=False, reverse=wanted.speed < 0.0,
+            speed=wanted.speed, max_acceleration=max(min(most, wanted.max_acceleration),
+                                                     _LEAST_ACCELERATION))

@@ -28,8 +28,8 @@ _SHORTEST_STEP_S, _MOST_ACCELERATION = 1e-3, 15.0
 _STILL_M, _STILL_RAD, FROZEN_S, _JUMP_M = 1e-3, 1e-4, 2.0, 1.0
 # A fault ends after so long without it, s of the steady clock.
 HOLD_S = 2.0
-# Time from an order until the ego must be measured to follow it: simulated, and, without a new
-# frame of the ego, of the steady clock, s.
+# Simulated time from an order until the ego must be measured to follow it, and time of the steady
+# clock without a new frame of an ego that is to slow, s.
 OBEY_S, _UNSEEN_S = 1.5, 2.5
 # Below this speed it has slowed; above this one its pose moves, m/s.
 _STANDS, _MOVES = 0.3, 0.1
@@ -137,14 +137,9 @@ class Witness:
         self._parameters, self._last = parameters, EgoMotion()
         self.fault, self._fault_s = '', -math.inf
         self._slowing, self._turning = _Trial(), _Trial()
-        # When an ego that is ordered to slow was seen last.
-        self._seen_s = math.nan
-        # For how long its velocity is another than that of its pose, s of game time.
-        self._moving_s = 0.0
-        # Speed that the pedals should have given it while its pose stands, m/s, for how long, s of
-        # game time, and since when, of the steady clock; the direction that has not moved it.
-        self._gained = self._gaining_s = self._stuck = 0.0
-        self._pushed_s = -math.inf
+        # For how long it should have moved while its pose stands, s of game time, and since when,
+        # of the steady clock; the direction that has not moved it.
+        self._moving_s, self._since_s, self._stuck = 0.0, math.inf, 0.0
 
     def note(self, command: EgoCommand, deceleration: float, wanted: float, motion: EgoMotion,
              now_s: float) -> None:
@@ -161,34 +156,30 @@ class Witness:
                 last.pose[:3], motion.pose[:3]) > abs(motion.speed) * step_s + _JUMP_M:
             # A new run, or another place.
             self._turning, step_s = _Trial(), 0.0
-        self._note_slowing(deceleration, last, motion, step_s, now_s)
+        self._note_slowing(deceleration, last, motion, step_s)
         if step_s > 0.0:
             self._note_turning(command, last, motion, step_s)
-        self._note_standing(command, wanted, motion, step_s, now_s)
+        is_standing = self._is_standing(command, wanted, motion, step_s, now_s)
         if self._slowing.is_failed:
-            self.fault = f'a brake is ordered at {abs(motion.speed):.1f} m/s'
+            fault = f'a brake is ordered at {abs(motion.speed):.1f} m/s'
         elif self._turning.is_failed:
-            self.fault = f'it turns otherwise than ordered at {abs(motion.speed):.1f} m/s'
-        elif self._stuck or self._moving_s > FROZEN_S:
-            self.fault = (f'its pose stands for {FROZEN_S:g} s, although its velocity or the '
-                          'throttle moves it: it may be old; let the stack stop')
+            fault = f'it turns otherwise than ordered at {abs(motion.speed):.1f} m/s'
+        elif is_standing:
+            fault = (f'its pose stands for {FROZEN_S:g} s, although its velocity or the throttle '
+                     'moves it: it may be old; let the stack stop')
         else:
             self.fault = self.fault if now_s - self._fault_s < HOLD_S else ''
             return
-        self._fault_s = now_s
+        self.fault, self._fault_s = fault, now_s
 
     def _note_slowing(self, deceleration: float, last: EgoMotion, motion: EgoMotion,
-                      step_s: float, now_s: float) -> None:
-        if deceleration <= 0.0 or abs(motion.speed) < _STANDS:
-            self._slowing, self._seen_s = _Trial(), math.nan
-            return
-        if math.isnan(self._seen_s) or step_s > 0.0 or (motion.is_paused and not motion.fault):
-            # Nothing can slow while time stands.
-            self._seen_s = now_s
+                      step_s: float) -> None:
         slowed = abs(last.speed) - abs(motion.speed)
-        if step_s > 0.0 and math.isfinite(slowed):
+        if deceleration <= 0.0 or abs(motion.speed) < _STANDS:
+            self._slowing = _Trial()
+        elif step_s > 0.0 and math.isfinite(slowed):
             self._slowing.note(step_s, deceleration * step_s, slowed)
-        if now_s - self._seen_s > _UNSEEN_S and math.isfinite(motion.speed):
+        elif motion.age_s > _UNSEEN_S and math.isfinite(motion.speed):
             self._slowing.is_failed = True
 
     def _note_turning(self, command: EgoCommand, last: EgoMotion, motion: EgoMotion,
@@ -202,36 +193,35 @@ class Witness:
                 least=_LEAST_TURN if command.brake < _LOCKS else math.inf,
                 allowed=step_s * _ACROSS / max(abs(motion.speed), _SLOW))
 
-    def _note_standing(self, command: EgoCommand, wanted: float, motion: EgoMotion, step_s: float,
-                       now_s: float) -> None:
-        if motion.still_s < FROZEN_S or wanted != self._stuck:
-            self._stuck = 0.0
-        self._moving_s = min(self._moving_s + step_s, motion.still_s) \
-            if abs(motion.speed) > _MOVES else 0.0
-        gained = self._gained + step_s * self._push_of(command, motion)
-        undone = step_s * self._parameters.full_brake * command.brake
-        if self._gaining_s > motion.still_s or (undone > 0.0 and undone >= abs(gained)):
-            gained = 0.0
-        elif undone > 0.0:
-            gained -= math.copysign(undone, gained)
-        if not gained or not self._gained:
-            self._gaining_s, self._pushed_s = 0.0, now_s
-        self._gained, self._gaining_s = gained, self._gaining_s + step_s
-        if self._moving_s > FROZEN_S:
+    def _is_standing(self, command: EgoCommand, wanted: float, motion: EgoMotion, step_s: float,
+                     now_s: float) -> bool:
+        """Return whether the pose stands although the velocity or the pedals move it."""
+        gained = self._gained(command, motion)
+        if abs(motion.speed) > _MOVES or gained > 0.0:
+            self._moving_s += step_s
+        else:
+            self._moving_s += step_s * gained / self._parameters.full_throttle
+        self._moving_s = min(max(self._moving_s, 0.0), motion.still_s)
+        if not self._moving_s:
+            self._since_s = now_s
+        is_frozen = self._moving_s > FROZEN_S and now_s - self._since_s > _PUSHED_S
+        if is_frozen:
             self._stuck = wanted
-        elif self._gaining_s > FROZEN_S and now_s - self._pushed_s > _PUSHED_S and abs(
-                gained) > _PUSH * self._parameters.full_throttle * FROZEN_S:
-            self._stuck = math.copysign(1.0, gained)
+        elif motion.still_s < FROZEN_S or wanted != self._stuck:
+            self._stuck = 0.0
+        return is_frozen or self._stuck != 0.0
 
-    def _push_of(self, command: EgoCommand, motion: EgoMotion) -> float:
-        """Return the acceleration by a command that moves a standing ego, m/s2, 0 for none."""
-        parameters, sign = self._parameters, -1.0 if command.reverse else 1.0
-        thrust = parameters.full_throttle * command.throttle
+    def _gained(self, command: EgoCommand, motion: EgoMotion) -> float:
+        """Return the acceleration by a command from a stand, m/s2; negative: a brake holds it."""
+        parameters = self._parameters
+        thrust, brake = parameters.full_throttle * command.throttle, command.brake
         if math.isfinite(command.speed):
             # The pedals are those of a controller of the simulator.
-            thrust = min(command.max_acceleration, parameters.full_throttle)
-        return 0.0 if command.hand_brake or thrust <= max(slowing_by_slope(
-            motion.climb, sign), _PUSH * parameters.full_throttle) else sign * thrust
+            thrust, brake = min(command.max_acceleration, parameters.full_throttle), 0.0
+        if command.hand_brake or thrust <= max(_PUSH * parameters.full_throttle, slowing_by_slope(
+                motion.climb, -1.0 if command.reverse else 1.0)):
+            thrust = 0.0
+        return thrust - parameters.full_brake * brake
 
 
 def _heading(pose: tuple[float, ...]) -> float:
