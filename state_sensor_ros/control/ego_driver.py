@@ -142,8 +142,8 @@ class EgoDriver:
         self._on_sent, self._report, self._on_defect = on_sent, report, on_defect
         self._before_first, self._clock = before_first, clock
         self._gate, self._witness = Gate(parameters, stale_after), Witness(parameters)
-        self._controller = (speed_controller.SpeedLimiter if follows_speed
-                            else speed_controller.SpeedController)(parameters)
+        self._controller = speed_controller.SpeedController(
+            parameters, follows_speed=follows_speed)
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self.state = self._order = DriverState.IDLE

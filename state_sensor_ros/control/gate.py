@@ -75,7 +75,8 @@ class EgoMotion:
     pose: tuple[float, ...] = ()
     # For how long it has not changed, s of game time.
     still_s: float = 0.0
-    # Between two frames, s of the steady clock, NaN if unknown.
+    # Between two frames, the shorter one of the last two times, s of the steady clock; NaN if
+    # unknown.
     step_s: float = math.nan
 
 

@@ -129,10 +129,15 @@ class SpeedController:
 
     The wanted acceleration is proportional to the error, within its limits. What the vehicle does
     differently, such as by drag or its mass, is measured and compensated; the slope is known.
+
+    With ``follows_speed`` a controller of the simulator follows a speed. Pedals stop the ego and
+    hold it, change its direction, and brake it if it is too fast. A moving ego is driven by pedals
+    until it has stood: a controller that begins with a standing vehicle takes its speed for an
+    acceleration, and accelerates.
     """
 
-    def __init__(self, parameters: ControlParameters) -> None:
-        self._parameters = parameters
+    def __init__(self, parameters: ControlParameters, *, follows_speed: bool = False) -> None:
+        self._parameters, self._follows_speed = parameters, follows_speed
         self._is_reverse = False
         self._step_s, self._target = 0.0, math.nan
         self.reset()
@@ -146,11 +151,12 @@ class SpeedController:
         self._speed, self._wanted = math.nan, math.nan
         # Time of the present start from standstill, s.
         self._launch_s = 0.0
+        self._is_followed = False
 
     def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
                 climb: float = 0.0, step_s: float = 0.0) -> EgoCommand:
         """
-        Return the pedals and the steering.
+        Return the pedals, or the speed to follow, and the steering.
 
         :param wanted: setpoint within its limits.
         :param speed: speed of the ego along its x axis, m/s; NaN gives full brake.
@@ -158,6 +164,26 @@ class SpeedController:
         :param climb: angle of the ego's x axis above the horizontal, rad; NaN is taken as 0.
         :param step_s: simulated time for which it acts, s; 0 for that of the last call.
         """
+        # Pedals may reset the state, as at a change of the gear.
+        parameters, is_followed = self._parameters, self._is_followed
+        driven = self._driven(wanted, speed, elapsed_s, climb, step_s)
+        stands = abs(speed) < ego_commands.STANDSTILL_SPEED
+        # NaN compares false; a wanted acceleration is not used.
+        self._is_followed = self._follows_speed \
+            and (stands or (is_followed and wanted.speed * speed > 0.0)) \
+            and abs(wanted.speed) >= ego_commands.STANDSTILL_SPEED / 2 \
+            and abs(speed) <= parameters.max_speed + _TOO_FAST
+        if not self._is_followed:
+            return driven
+        most = parameters.max_acceleration if abs(wanted.speed) > abs(speed) \
+            else parameters.max_deceleration
+        return replace(
+            driven, throttle=math.nan, brake=math.nan, hand_brake=False, speed=wanted.speed,
+            reverse=wanted.speed < 0.0, max_acceleration=max(
+                min(most, wanted.max_acceleration), _LEAST_ACCELERATION))
+
+    def _driven(self, wanted: Setpoint, speed: float, elapsed_s: float, climb: float,
+                step_s: float) -> EgoCommand:
         parameters, angle = self._parameters, wanted.steering_angle
         if math.isnan(speed):
             self.reset()
@@ -264,42 +290,3 @@ class SpeedController:
             brake=min(max(-acceleration / parameters.full_brake, 0.0), 1.0),
             steer=steer, steering_angle=steering_angle, hand_brake=hand_brake,
             reverse=self._is_reverse)
-
-
-class SpeedLimiter(SpeedController):
-    """
-    Have the controller of the simulator follow a wanted speed, within the limits.
-
-    Pedals stop the ego and hold it, change its direction, and brake it if it is too fast. A moving
-    ego is driven by pedals until it has stood: a controller that begins with a standing vehicle
-    takes its speed for an acceleration, and accelerates.
-    """
-
-    def __init__(self, parameters: ControlParameters) -> None:
-        super().__init__(parameters)
-        self._is_followed = False
-
-    def reset(self) -> None:
-        """Clear the state: another controller has driven since."""
-        super().reset()
-        self._is_followed = False
-
-    def command(self, wanted: Setpoint, speed: float, elapsed_s: float,
-                climb: float = 0.0, step_s: float = 0.0) -> EgoCommand:
-        """Return the speed to follow, or pedals; parameters as of :class:`SpeedController`."""
-        parameters, is_followed = self._parameters, self._is_followed
-        # It may reset the state, as at a change of the gear.
-        pedals = super().command(wanted, speed, elapsed_s, climb, step_s)
-        stands = abs(speed) < ego_commands.STANDSTILL_SPEED
-        # NaN compares false; a wanted acceleration is not used.
-        self._is_followed = (stands or (is_followed and wanted.speed * speed > 0.0)) \
-            and abs(wanted.speed) >= ego_commands.STANDSTILL_SPEED / 2 \
-            and abs(speed) <= parameters.max_speed + _TOO_FAST
-        if not self._is_followed:
-            return pedals
-        most = parameters.max_acceleration if abs(wanted.speed) > abs(speed) \
-            else parameters.max_deceleration
-        return replace(
-            pedals, throttle=math.nan, brake=math.nan, hand_brake=False, reverse=wanted.speed < 0.0,
-            speed=wanted.speed, max_acceleration=max(min(most, wanted.max_acceleration),
-                                                     _LEAST_ACCELERATION))

@@ -81,7 +81,7 @@ class EgoWatch:
         self.last = replace(
             frame, acceleration=gain if abs(gain) < _MOST_ACCELERATION else 0.0,
             elapsed_s=step_s, still_s=frame.game_time - self._still.game_time,
-            step_s=max((after - before for before, after in pairwise(self._received_s)),
+            step_s=min((after - before for before, after in pairwise(self._received_s)),
                        default=math.nan))
 
     def motion(self, fault: str, *, is_paused: bool) -> EgoMotion:

@@ -19,13 +19,7 @@ from hypothesis import given, settings, strategies
 import pytest
 
 from state_sensor_ros.control.ego_commands import ControlParameters, STANDSTILL_SPEED
-from state_sensor_ros.control.speed_controller import (
-    limited,
-    pedals,
-    Setpoint,
-    SpeedController,
-    SpeedLimiter,
-)
+from state_sensor_ros.control.speed_controller import limited, pedals, Setpoint, SpeedController
 from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, Pedals
 from state_sensor_ros.errors import StateError
 
@@ -258,10 +252,10 @@ def test_largest_steering_angle_is_a_limit_and_no_scale(wanted):
 
 def test_followed_speed_is_bounded_and_pedals_do_what_is_left():
     own = ControlParameters(max_speed=10.0, max_acceleration=2.0, max_deceleration=3.0)
-    limiter = SpeedLimiter(own)
+    controller = SpeedController(own, follows_speed=True)
 
     def command(speed, wanted, **more):
-        given = limiter.command(limited(Setpoint(speed=wanted, **more), own), speed, 0.05)
+        given = controller.command(limited(Setpoint(speed=wanted, **more), own), speed, 0.05)
         assert math.isnan(given.speed) is not math.isnan(given.throttle + given.brake)
         return given
 
@@ -284,7 +278,7 @@ def test_followed_speed_is_bounded_and_pedals_do_what_is_left():
     assert (back.speed, back.max_acceleration, back.reverse) == (-10.0, 2.0, True)
     assert back.full_brake() == command(math.nan, -50.0)
     command(0.0, 5.0)
-    limiter.reset()
+    controller.reset()
     assert math.isnan(command(5.0, 8.0).speed)
 
 
