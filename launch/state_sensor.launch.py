@@ -92,7 +92,7 @@ ARGUMENTS = (
                           description='Start RViz, with boxes and names.'),
     DeclareLaunchArgument(
         'autoware', default_value='false', choices=YES_NO,
-        description='Publish what Autoware reads: objects, and the ego at base_link.'),
+        description='Publish all that planning and control of Autoware wait for.'),
     DeclareLaunchArgument(
         'record', default_value='',
         description='Folder of an MCAP bag to record all topics in; true: named by the time.'),

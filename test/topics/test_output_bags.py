@@ -32,6 +32,8 @@ TRACKED = (f'{PERCEPTION}/ground_truth/objects', f'{PERCEPTION}/tracking/objects
 DETECTED, PREDICTED = f'{PERCEPTION}/detection/objects', f'{PERCEPTION}/objects'
 KINEMATIC, ACCELERATION = '/localization/kinematic_state', '/localization/acceleration'
 VELOCITY, STEERING = '/vehicle/status/velocity_status', '/vehicle/status/steering_status'
+INITIALIZATION = '/localization/initialization_state'
+CLOUD, GRID = '/perception/obstacle_segmentation/pointcloud', '/perception/occupancy_grid_map/map'
 DERIVED, DETECTIONS = '/state_sensor/objects', '/state_sensor/detections'
 LABELS, FRAME = '/state_sensor/label_info', '/state_sensor/frame'
 NUMBERS = {'pedestrian': (7, 4, 'person'), 'car': (1, 6, 'car'), '': (0, 0, 'unknown')}
@@ -271,6 +273,10 @@ def steering(actor):
 def test_ego_is_at_its_base_link(converted):
     with_ego = [i for i in range(len(converted.frames)) if converted.ego(i) is not None]
     assert with_ego
+    assert len(converted.topics[CLOUD][1]) == len(converted.topics[GRID][1]) == len(with_ego)
+    states = itertools.groupby(3 if i in with_ego else 1 for i in range(len(converted.frames)))
+    assert [converted.message(INITIALIZATION, i).state for i in range(
+        len(converted.topics[INITIALIZATION][1]))] == [state for state, _ in states]
     known = [i for i in with_ego if not math.isnan(steering(converted.ego(i)))]
     assert len(known) == len(converted.topics[STEERING][1])
     for i, found in converted.of(STEERING, known) if known else ():
