@@ -98,15 +98,14 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
            settings: Settings) -> None:
     """Write the selected frames of a recording or a live stream, and print the result."""
     stream = reader if isinstance(reader, reading.LiveRecording) else None
-    selection, summary = options.selection_of(args), Summary()
-    remarks, failure = _Remarks(), None
+    summary, remarks, failure = Summary(), _Remarks(), None
     target = WriteOptions(args.force, settings, vars(args), reader.name, reader.format_name,
                           None if stream else reader)
     with output.create(args.output, target) as writer:
         # A frame is written as a whole, except to a pipe, whose reader may have stopped.
         held = ends.signals_held if stream or writer.part is not None else nullcontext
         selected = FrameLoop(reader, is_timed=writer.is_timed and stream is None,
-                             selection=selection)
+                             selection=options.selection_of(args))
         frames = reading.read_frames(selected, 'convert' if stream is None else 'record',
                                      is_quiet=args.quiet)
         try:
@@ -134,10 +133,7 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
             failure = end if isinstance(end, errors.TransportError) else None
         print_warnings(reader.name, [*writer.remarks, *remarks.lines])
         if stream is None:
-            if not summary.n_frames:
-                raise errors.no_frames(selected.name, is_part=not selection.has_all_frames,
-                                       end_s=selected.reader.elapsed_s)
-            selected.reader.check_actors()
+            selected.reader.check(summary.n_frames)
         with _salvaging(writer, stream):
             writer.finish()
     print_warnings(args.output, [*writer.notes, *writer.losses.lines,

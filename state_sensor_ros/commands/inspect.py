@@ -317,8 +317,7 @@ class Inspection:
                 self.refusal = errors.TrajectoryFormatError(
                     f'{name}: {anomaly["place"]}', anomaly['text'], expected)
         if self.refusal is None and not self.n_frames:
-            self.refusal = errors.no_frames(name, is_part=not self._selection.has_all_frames,
-                                            end_s=self._recording.reader.elapsed_s)
+            self.refusal = self._recording.reader.without_frames()
 
     def _is_for_replay(self) -> bool:
         """Whether all frames are of generations that Replay Mode takes, none without its ego."""

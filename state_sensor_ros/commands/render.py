@@ -99,16 +99,12 @@ def run_render(args: argparse.Namespace) -> None:
 def _scene(args: argparse.Namespace) -> Scene:
     """Read the whole recording."""
     settings, reader = reading.open_frames(args, args.input)
-    selection = options.selection_of(args)
     builder = SceneBuilder(settings.ego_tag, read_map(args.map) if args.map else ())
-    with closing(FrameLoop(reader, selection=selection)) as recording:
+    with closing(FrameLoop(reader, selection=options.selection_of(args))) as recording:
         for frame in reading.read_frames(recording, 'render', is_quiet=args.quiet):
             builder.add(frame)
         scene = builder.finish()
-        if not len(scene.time_s):
-            raise errors.no_frames(recording.name, is_part=not selection.has_all_frames,
-                                   end_s=recording.reader.elapsed_s)
-        recording.reader.check_actors()
+        recording.reader.check(len(scene.time_s))
     scene.check_time(args.at, '--at', recording.name)
     return scene
 

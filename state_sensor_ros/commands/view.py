@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from state_sensor_ros import texts
 from state_sensor_ros.commands import options, reading, terminal
-from state_sensor_ros.errors import no_frames, reason_of, SinkError, TransportError
+from state_sensor_ros.errors import reason_of, SinkError, TransportError
 from state_sensor_ros.files import output, output_format, STANDARD_INPUT, VIEW
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import LaneChangeFinder
@@ -216,9 +216,6 @@ def _send(args: argparse.Namespace, settings: Settings, reader: RecordingReader,
     for fault in faults[n_faults:]:
         log.note(str(fault))
     if not is_live:
-        if not summary.n_frames:
-            raise no_frames(recording.name, is_part=not options.selection_of(args).has_all_frames,
-                            end_s=recording.reader.elapsed_s)
-        recording.reader.check_actors()
+        recording.reader.check(summary.n_frames)
     flush()
     return summary

@@ -155,10 +155,10 @@ class SelectedRecording:
     :ivar reader: the recording.
     """
 
-    faults, details, is_timed, cut, position, name, format_name, simulator, total, unit = (
-        forwarded('reader', name) for name in (
-            'faults', 'details', 'is_timed', 'cut', 'position', 'name', 'format_name',
-            'simulator', 'total', 'unit'))
+    (faults, details, is_timed, cut, position, name, format_name, simulator, total, unit, payload,
+     n_bytes) = (forwarded('reader', name) for name in (
+         'faults', 'details', 'is_timed', 'cut', 'position', 'name', 'format_name', 'simulator',
+         'total', 'unit', 'payload', 'n_bytes'))
 
     def __init__(self, reader: RecordingReader, selection: RecordingSelection) -> None:
         self.reader, self._selection = reader, selection
@@ -199,10 +199,17 @@ class SelectedRecording:
         return [*self._seen.lines(is_empty=not self._n_most and has_named
                                   and not self._rule.passes_all),
                 *(outside(self._selection, self._times.n_frames, self.elapsed_s)
-                  if self._times.n_frames else ())]
+                  if self._times.n_frames else ()), *getattr(self.reader, 'unmatched', ())]
 
-    def check_actors(self) -> None:
-        """Refuse a selection by names or tags that leaves no actor in any frame so far."""
+    def without_frames(self) -> errors.TrajectoryFormatError:
+        """Return the error for a selection that has no frame."""
+        return errors.no_frames(self.name, is_part=not self._selection.has_all_frames,
+                                end_s=self.elapsed_s)
+
+    def check(self, n_frames: int) -> None:
+        """Refuse a selection of no frame, or by names or tags of no actor in any of them."""
+        if not n_frames:
+            raise self.without_frames()
         if not self._n_most and not self._selection.has_all_actors:
             raise errors.TrajectoryFormatError(self.name, 'no selected actor in any frame',
                                                'at least one actor')

@@ -106,10 +106,8 @@ class Recording(FrameLoop):
 
     def _warn(self, reader: RecordingReader) -> None:
         """Warn of what was selected and is in no frame that ``reader`` has read."""
-        while isinstance(reader, SelectedRecording):
-            for line in reader.unmatched:
-                warnings.warn(f'{self.name}: {line}', stacklevel=3)
-            reader = reader.reader
+        for line in getattr(reader, 'unmatched', ()):
+            warnings.warn(f'{self.name}: {line}', stacklevel=3)
 
     def __len__(self) -> int:
         """Return the number of frames."""

@@ -103,19 +103,12 @@ class FrameLoop:
     @property
     def payload(self) -> bytes:
         """Return the text of the last frame of a trajectory, empty for other recordings."""
-        return bytes(getattr(self._readers()[-1], 'payload', b''))
+        return bytes(getattr(self.reader, 'payload', b''))
 
     @property
     def n_bytes(self) -> int:
         """Return the size of the frames of the last loop, 0 where it is unknown."""
-        return int(getattr(self._readers()[-1], 'n_bytes', 0))
-
-    def _readers(self) -> list[RecordingReader]:
-        """Return the readers of selected parts, and that of the recording as the last one."""
-        readers: list[RecordingReader] = [self.reader]
-        while isinstance(readers[-1], SelectedRecording):
-            readers.append(readers[-1].reader)
-        return readers
+        return int(getattr(self.reader, 'n_bytes', 0))
 
     @property
     def cut(self) -> errors.TruncatedError | None:
@@ -126,8 +119,7 @@ class FrameLoop:
     @property
     def unmatched(self) -> list[str]:
         """Return lines about selected times, names and tags that matched nothing in a loop."""
-        return [line for reader in self._readers() if isinstance(reader, SelectedRecording)
-                for line in reader.unmatched]
+        return self.reader.unmatched
 
     def __iter__(self) -> Iterator[Frame]:
         """

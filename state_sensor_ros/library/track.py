@@ -12,29 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros import jumps, parameters
+from state_sensor_ros import parameters
 from state_sensor_ros.errors import importing, StateError
-from state_sensor_ros.frame import Floats, Frame, Rows, speed_along
+from state_sensor_ros.files.actor_rows import FLOAT_NAMES, FrameRows, RowMaker
+from state_sensor_ros.frame import Floats, Frame, Rows
 from state_sensor_ros.library.notebook import track_html
+from state_sensor_ros.pipeline.stamps import Step
 from state_sensor_ros.rotations import rpy_from_quaternion, slerp
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     import pandas as pd
 
-# Longest time between two frames for which an acceleration is computed, s: as in tables.
-_MAX_GAP_S = 1.0
 # Columns of the numbers of a track, and their names in a table.
 _POSITION, _ORIENTATION, _VELOCITY = slice(0, 3), slice(3, 7), slice(7, 10)
 _TURNING, _ACCELERATION, _SPEED, _LANE = slice(10, 13), slice(13, 16), 16, slice(17, 21)
 _NAMES = ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz', 'ax', 'ay',
           'az', 'speed', 'road_id', 'section_id', 'lane_id', 's')
+_FLOATS = [FLOAT_NAMES.index(name) for name in _NAMES[:_LANE.start]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -180,49 +180,25 @@ def track_of(frames: Iterable[Frame], name: str | None) -> Track:
     :param name: its raw name; None for the ego, whose name may change.
     :raises StateError: if no frame has it.
     """
-    names, others = list[str](), set[str]()
-    times, steps, rows = list[float](), list[int](), list[Floats]()
-    n_steps, last_s = 0, math.nan
+    maker, made, others = RowMaker(), list[FrameRows](), set[str]()
     for frame in frames:
-        if math.isnan(frame.game_time) or frame.game_time == last_s:
-            continue
-        n_steps, last_s = n_steps + 1, frame.game_time
         row = frame.ego if name is None else frame.row(name) if name in frame else None
-        if row is not None:
-            names.append(frame.names[row])
-            times.append(last_s)
-            steps.append(n_steps)
-            rows.append(_numbers_of(frame, row))
-        elif not times:
-            others.update(frame.names)
-    if not times:
+        made += maker.add(frame.select([] if row is None else [row]))
+        others.update(frame.names)
+    made = [each for each in made + maker.flush(is_end=True)
+            if each.frame.n_actors and each.stamp_ns is not None
+            and each.step is not Step.REPEATED]
+    if not made:
         raise StateError('names', 'no ego', 'one, or open_recording(…, ego=NAME)') \
             if name is None else StateError('names', f'no actor {name!r}', 'an actor of the '
                                             'recording' + parameters.near_names([name], others))
-    numbers = np.array(rows)
-    _set_accelerations(np.array(times), np.array(steps), numbers)
-    return _track(names[0], np.array(times), np.array(steps), numbers)
-
-
-def _numbers_of(frame: Frame, row: int) -> Floats:
-    numbers = np.full(len(_NAMES), np.nan)
-    numbers[:_ACCELERATION.start] = frame.kinematics[row]
-    numbers[_ORIENTATION] /= np.linalg.norm(numbers[_ORIENTATION]) \
-        if frame.has_pose()[row] else np.nan
-    numbers[_SPEED] = speed_along(frame, row)
-    if frame.accelerations is not None:
-        numbers[_ACCELERATION] = frame.accelerations[row]
-    for lane in np.flatnonzero(frame.lanes.actor == row)[:1]:
-        numbers[_LANE] = (*frame.lanes.ids[lane], frame.lanes.s[lane])
-    return numbers
-
-
-def _set_accelerations(times: Floats, steps: Rows, numbers: Floats) -> None:
-    """Set unknown accelerations to central differences of the velocity."""
-    elapsed = np.diff(times)
-    is_near = (elapsed > 0.0) & (elapsed <= _MAX_GAP_S) & (np.diff(steps) == 1)
-    changes = np.diff(numbers, axis=0)
-    is_near &= ~jumps.are_impossible(changes[:, _POSITION], changes[:, _VELOCITY], elapsed)
-    known = is_near[:-1] & is_near[1:] & np.isnan(numbers[1:-1, _ACCELERATION]).all(axis=1)
-    change = numbers[2:, _VELOCITY] - numbers[:-2, _VELOCITY]
-    numbers[1:-1, _ACCELERATION][known] = (change / (times[2:] - times[:-2])[:, None])[known]
+    numbers = np.full((len(made), len(_NAMES)), np.nan)
+    numbers[:, :_LANE.start] = np.concatenate([each.floats for each in made])[:, _FLOATS]
+    is_usable = np.concatenate([each.frame.has_pose() for each in made])
+    numbers[~is_usable, _ORIENTATION] = np.nan
+    numbers[:, _ORIENTATION] /= np.linalg.norm(numbers[:, _ORIENTATION], axis=1, keepdims=True)
+    for row, lanes in enumerate(each.frame.lanes for each in made):
+        if len(lanes):
+            numbers[row, _LANE] = (*lanes.ids[0], lanes.s[0])
+    return _track(made[0].frame.names[0], np.array([each.frame.game_time for each in made]),
+                  np.array([each.number for each in made]), numbers)
