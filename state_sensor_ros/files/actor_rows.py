@@ -175,10 +175,10 @@ class RowMaker:
     def _set_accelerations(self, last: list[FrameRows], new: list[FrameRows],
                            following: list[FrameRows]) -> None:
         """Set those in ``new`` that the source does not have, also by the frames beside them."""
-        if not new:
-            return
         frames = [*last, *new, *following]
         counts = [len(rows.floats) for rows in frames]
+        if not new or not any(counts):
+            return
         ids = np.concatenate([rows.actors.ids for rows in frames])
         number = np.repeat([rows.number for rows in frames], counts)
         # One actor after the other, each over time.

@@ -147,8 +147,13 @@ def test_frames_without_actors_are_rows_of_time_alone(drive, tmp_path, capsys):
     frames = json.loads((drive / 'drive.json').read_text())
     for i in (3, *range(12, 20)):
         frames[i]['frame'] = {'objects': [], 'vehicles': []}
-    (tmp_path / 'e.json').write_text(json.dumps(frames))
     path = tmp_path / 'e.parquet'
+    (tmp_path / 'e.json').write_text(json.dumps(frames[12:]))
+    assert main(['convert', str(tmp_path / 'e.json'), str(path), '-q']) == 0
+    assert pq.read_table(path)['game_time'].to_pylist() == [
+        frame['game_time'] for frame in frames[12:]]
+    path.unlink()
+    (tmp_path / 'e.json').write_text(json.dumps(frames))
     assert main(['convert', str(tmp_path / 'e.json'), str(path), '-q']) == 0
     rows = pq.read_table(path).to_pylist()
     times = {row['frame']: row['game_time'] for row in rows}
