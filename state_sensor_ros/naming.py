@@ -16,7 +16,7 @@ numbered: ``a.b`` is ``a_b``, a later ``a-b`` is ``a_b_2``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
@@ -24,9 +24,9 @@ import re
 
 import numpy as np
 
-from state_sensor_ros.classes import EGO_TAG, GHOST_TAG, has_ego_tag
+from state_sensor_ros.classes import GHOST_TAG, has_ego_tag
 from state_sensor_ros.frame import Bools, Frame, Rows
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import DEFAULTS, Settings
 
 _ILLEGAL = re.compile(r'[^A-Za-z0-9_]')
 # A whole topic name may have 247 characters: namespace, node, actor and kind.
@@ -92,45 +92,27 @@ def wheel_frame(prefix: str, actor: Actor, wheel: int) -> str:
     return f'{prefix}{actor.topic_name}/wheel_{wheel}'
 
 
-def registry_of(settings: Settings, *, keeps_places: bool = False) -> Registry:
-    """
-    Return a registry that names actors as those of all outputs are named.
-
-    :param settings: prefix, ego and limit; frames of the settings are not names of actors.
-    :param keeps_places: see :class:`Registry`.
-    """
-    return Registry(
-        frame_prefix=settings.frame_prefix, ego_tag=settings.ego_tag,
-        ego_frame=settings.ego_frame, max_actor_topics=settings.max_actor_topics,
-        keeps_places=keeps_places,
-        reserved_frames=(settings.global_frame, settings.parent_frame, settings.odom_frame))
-
-
 _is_ego = lru_cache(maxsize=1024)(has_ego_tag)
 
 
-@dataclass(eq=False)
 class Registry:
     """
     Assign ROS names to each raw name once and keep them until the actor is forgotten.
 
     The work for a frame is linear in its actors, for any names. ``actor_list``: of the last frame.
     ``n_refused``: number of times that a new actor got no topics of its own.
+
+    :param settings: prefix, ego and limit; frames of the settings are not names of actors.
+    :param keeps_places: whether the topics of actors that have left keep their places, as those in
+        a bag.
     """
 
-    frame_prefix: str = ''
-    ego_tag: str = EGO_TAG
-    ego_frame: str = ''  # of the ego, empty for the ordinary rule
-    max_actor_topics: int = 1024
-    reserved_frames: Collection[str] = ()
-    # Whether the topics of actors that have left keep their places, as those in a bag.
-    keeps_places: bool = False
-
-    def __post_init__(self) -> None:
-        """Begin without actors."""
+    def __init__(self, settings: Settings = DEFAULTS, *, keeps_places: bool = False) -> None:
+        self._settings, self.keeps_places = settings, keeps_places
         self._with_topics: set[str] = set()
         self.n_refused = 0
-        self._reserved = frozenset((*self.reserved_frames, self.ego_frame))
+        self._reserved = {settings.global_frame, settings.parent_frame, settings.odom_frame,
+                          settings.ego_frame}
         self._next_id, self._versions = 1, count(1)
         self._has_source_ids = False
         self.restart()
@@ -158,7 +140,7 @@ class Registry:
     @property
     def n_free_places(self) -> int:
         """Return the number of further actors that may have topics of their own."""
-        return self.max_actor_topics - len(self._with_topics)
+        return self._settings.max_actor_topics - len(self._with_topics)
 
     def update(self, frame: Frame) -> ActorList:
         """Name all actors of a frame; return the last list if nothing changed."""
@@ -168,9 +150,9 @@ class Registry:
                 and (ids is self._ids or np.array_equal(ids, self._ids)):  # type: ignore[arg-type]
             return last
         self._ids = ids
-        egos = bytes([_is_ego(tags, self.ego_tag) for tags in frame.tags])
+        egos = bytes([_is_ego(tags, self._settings.ego_tag) for tags in frame.tags])
         i_ego = egos.find(1)
-        if self.ego_frame or ids is not None:
+        if self._settings.ego_frame or ids is not None:
             self._has_source_ids |= ids is not None
             source_ids = [_NO_ID] * frame.n_actors if ids is None else ids.tolist()
             actors = [self._actor(name, i == i_ego, id_) for i, (name, id_) in
@@ -194,7 +176,7 @@ class Registry:
 
     def first_frame_id(self, name: str) -> str:
         """Return the TF frame of an actor, not the ego, whose name no other actor resembles."""
-        return self.frame_prefix + self._free_name(name)
+        return self._settings.frame_prefix + self._free_name(name)
 
     def remove(self, topic_name: str) -> None:
         """Free the names and the place of an actor that has left."""
@@ -218,8 +200,8 @@ class Registry:
             self._used_ids.remove(known.id)
             self._used_ids.add(source_id)
             known = replace(known, id=source_id)
-        frame_id = self.ego_frame if is_ego and self.ego_frame \
-            else self.frame_prefix + known.topic_name
+        frame_id = (is_ego and self._settings.ego_frame) \
+            or self._settings.frame_prefix + known.topic_name
         if frame_id != known.frame_id:
             known = replace(known, frame_id=frame_id)
         self._known[name] = known
@@ -235,7 +217,8 @@ class Registry:
     def _free_name(self, name: str) -> str:
         """Return a topic name for a raw name that is neither in use nor reserved."""
         legal = candidate = legal_topic_name(name)
-        while candidate in self._by_topic or self.frame_prefix + candidate in self._reserved:
+        prefix = self._settings.frame_prefix
+        while candidate in self._by_topic or prefix + candidate in self._reserved:
             number = self._next_number.get(legal, 2)
             self._next_number[legal] = number + 1
             candidate = f'{legal}_{number}'

@@ -15,7 +15,6 @@ wheels and lanes (doc/protocol/units.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 import math
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.rotations import quaternion_from_rpy
+from state_sensor_ros.settings import Settings
 
 _CM = 100.0
 _DEG = 180.0 / math.pi
@@ -49,17 +49,6 @@ _ROTATOR: Floats = np.array((_DEG, -_DEG, -_DEG))
 _ROAD_S = {'cm': _CM, 'm': 1.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Units that differ between simulators and cannot be derived from a frame."""
-
-    obb_extents: str = 'full'  # whether extents of boxes are ``full`` or ``half`` edge lengths
-    road_s_unit: str = 'cm'  # unit of ``control_state.s``, ``cm`` or ``m``
-
-
-DEFAULT_UNITS = Units()
-
-
 def from_rep103_kinematics(rows: Floats) -> Floats:
     """
     Undo :func:`to_rep103_bodies` for actors.
@@ -70,7 +59,7 @@ def from_rep103_kinematics(rows: Floats) -> Floats:
     return rows * _KINEMATICS
 
 
-def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
+def from_rep103_boxes(rows: Floats, units: Settings) -> Floats:
     """
     Undo :func:`to_rep103_bodies` for boxes.
 
@@ -80,7 +69,7 @@ def from_rep103_boxes(rows: Floats, units: Units) -> Floats:
     return rows * _BOX[units.obb_extents]
 
 
-def to_rep103_bodies(rows: Floats, n_actors: int, units: Units) -> Floats:
+def to_rep103_bodies(rows: Floats, n_actors: int, units: Settings) -> Floats:
     """
     Convert poses and velocities of actors, and oriented bounding boxes.
 
@@ -88,7 +77,7 @@ def to_rep103_bodies(rows: Floats, n_actors: int, units: Units) -> Floats:
         velocity xyz cm/s, angular velocity xyz rad/s; then M boxes, with center xyz cm,
         orientation xyzw, extents xyz cm, scale xyz.
     :param n_actors: N.
-    :param units: units of the source.
+    :param units: ``obb_extents`` of the source.
     :returns: (N + M, 13) float64, REP-103: the same columns in m, m/s, rad/s, of boxes full edge
         lengths in m.
     """
@@ -147,18 +136,18 @@ def from_rep103_inputs(rows: Floats) -> Floats:
     return rows * _INPUTS
 
 
-def to_rep103_road_s(road_s: Floats, units: Units) -> Floats:
+def to_rep103_road_s(road_s: Floats, units: Settings) -> Floats:
     """
     Convert distances along a road.
 
     :param road_s: (L,) float64, in ``units.road_s_unit``.
-    :param units: units of the source.
+    :param units: ``road_s_unit`` of the source.
     :returns: (L,) float64, meters.
     """
     return road_s / _ROAD_S[units.road_s_unit]
 
 
-def from_rep103_road_s(road_s: Floats, units: Units) -> Floats:
+def from_rep103_road_s(road_s: Floats, units: Settings) -> Floats:
     """
     Undo :func:`to_rep103_road_s`.
 

@@ -20,6 +20,7 @@ from state_sensor_ros.drawing import scene as scenes
 from state_sensor_ros.frame import Boxes
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.objects.box_bounds import box_of
+from state_sensor_ros.settings import Settings
 
 OBJECT, VEHICLE = 0, 1
 # Kind, tags, name of the class, what pictures draw.
@@ -49,7 +50,7 @@ def test_ego_is_the_first_with_the_tag_everywhere():
     assert ego_row(tags, 'hEro') == 1
     assert ego_row(tags) is None
     both = frame(0.0, *(Agent(str(i), tags=own) for i, own in enumerate(tags)))
-    assert Registry(ego_tag='HERO').update(both).i_ego == 1
+    assert Registry(Settings(ego_tag='HERO')).update(both).i_ego == 1
     assert scene_of(both, ego_tag='hero').is_ego.tolist() == [False, True, False]
 
 

@@ -21,7 +21,7 @@ import pytest
 from state_sensor_ros.evaluation.truth import FrameGroundTruth
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.frame import Frame, NO_LANES
-from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry, registry_of
+from state_sensor_ros.naming import EMPTY_ACTOR_LIST, legal_topic_name, Registry
 from state_sensor_ros.settings import Settings
 
 LEGAL = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
@@ -115,10 +115,10 @@ def test_actors_have_one_name_in_all_outputs():
     """Raw names that equal a frame of the settings: of the node, of bags, and in evaluation."""
     settings = Settings(global_frame='world', parent_frame='player')
     tags = (('ego',), ())
-    frame_ids = [actor.frame_id for actor in registry_of(settings).update(
+    frame_ids = [actor.frame_id for actor in Registry(settings).update(
         frame_of('player', 'world', tags=tags)).actors]
     assert frame_ids == ['player_2', 'world_2']
-    assert registry_of(settings).first_frame_id('player') == 'player_2'
+    assert Registry(settings).first_frame_id('player') == 'player_2'
     truth = FrameGroundTruth('a.json', settings, lambda name, tags: True, print)
     for i in range(2):
         truth.add(build_frame('toy', float(i), ['player', 'world'], np.zeros((2, 3)), tags=tags))
@@ -140,7 +140,7 @@ def test_restart_forgets_everybody_but_not_the_ids():
                          unique_by=lambda actor: actor[0]), max_size=6),
        st.sampled_from(['', 'base_link']))
 def test_casts_that_follow_each_other_are_those_of_a_fresh_look(frames, ego_frame):
-    registry = Registry(ego_frame=ego_frame)
+    registry = Registry(Settings(ego_frame=ego_frame))
     for actors in frames:
         names, tags = [name for name, _ in actors], [('EGO',) * is_ego for _, is_ego in actors]
         actor_list = registry.update(frame_of(*names, tags=tuple(tags)))
@@ -154,7 +154,7 @@ def test_casts_that_follow_each_other_are_those_of_a_fresh_look(frames, ego_fram
 
 
 def test_ego_frame_follows_the_ego():
-    registry = Registry(frame_prefix='sim/', ego_frame='base_link')
+    registry = Registry(Settings(frame_prefix='sim/', ego_frame='base_link'))
 
     def frames(ego):
         tags = tuple(('ego',) if name == ego else () for name in 'ab')
@@ -167,7 +167,7 @@ def test_ego_frame_follows_the_ego():
 
 
 def test_only_so_many_actors_have_topics():
-    registry = Registry(max_actor_topics=2)
+    registry = Registry(Settings(max_actor_topics=2))
     actors = registry.update(frame_of('a', 'b', 'c')).actors
     assert [actor.has_topics for actor in actors] == [True, True, False]
     registry.update(frame_of('b', 'c'))
@@ -186,7 +186,7 @@ def test_long_names_are_cut_and_stay_apart():
 
 
 def test_frames_that_mean_something_else_are_not_given_away():
-    registry = Registry(ego_frame='base_link', reserved_frames=('map', ''))
+    registry = Registry(Settings(ego_frame='base_link'))
     frame = frame_of('map', 'base_link', 'car', tags=((), (), ('ego',)))
     assert [actor.frame_id for actor in registry.update(frame).actors] == [
         'map_2', 'base_link_2', 'base_link']

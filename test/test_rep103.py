@@ -29,7 +29,6 @@ from state_sensor_ros.rep103 import (
     to_rep103_road_s,
     to_rep103_rotator,
     to_rep103_wheels,
-    Units,
 )
 from state_sensor_ros.rotations import (
     body_from_global,
@@ -37,9 +36,10 @@ from state_sensor_ros.rotations import (
     global_from_body,
     quaternion_from_rpy,
 )
+from state_sensor_ros.settings import Settings
 
 HALF = math.sqrt(0.5)
-FULL_CM = Units()
+FULL_CM = Settings()
 
 
 angles = st.floats(-math.pi, math.pi)
@@ -95,7 +95,7 @@ def test_boxes_by_hand():
     full = to_rep103_bodies(rows, 0, FULL_CM)
     np.testing.assert_array_equal(
         full, [[1, -2, 3, -HALF, 0, 0, HALF, 1.8, 1.4, 4.15, 1, 2, 3]])
-    half = to_rep103_bodies(rows, 0, Units(obb_extents='half'))
+    half = to_rep103_bodies(rows, 0, Settings(obb_extents='half'))
     np.testing.assert_array_equal(half[:, 7:10], [[3.6, 2.8, 8.3]])
     np.testing.assert_array_equal(np.delete(half, [7, 8, 9], 1), np.delete(full, [7, 8, 9], 1))
 
@@ -117,9 +117,9 @@ def test_inputs_by_hand():
 
 def test_road_s_by_hand():
     s = np.array([5077.2])
-    assert to_rep103_road_s(s, Units(road_s_unit='cm')).tolist() == [50.772]
-    assert to_rep103_road_s(s, Units(road_s_unit='m')).tolist() == [5077.2]
-    assert from_rep103_road_s(np.array([50.772]), Units(road_s_unit='cm')).tolist() == [5077.2]
+    assert to_rep103_road_s(s, Settings(road_s_unit='cm')).tolist() == [50.772]
+    assert to_rep103_road_s(s, Settings(road_s_unit='m')).tolist() == [5077.2]
+    assert from_rep103_road_s(np.array([50.772]), Settings(road_s_unit='cm')).tolist() == [5077.2]
 
 
 @pytest.mark.parametrize(('roll_pitch_yaw', 'expected'), [

@@ -21,10 +21,10 @@ import selectors
 import socket
 import sys
 import threading
-import time
 from typing import Literal, TypeVar
 
 from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.source import Schedule
 from state_sensor_ros.texts import counted
 
 JOIN_S = 5.0
@@ -39,8 +39,6 @@ MAX_CONNECTIONS = 256
 # Poll needs no file descriptor of its own; Windows does not have it.
 _Selector = getattr(selectors, 'PollSelector', selectors.SelectSelector)
 CHUNK_BYTES = 2**16
-# After a longer delay by a slow reader, late frames are not sent in a burst.
-MAX_LAG_S = 1.0
 
 Self = TypeVar('Self', bound='ThreadedServer')
 # `real`: by simulated time; `max`: as fast as the readers read; a number: frames per second.
@@ -62,26 +60,19 @@ class Pacer:
     """Waits between frames so that the average rate is kept."""
 
     def __init__(self, rate: Rate, stop: threading.Event) -> None:
-        self._rate = rate
-        self._stop = stop
-        self._due_s = 0.0
+        self._step_s = None if isinstance(rate, str) else 1.0 / rate
+        self._stop, self._schedule = stop, Schedule(0.0 if rate == 'max' else 1.0)
 
     def wait(self, period_s: float) -> None:
         """Wait until the next frame is due."""
         # period_s: simulated time since the previous frame, s.
-        if self._rate == 'max':
-            return
-        now_s = time.monotonic()
-        # After a pause, the next frame is due at once and the schedule begins anew.
-        earliest_s = now_s - MAX_LAG_S
-        step_s = period_s if isinstance(self._rate, str) else 1.0 / self._rate
-        self._due_s = self._due_s + step_s if self._due_s > earliest_s else now_s
-        if self._due_s > now_s:
-            self._stop.wait(min(self._due_s - now_s, threading.TIMEOUT_MAX))
+        while left_s := self._schedule.time_left(self._step_s or period_s):
+            if self._stop.wait(left_s):
+                return
 
     def restart(self) -> None:
         """Begin a new schedule: the next frame is due at once, the one after it a period later."""
-        self._due_s = 0.0
+        self._schedule.restart()
 
 
 class ThreadedServer(ABC):

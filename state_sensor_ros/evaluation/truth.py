@@ -26,7 +26,7 @@ from state_sensor_ros.evaluation import matching
 from state_sensor_ros.evaluation.messages import decode_flat, nanoseconds, unit_pose
 from state_sensor_ros.frame import Bools, Floats, Frame, Ints, Rows
 from state_sensor_ros.jumps import Jumps
-from state_sensor_ros.naming import Actor, registry_of
+from state_sensor_ros.naming import Actor, Registry
 from state_sensor_ros.objects.criticality import Assumptions
 from state_sensor_ros.objects.object_maker import ObjectMaker, origin_twists, transported
 from state_sensor_ros.pipeline.stamps import Stamper, Step
@@ -226,7 +226,7 @@ class FrameGroundTruth:
                  report: Callable[[str, str], None]) -> None:
         self._name, self._selects = name, selects
         self._builder, self._objects = GroundTruthBuilder(name), ObjectMaker(settings)
-        self._base_link, self._registry = BaseLink(settings, report), registry_of(settings)
+        self._base_link, self._registry = BaseLink(settings, report), Registry(settings)
         self._stamper = Stamper(settings.stamp_source)
         self.assumptions, self.jumps = Assumptions(), Jumps()
         self._ego: list[tuple[int, tuple[float, ...]]] = []

@@ -24,7 +24,7 @@ from pathlib import Path
 import re
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 
-from state_sensor_ros import fields, parameters, rep103
+from state_sensor_ros import fields, parameters
 from state_sensor_ros.errors import importing, reading, TrajectoryFormatError, UsageError
 from state_sensor_ros.files.input import decompressed
 from state_sensor_ros.frame import EVERY_PART, Frame
@@ -71,11 +71,6 @@ class WriteOptions:
     format_name: str = ''  # its format
     recording: RecordingReader | None = None  # None for a stream
     storage: str = ''  # of a bag
-
-
-def units_of(settings: Settings) -> rep103.Units:
-    """Return the units of box extents and of ``s`` in ``settings``."""
-    return rep103.Units(settings.obb_extents, settings.road_s_unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +156,9 @@ _IN_TABLES = frozenset(('boxes', 'ids', 'lanes', 'road_names')) | {
     each.name for each in fields.rows_of(Frame) if each.columns}
 
 FORMATS: dict[str, Format] = {row.name: row for row in (
-    Format('json', 'a trajectory', ('.json', '.json.gz', '.json.zst'), f'{_JSON}:open_trajectory',
-           f'{_JSON}:new_trajectory', f'{_JSON}:copy_whole_frames', carries=EVERY_PART,
+    Format('json', 'a trajectory', ('.json', '.json.gz', '.json.zst'),
+           f'{_JSON}:TrajectoryRecording', f'{_JSON}:TrajectoryOutput',
+           f'{_JSON}:copy_whole_frames', carries=EVERY_PART,
            generations=('v2', 'v1t', 'v1', 'v0')),
     Format('bag', 'a bag', (), _BAG, _BAG_OUT, storage='mcap',
            recognized_by='.files.bag:is_bag'),

@@ -90,7 +90,7 @@ class RowMaker:
         self._of_centers, self.n_impossible = of_centers, 0
         self._default_sizes = default_sizes(settings)
         self._stamper = Stamper('game_time')
-        self._registry = naming.Registry(ego_tag=settings.ego_tag)
+        self._registry = naming.Registry(settings)
         self._actors: ActorColumns | None = None
         self._n_frames = self._n_steps = 0
         self._block: list[FrameRows] = []

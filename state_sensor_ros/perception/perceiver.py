@@ -31,7 +31,7 @@ import numpy.typing as npt
 from state_sensor_ros import fields, jumps, source
 from state_sensor_ros.classes import CAR, CLASSES
 from state_sensor_ros.frame import Boxes, Floats, Frame, KIND_VEHICLE, NO_BOXES, NS_PER_S, Rows
-from state_sensor_ros.naming import Actor, ActorList, registry_of
+from state_sensor_ros.naming import Actor, ActorList, Registry
 from state_sensor_ros.objects import object_maker, predicted_paths
 from state_sensor_ros.objects.object_maker import ObjectMaker, Objects
 from state_sensor_ros.perception.occlusion import visible_shares
@@ -319,7 +319,7 @@ class FramePerceiver:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._registry = registry_of(settings)
+        self._registry = Registry(settings)
         self._perceiver = Perceiver(settings, ObjectMaker(settings), source.ignore)
 
     def perceived(self, frame: Frame) -> Frame:

@@ -135,7 +135,7 @@ class Pipeline:
         self._pending: deque[Settings] = deque(maxlen=1)
         self._new_encoder, self._encoder = new_encoder, new_encoder(settings)
         self._report, self._on_defect, self._ros_now_ns = report, on_defect, ros_now_ns
-        self.registry = naming.registry_of(settings, keeps_places=keeps_topics)
+        self.registry = naming.Registry(settings, keeps_places=keeps_topics)
         self._actor_list, self._lane_rows = naming.EMPTY_ACTOR_LIST, b''
         self._actor_topics = ActorTopics(self._encoder, sink, self.registry,
                                          settings.actor_timeout)

@@ -32,7 +32,6 @@ from state_sensor_ros.emulator.monodrive_frames import (
     IteratorSource,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.threaded_server import Pacer
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 FAST = MonodriveOptions(rate='max')
@@ -201,48 +200,3 @@ def test_samples_of_several_control_connections_never_mix_packets():
     assert [frame['sample_count'] for frame in received] == list(range(1, 101))
     assert sorted(frame['game_time'] for frame in received) == [
         frame['game_time'] for frame in frames]
-
-
-class Clock:
-    """A clock that only waiting and the test advance; ``wait`` as an Event has it."""
-
-    def __init__(self):
-        self.now_s = 100.0
-
-    def monotonic(self):
-        return self.now_s
-
-    def wait(self, seconds):
-        self.now_s += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    made = Clock()
-    monkeypatch.setattr(threaded_server, 'time', made)
-    return made
-
-
-def waits(clock, pacer, n):
-    """Return how long each of ``n`` frames waits, s."""
-    found = []
-    for _ in range(n):
-        before_s = clock.now_s
-        pacer.wait(0.1)
-        found.append(round(clock.now_s - before_s, 6))
-    return found
-
-
-def test_pacer_keeps_the_rate_after_a_delay(clock):
-    pacer = Pacer(20.0, clock)
-    assert waits(clock, pacer, 3) == [0.0, 0.05, 0.05]
-    clock.now_s += 0.12
-    assert waits(clock, pacer, 4) == [0.0, 0.0, 0.03, 0.05]
-
-
-def test_pacer_catches_up_nothing_after_a_restart(clock):
-    pacer = Pacer(20.0, clock)
-    waits(clock, pacer, 3)
-    clock.now_s += 0.4
-    pacer.restart()
-    assert waits(clock, pacer, 3) == [0.0, 0.05, 0.05]

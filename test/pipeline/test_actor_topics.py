@@ -23,6 +23,7 @@ import pytest
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.naming import EMPTY_ACTOR_LIST, Registry
 from state_sensor_ros.pipeline.actors import ActorTopics
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.topic import Topic
 
 TIMEOUT_S = 2
@@ -113,7 +114,7 @@ steps = st.lists(st.tuples(
 
 @given(steps, st.integers(0, 4))
 def test_topics_never_exceed_the_limit_and_free_places_are_used(sequence, limit):
-    topics, registry = Odometry(), Registry(max_actor_topics=limit)
+    topics, registry = Odometry(), Registry(Settings(max_actor_topics=limit))
     actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     for now_s, (kind, names) in enumerate(sequence):
         if kind == 'restart':
@@ -152,7 +153,7 @@ def test_naming_is_linear_in_actors_whatever_their_names_are(name):
 
 def test_absent_actors_are_bounded_where_the_clock_stands_still(monkeypatch):
     monkeypatch.setattr('state_sensor_ros.pipeline.actors._MAX_ABSENT', 1000)
-    topics, registry = Odometry(), Registry(max_actor_topics=10)
+    topics, registry = Odometry(), Registry(Settings(max_actor_topics=10))
     actor_topics, actor_list = ActorTopics(topics, topics, registry, TIMEOUT_S), EMPTY_ACTOR_LIST
     for i in range(25):
         actor_list = follow(actor_topics, registry, actor_list,

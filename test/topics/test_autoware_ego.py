@@ -15,7 +15,7 @@ from message_store import read
 import numpy as np
 import pytest
 
-from state_sensor_ros.naming import registry_of
+from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.encoding import LastCommand
@@ -31,7 +31,7 @@ class Drive:
 
     def __init__(self, command=None):
         self._settings = parse_settings({'outputs': ['autoware'], 'base_link_xyz': [-1, 0, 0.5]})
-        self._registry = registry_of(self._settings)
+        self._registry = Registry(self._settings)
         self.encoder = Encoder(self._settings, definitions(), last_command=lambda: command)
 
     def sent(self, tag='ego', x=0.0, speed=0.0, rate=0.0, steering=math.nan, **parts):

@@ -22,7 +22,7 @@ from state_sensor_ros.frame import (
     LIGHT_YELLOW,
     TrafficLights,
 )
-from state_sensor_ros.naming import registry_of
+from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.topics.autoware_signals import SIGNALS_TOPIC
 from state_sensor_ros.topics.encoder import Encoder
@@ -86,7 +86,7 @@ class Rig:
         self.reports = []
         self.encoder = Encoder(self.settings, definitions(), lambda kind, line: (
             self.reports.append(line) if 'light' in kind else None))
-        self.registry = registry_of(self.settings)
+        self.registry = Registry(self.settings)
 
     def elements(self, shown):
         """Return (color, shape, status) of the elements of each group by its id."""

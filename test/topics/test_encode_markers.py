@@ -32,6 +32,7 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.naming import Registry
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import NOTHING
 
@@ -47,7 +48,7 @@ class Stage:
     """An encoder, and a display that does what RViz does with the arrays that it takes."""
 
     def __init__(self, settings=ALL_ON, **naming):
-        self.registry = Registry(**naming)
+        self.registry = Registry(Settings(**naming))
         self.encoder = Encoder(settings, definitions())
         self.shown = {}
         self.array = None

@@ -31,6 +31,7 @@ import pytest
 
 from state_sensor_ros.cdr.templates import MessageInstance
 from state_sensor_ros.naming import Actor, Registry
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.topic import EVERYTHING, NOTHING, Subscriptions
 from state_sensor_ros.topics.transforms import encode_static_frames
@@ -54,7 +55,8 @@ def read_all(messages):
 def test_encode_after_changes_equals_a_new_encoder_to_the_byte(twist_frame):
     chance = Chance(99)
     settings = replace(ALL_ON, twist_frame=twist_frame, frame_prefix='sim/')
-    registry = Registry(frame_prefix='sim/', ego_frame='base_link', max_actor_topics=6)
+    registry = Registry(Settings(
+        frame_prefix='sim/', ego_frame='base_link', max_actor_topics=6))
     encoder = Encoder(settings, definitions())
     for i in range(tries(40)):
         chance.change_names()

@@ -27,6 +27,7 @@ from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
 from state_sensor_ros.emulator.traffic.road import FloatArray, make_objects, Road, StaticObject
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes, NO_LANES, Wheels
 from state_sensor_ros.rotations import quaternion_product
+from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.encoding import members_of
 from state_sensor_ros.simulators.monodrive.schema import V1, V2
 
@@ -209,7 +210,7 @@ class TrafficFrames(Iterator[dict[str, object]]):
                             motion.angular_velocity], axis=1), self._object_bodies,
             np.concatenate([center * CM, quaternion_product(orientation, BOX_FROM_VEHICLE_XYZW),
                             extents * CM, np.ones_like(center)], axis=1), self._object_boxes]),
-            n_actors := self._constant.n_actors, rep103.DEFAULT_UNITS)
+            n_actors := self._constant.n_actors, DEFAULTS)
         return rows[:n_actors], Boxes(np.arange(n_actors), self._box_names, rows[n_actors:])
 
     def _wheels(self) -> Wheels:

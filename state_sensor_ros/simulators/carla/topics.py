@@ -21,7 +21,7 @@ import numpy as np
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Given, MessageInstance, Slot, Table
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.naming import registry_of
+from state_sensor_ros.naming import Registry
 from state_sensor_ros.rotations import normalized
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.carla import CarlaParameters, dataset, frames
@@ -315,7 +315,7 @@ def camera_transforms(cameras: Iterable[dataset.Camera],
     own = settings.of(CarlaParameters)
     if not own.camera_tf:
         return ()
-    player = registry_of(settings).first_frame_id(frames.CLASSES[frames.PLAYER])
+    player = Registry(settings).first_frame_id(frames.CLASSES[frames.PLAYER])
     offset: Pose = (0.0,) * 6
     # With another ego tag the player has a frame of its own.
     if settings.ego_frame and settings.ego_tag.lower() in frames.PLAYER_TAGS:

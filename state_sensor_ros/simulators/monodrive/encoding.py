@@ -25,6 +25,7 @@ from state_sensor_ros import rep103
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import parts_of
 from state_sensor_ros.frame import Floats, Frame, KIND_OBJECT, KIND_VEHICLE, NO_SOURCE_ID
+from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.simulators.monodrive.frames import kind_of
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS, Number, V1, V2, WRITTEN
 from state_sensor_ros.simulators.monodrive.wheels import wheel_entries
@@ -47,20 +48,20 @@ def written_as(generation: str) -> str:
 
 
 def encode(frame: Frame, generation: str = '',
-           units: rep103.Units = rep103.DEFAULT_UNITS) -> bytes:
+           units: Settings = DEFAULTS) -> bytes:
     """
     Return the payload that the simulator would send for a frame.
 
     :param frame: SI, REP-103 axes, of any source.
     :param generation: v2 or v1; empty for that of :func:`written_as`.
-    :param units: units of extents and of ``s`` in the payload.
+    :param units: ``obb_extents`` and ``road_s_unit`` of the payload.
     :returns: compact JSON, UTF-8, keys in alphabetical order, null for NaN.
     """
     return msgspec.json.encode(members_of(frame, generation, units))
 
 
 def members_of(frame: Frame, generation: str = '',
-               units: rep103.Units = rep103.DEFAULT_UNITS) -> Record:
+               units: Settings = DEFAULTS) -> Record:
     """Return the payload of :func:`encode` as plain data."""
     generation = generation or written_as(frame.generation)
     if generation not in WRITTEN:
@@ -102,7 +103,7 @@ def _is_unknown(numbers: Sequence[Number]) -> bool:
     return numbers.count(None) == len(numbers)
 
 
-def _nested(frame: Frame, units: rep103.Units) -> Record:
+def _nested(frame: Frame, units: Settings) -> Record:
     """Return the member ``frame`` of v2."""
     boxes = _boxes(frame, units, _vector, _quaternion)
     wheels, lanes = _nested_wheels(frame), _lanes(frame, units)
@@ -125,7 +126,7 @@ def _nested(frame: Frame, units: rep103.Units) -> Record:
     return {**groups}
 
 
-def _boxes(frame: Frame, units: rep103.Units, vector: Callable[[Numbers], object],
+def _boxes(frame: Frame, units: Settings, vector: Callable[[Numbers], object],
            quaternion: Callable[[Numbers], object]) -> list[list[Record]]:
     """Return the boxes of each actor, with vectors and quaternions as these functions return."""
     owned: list[list[Record]] = [[] for _ in frame.names]
@@ -139,7 +140,7 @@ def _boxes(frame: Frame, units: rep103.Units, vector: Callable[[Numbers], object
     return owned
 
 
-def _lanes(frame: Frame, units: rep103.Units) -> dict[int, Record]:
+def _lanes(frame: Frame, units: Settings) -> dict[int, Record]:
     lanes = frame.lanes
     road_s = _numbers(rep103.from_rep103_road_s(lanes.s, units)[:, None])
     return {i: {'lane_change_left': left, 'lane_change_right': right, 'lane_id': lane_id,
@@ -170,7 +171,7 @@ def _nested_wheels(frame: Frame) -> list[list[Record]]:
     return owned
 
 
-def _flat(frame: Frame, units: rep103.Units) -> list[Record]:
+def _flat(frame: Frame, units: Settings) -> list[Record]:
     """Return the member ``frame`` of v1."""
     boxes, wheels = _boxes(frame, units, list, list), _flat_wheels(frame)
     inputs = [] if frame.inputs is None else _numbers(rep103.from_rep103_inputs(frame.inputs))

@@ -42,6 +42,7 @@ from state_sensor_ros.frame import (
     Rows,
     Wheels,
 )
+from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive import forms, schema
 from state_sensor_ros.simulators.monodrive.schema import NAN, Number
@@ -71,12 +72,11 @@ class Decoder:
 
     ``details`` whether boxes, wheels, inputs and looks are decoded; may change between payloads.
 
-    :param units: of extents and of ``s`` in this simulator.
+    :param units: ``obb_extents`` and ``road_s_unit`` of this simulator.
     :param faults: to which bad actors and members, and unknown ones once, are added.
     """
 
-    def __init__(self, units: rep103.Units = rep103.DEFAULT_UNITS,
-                 faults: Faults | None = None) -> None:
+    def __init__(self, units: Settings = DEFAULTS, faults: Faults | None = None) -> None:
         self.details = True
         self.faults = Faults() if faults is None else faults
         self._units = units

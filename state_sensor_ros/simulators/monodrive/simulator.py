@@ -20,7 +20,6 @@ from msgspec import UNSET, UnsetType
 from state_sensor_ros.connections.live_source import TcpSource
 from state_sensor_ros.errors import ConfigError, restated
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.rep103 import Units
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import json_text, Simulator
 from state_sensor_ros.simulators.monodrive import forms
@@ -71,7 +70,7 @@ class SensorPort(TcpSource):
             lambda where: PacketFramer(settings.max_frame_bytes, where), self._frames_of, settings,
             reconnect=reconnect, before_connect=before_connect, after_connect=after_connect,
             patience_s=patience_s)
-        self._decoder = Decoder(Units(settings.obb_extents, settings.road_s_unit), self.faults)
+        self._decoder = Decoder(settings, self.faults)
         self.health.silence = _SILENCE
 
     def _frames_of(self, packet: Packet) -> Iterator[Frame]:

@@ -38,12 +38,11 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
-from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, units_of, WriteOptions
+from state_sensor_ros.files import ReadOptions, STANDARD_INPUT, WriteOptions
 from state_sensor_ros.files.input import decompressed, open_input
 from state_sensor_ros.files.output import WholeFile
 from state_sensor_ros.files.recording import FrameFile, FrameWriter
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.rep103 import DEFAULT_UNITS, Units
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.encoding import encode, losses, written_as
 from state_sensor_ros.simulators.monodrive.frames import Decoder
@@ -64,6 +63,7 @@ _OPEN, _CLOSE, _QUOTE = 1, -1, 2
 _CLASSES = bytes({**dict.fromkeys(range(256), 0), **dict.fromkeys(b'{[', _OPEN),
                   **dict.fromkeys(b'}]', _CLOSE % 256), ord('"'): _QUOTE}.values())
 _ESCAPED = re.compile(rb'\\.', re.DOTALL)
+_READ, _WRITE = ReadOptions(), WriteOptions()
 
 Value = TypeVar('Value')
 
@@ -314,8 +314,8 @@ class TrajectoryRecording(FrameFile):
     payload = b''
     n_bytes = 0  # of the frames so far
 
-    def __init__(self, path: str, units: Units = DEFAULT_UNITS) -> None:
-        self._units = units
+    def __init__(self, path: str, options: ReadOptions = _READ) -> None:
+        self._units = options.settings
         super().__init__(path, 'trajectory', 'monodrive')
         self._file: BinaryIO = sys.stdin.buffer
         self._mark: Place | None = None
@@ -371,27 +371,23 @@ class TrajectoryRecording(FrameFile):
             self._file.close()
 
 
-def open_trajectory(path: str, options: ReadOptions) -> TrajectoryRecording:
-    return TrajectoryRecording(path, units_of(options.settings))
-
-
 class TrajectoryOutput(WholeFile, FrameWriter):
     """
     Frames as the elements of a JSON array.
 
     :param path: path of the file, ``-`` for standard output.
-    :param generation: v2 or v1; empty for that of each frame, as far as it is written.
+    :param options: ``generation`` is v2 or v1; without it, frames keep theirs as far as it is
+        written.
     """
 
     is_timed = False
 
-    def __init__(self, path: str, *, force: bool, generation: str = '',
-                 units: Units = DEFAULT_UNITS) -> None:
-        super().__init__(path, force=force)
+    def __init__(self, path: str, options: WriteOptions = _WRITE) -> None:
+        super().__init__(path, force=options.force)
         self.n_frames = 0
         # What a generation cannot hold, in the order of its discovery.
         self._lost: dict[str, dict[str, None]] = {}
-        self._generation, self._units = generation, units
+        self._generation, self._units = options.values.get('generation'), options.settings
         self._is_complete = False
 
     @property
@@ -416,12 +412,6 @@ class TrajectoryOutput(WholeFile, FrameWriter):
             self._is_complete = True
             self.handle.write(b'\n]\n')
         super().complete()
-
-
-def new_trajectory(path: str, options: WriteOptions) -> TrajectoryOutput:
-    """Begin a trajectory; without the option ``generation``, frames keep theirs."""
-    return TrajectoryOutput(path, force=options.force, units=units_of(options.settings),
-                            generation=options.values.get('generation') or '')
 
 
 def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:

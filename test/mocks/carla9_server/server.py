@@ -37,7 +37,6 @@ from state_sensor_ros.emulator.threaded_server import (
     CHUNK_BYTES,
     close_connection,
     listen,
-    MAX_LAG_S,
     receive,
     ServerOptions,
     ThreadedServer,
@@ -47,6 +46,8 @@ from state_sensor_ros.errors import FramingError
 # A client connects to its stream in a thread of its own: a step that it asks for right after it
 # was given the stream's token waits this long for it, s. A step of a real server takes longer.
 TOKEN_S = 0.25
+# After a longer delay, late steps are not made in a burst.
+MAX_LAG_S = 1.0
 # Snapshots that wait for a client; of a slow one the oldest are dropped.
 MAX_WAITING = 100
 # Errors of msgspec for a request whose end has not arrived, and for what follows a request.

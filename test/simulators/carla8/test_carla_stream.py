@@ -24,7 +24,7 @@ import pytest
 from source_errors import error_of
 
 from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.errors import FramingError, TransportError
+from state_sensor_ros.errors import FramingError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.simulators.carla.frames import SERVER
@@ -50,19 +50,6 @@ def test_carla_framing_gives_the_same_measurements_in_any_pieces(cut):
         data = data[n_bytes:]
     assert found == [messages[0] if messages else b'' for messages in FRAMES]
     framer.end()
-
-
-def test_carla_framing_end_inside_a_frame_differs_from_the_end_behind_one():
-    data = join_messages(FRAMES[0]) + join_messages(FRAMES[1])
-    boundaries = {0, len(join_messages(FRAMES[0])), len(data)}
-    for length in range(len(data) + 1):
-        framer = MeasurementFramer(10_000, '127.0.0.1:2001')
-        list(framer.fed(memoryview(data[:length])))
-        if length in boundaries:
-            framer.end()
-        else:
-            with pytest.raises(TransportError, match=r'^127\.0\.0\.1:2001: found the end of the '):
-                framer.end()
 
 
 def test_carla_framing_refuses_lengths_above_the_limit():

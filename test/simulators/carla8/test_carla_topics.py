@@ -38,7 +38,7 @@ class Rig:
     def __init__(self, **settings):
         self.settings = Settings(**settings)
         definitions = load_definitions()
-        self.reader, self.registry = FileReader(Faults()), Registry(frame_prefix='sim/')
+        self.reader, self.registry = FileReader(Faults()), Registry(Settings(frame_prefix='sim/'))
         self.encoder = Encoder(self.settings, definitions, further=carla_encoders(()))
         self.stamp_ns = STAMP_NS
 

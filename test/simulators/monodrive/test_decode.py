@@ -21,7 +21,7 @@ from raw_actors import actors_of
 from real_recordings import FILES, path_of
 
 from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE
-from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.source import MEMBER
 
@@ -89,7 +89,7 @@ def test_boxes_by_hand():
 
 
 def test_units_change_extents_and_s():
-    units = Units(obb_extents='half', road_s_unit='m')
+    units = Settings(obb_extents='half', road_s_unit='m')
     frame = frame_of(sample('minimal_v2'), units=units)
     np.testing.assert_array_equal(frame.boxes.size_xyz, [[0.6, 0.6, 1.2], [3.6, 2.6, 9]])
     assert frame.lanes.s.tolist() == [1250.0]

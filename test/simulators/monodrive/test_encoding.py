@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from real_recordings import FILES, path_of
 
-from state_sensor_ros.rep103 import Units
+from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators.monodrive.encoding import losses
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 
@@ -80,7 +80,9 @@ def test_the_oldest_generations_are_written_as_v1(name):
 
 def test_units_are_undone():
     value = sample('sample_v2')
-    for units in (Units('half', 'm'), Units('full', 'm'), Units('half', 'cm')):
+    for units in (
+            Settings(obb_extents=extents, road_s_unit=unit)
+            for extents, unit in (('half', 'm'), ('full', 'm'), ('half', 'cm'))):
         assert_equal_as_float32(value, written(frame_of(value, units=units), '', units))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.files.osi_writer import angular_velocity_of, rates_of
-from state_sensor_ros.naming import registry_of
+from state_sensor_ros.naming import Registry
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.parameters import near_names
 from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
@@ -96,7 +96,7 @@ def test_outline_is_a_size_and_a_ghost_is_no_object_of_stacks(tmp_path, length):
     assert frame.boxes.size_xyz[3].tolist() == [4.0, 2.0, 6.0]
     # Its corners are those of an object that is turned by 90 degrees.
     assert frame.boxes.position_xyz[3] == pytest.approx((-1.0, 33.0, 3.0))
-    objects = ObjectMaker(DEFAULTS).of(frame, registry_of(DEFAULTS).update(frame))
+    objects = ObjectMaker(DEFAULTS).of(frame, Registry(DEFAULTS).update(frame))
     assert objects.rows.tolist() == [2, 3]
 
 
