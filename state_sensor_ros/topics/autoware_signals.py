@@ -136,11 +136,11 @@ def _mapped(path: str) -> _Groups:
 
 def _distance(place: Floats, line: Floats) -> float:
     """Return the distance of a point (2,) from a line (P, 2), m."""
-    begins, spans = line[:-1] if len(line) > 1 else line, np.diff(line, axis=0)
-    spans = spans if len(spans) else np.zeros((1, 2))
-    along = np.clip(((place - begins) * spans).sum(1) / np.maximum((spans**2).sum(1), 1e-12),
+    # The last span has no length: that of a single point, too.
+    spans = np.diff(line, axis=0, append=line[-1:])
+    along = np.clip(((place - line) * spans).sum(1) / np.maximum((spans**2).sum(1), 1e-12),
                     0.0, 1.0)
-    return float(np.linalg.norm(begins + spans * along[:, None] - place, axis=1).min())
+    return float(np.linalg.norm(line + spans * along[:, None] - place, axis=1).min())
 
 
 class TrafficSignalsEncoder(encoding.TopicEncoder):

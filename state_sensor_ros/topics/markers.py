@@ -156,19 +156,12 @@ class MarkerEncoder(encoding.TopicEncoder):
         """Return (N, 3) positions of labels: above the highest box of their actor."""
         frame, boxes = now.frame, now.frame.boxes
         labels = frame.position_xyz.copy()
-        if boxes is not None and len(boxes.actor):
-            # Row of the first box of each actor that has any.
-            is_first = np.ones(len(boxes.actor), np.bool_)
-            np.not_equal(boxes.actor[1:], boxes.actor[:-1], out=is_first[1:])
-            first = is_first.nonzero()[0]
+        if boxes is not None:
             up = np.abs(global_from_unit(cubes[:, 3:7])[:, 2])
             tops = cubes[:, 2] + 0.5 * np.einsum('ij,ij->i', up, cubes[:, 7:10])
-            drawable = frame.bodies().drawable_boxes()
-            if not drawable.all():
-                # A box that is not drawn has no top; fmax ignores NaN.
-                tops[~drawable] = np.nan
-            owners = boxes.actor[first]
-            labels[owners, 2] = np.fmax(np.fmax.reduceat(tops, first), labels[owners, 2])
+            # A box that is not drawn has no top; fmax ignores NaN.
+            tops[~frame.bodies().drawable_boxes()] = np.nan
+            np.fmax.at(labels[:, 2], boxes.actor, tops)
         labels[:, 2] += LABEL_HEIGHT
         return labels
 
