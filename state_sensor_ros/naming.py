@@ -100,7 +100,8 @@ class Registry:
     Assign ROS names to each raw name once and keep them until the actor is forgotten.
 
     The work for a frame is linear in its actors, for any names. ``actor_list``: of the last frame.
-    ``n_refused``: number of times that a new actor got no topics of its own.
+    ``n_refused``: number of times that a new actor got no topics of its own;
+    ``n_without_topics``: number of actors of the last frame without.
 
     :param settings: prefix, ego and limit; frames of the settings are not names of actors.
     :param keeps_places: whether the topics of actors that have left keep their places, as those in
@@ -110,7 +111,7 @@ class Registry:
     def __init__(self, settings: Settings = DEFAULTS, *, keeps_places: bool = False) -> None:
         self._settings, self.keeps_places = settings, keeps_places
         self._with_topics: set[str] = set()
-        self.n_refused = 0
+        self.n_refused = self.n_without_topics = 0
         self._reserved = {settings.global_frame, settings.parent_frame, settings.odom_frame,
                           settings.ego_frame}
         self._next_id, self._versions = 1, count(1)
@@ -145,14 +146,15 @@ class Registry:
     def update(self, frame: Frame) -> ActorList:
         """Name all actors of a frame; return the last list if nothing changed."""
         last, ids = self.actor_list, frame.ids
-        if frame.names == last.names and frame.tags == last.tags \
+        may_grant = self.n_without_topics > 0 and self.n_free_places > 0
+        if frame.names == last.names and frame.tags == last.tags and not may_grant \
                 and frame.kinds.tobytes() == last.kinds \
                 and (ids is self._ids or np.array_equal(ids, self._ids)):  # type: ignore[arg-type]
             return last
         self._ids = ids
         egos = bytes([_is_ego(tags, self._settings.ego_tag) for tags in frame.tags])
         i_ego = egos.find(1)
-        if self._settings.ego_frame or ids is not None:
+        if self._settings.ego_frame or ids is not None or self.n_without_topics:
             self._has_source_ids |= ids is not None
             source_ids = [_NO_ID] * frame.n_actors if ids is None else ids.tolist()
             actors = [self._actor(name, i == i_ego, id_) for i, (name, id_) in
@@ -161,17 +163,7 @@ class Registry:
             actors = [self._known.get(name) or self._actor(name, False) for name in frame.names]
         self.actor_list = ActorList(tuple(actors), frame.names, frame.kinds.tobytes(), frame.tags,
                                     i_ego, egos.count(1), next(self._versions))
-        return self.actor_list
-
-    def grant_topics(self) -> ActorList:
-        """Give free places to actors of the last frame that have no topics of their own."""
-        actors = self.actor_list.actors
-        granted = [actor for actor in actors if not actor.has_topics][:max(self.n_free_places, 0)]
-        for actor in granted:
-            self._known[actor.name] = self._with_place(actor)
-        if granted:
-            self.actor_list = replace(self.actor_list, version=next(self._versions), actors=tuple(
-                [self._known[actor.name] for actor in actors]))
+        self.n_without_topics = sum(not actor.has_topics for actor in actors)
         return self.actor_list
 
     def first_frame_id(self, name: str) -> str:
@@ -188,31 +180,29 @@ class Registry:
             self._used_ids.remove(self._known.pop(name).id)
 
     def _actor(self, name: str, is_ego: bool, source_id: int = _NO_ID) -> Actor:
-        """Return the names of an actor of the frame; enter a new one."""
+        """Return the names of an actor of the frame; enter a new one; give it a free place."""
         known, is_taken = self._known.get(name), source_id in self._used_ids
+        is_new = known is None
         if known is None:
             id_ = self._new_id() if source_id == _NO_ID or is_taken else source_id
-            known = self._with_place(Actor(name, self._free_name(name), '', id_, False))
-            self.n_refused += not known.has_topics
+            known = Actor(name, self._free_name(name), '', id_, False)
             self._by_topic[known.topic_name] = name
             self._used_ids.add(id_)
         elif source_id != _NO_ID and not is_taken:
             self._used_ids.remove(known.id)
             self._used_ids.add(source_id)
             known = replace(known, id=source_id)
+        if not known.has_topics and (
+                self.n_free_places > 0 or known.topic_name in self._with_topics):
+            self._with_topics.add(known.topic_name)
+            known = replace(known, has_topics=True)
+        self.n_refused += is_new and not known.has_topics
         frame_id = (is_ego and self._settings.ego_frame) \
             or self._settings.frame_prefix + known.topic_name
         if frame_id != known.frame_id:
             known = replace(known, frame_id=frame_id)
         self._known[name] = known
         return known
-
-    def _with_place(self, actor: Actor) -> Actor:
-        """Return an actor with topics of its own, if there is a place."""
-        if actor.topic_name not in self._with_topics and self.n_free_places <= 0:
-            return actor
-        self._with_topics.add(actor.topic_name)
-        return replace(actor, has_topics=True)
 
     def _free_name(self, name: str) -> str:
         """Return a topic name for a raw name that is neither in use nor reserved."""

@@ -24,7 +24,7 @@ from state_sensor_ros.errors import no_frames, TruncatedError, UsageError
 from state_sensor_ros.files import output, output_format, ReadOptions, TRAJECTORY
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.replay import open_whole, texts_of
-from state_sensor_ros.simulators.monodrive.trajectory import strict_or_none, TrajectoryRecording
+from state_sensor_ros.simulators.monodrive.trajectory import TrajectoryRecording
 
 # Frames per second of synthetic traffic unless a rate is given.
 SYNTHETIC_RATE_HZ = 20.0
@@ -118,7 +118,7 @@ def _recorded(args: argparse.Namespace) -> list[mock_frames.EmulatedFrame]:
         try:
             if isinstance(recording, TrajectoryRecording):
                 texts += (json_text.strict(each.text)
-                          for each in recording.elements(strict_or_none))
+                          for each in recording.elements(json_text.is_strict))
             else:
                 texts += (text for text, *_ in texts_of(
                     recording, recording.frames(), lost, args.generation))

@@ -327,24 +327,18 @@ class Pipeline:
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> naming.ActorList:
         """Open and close topics of actors; return the actors of the frame."""
-        actor_list = self.registry.update(frame)
+        before, self._actor_list = self._actor_list, self.registry.update(frame)
         lane_rows = frame.lanes.actor.tobytes()
-        if actor_list.version != self._actor_list.version or lane_rows != self._lane_rows:
-            self._follow(actor_list, frame, stamp_ns)
+        if self._actor_list.version != before.version or lane_rows != self._lane_rows:
+            self._lane_rows = lane_rows
+            self._actor_topics.follow(self._actor_list, before, frame.lanes.actor, stamp_ns)
         if self._actor_topics.absent_since_ns:
             self._actor_topics.close_absent(stamp_ns)
+        self.counters.n_without_topics = self.registry.n_without_topics
         if self.counters.n_without_topics:
+            # They have topics with the next frame.
             self._actor_topics.make_room(self.counters.n_without_topics)
-            granted = self.registry.grant_topics()
-            if granted.version != actor_list.version:
-                self._follow(granted, frame, stamp_ns)
         return self._actor_list
-
-    def _follow(self, actor_list: naming.ActorList, frame: Frame, stamp_ns: int) -> None:
-        before, self._actor_list = self._actor_list, actor_list
-        self._lane_rows = frame.lanes.actor.tobytes()
-        self._actor_topics.follow(actor_list, before, frame.lanes.actor, stamp_ns)
-        self.counters.n_without_topics = sum(not actor.has_topics for actor in actor_list.actors)
 
     def _restart(self, *, is_intended: bool) -> None:
         """Start a new run; ``is_intended`` if a recording was sought or begins again."""

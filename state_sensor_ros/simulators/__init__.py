@@ -258,11 +258,15 @@ def schema_for(names: Iterable[str], source: str = DEFAULTS.source) -> Parameter
 def checked_settings(values: Mapping[str, object], base: Settings = DEFAULTS, *,
                      is_live: bool = True) -> Settings:
     """Check parameters one by one, against each other and, of a live source, the simulator."""
-    values = {**values, **_implied_values(values, base)}
     source = values.get('source', base.source)
     if not isinstance(source, str):
         # Refused with a reason by the parameter itself.
         source = base.source
+    if 'source' in values and source != FILE:
+        # A changed source has its usual port.
+        port = find_simulator(source).default_port
+        if port and base.port == find_simulator(base.source).default_port:
+            values = {'port': port, **values}
     settings = schema_for(values, source).parse(values, base)
     if not is_live:
         return settings
@@ -300,16 +304,3 @@ def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(path, str) or not path or not isinstance(source, str):
         return dict(explicit)
     return {**find_simulator(source).parameters_of_config(path), **explicit}
-
-
-def _implied_values(values: Mapping[str, object], base: Settings) -> dict[str, object]:
-    """Return values that follow from a changed source: its present name, and its usual port."""
-    source = values.get('source')
-    if not isinstance(source, str) or source in ('', FILE):
-        return {}
-    simulator = find_simulator(source)
-    implied: dict[str, object] = {'source': simulator.name}
-    before = find_simulator(base.source).default_port
-    if 'port' not in values and simulator.default_port and base.port == before:
-        implied['port'] = simulator.default_port
-    return implied

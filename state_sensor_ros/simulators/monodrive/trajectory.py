@@ -85,7 +85,7 @@ class Element(Generic[Value]):
     """One frame of a trajectory as it is in the file."""
 
     text: bytes
-    value: Value | None  # as parsed, None for text that is not strict JSON
+    value: Value | None  # as parsed, None or False for text that is not strict JSON
     begin: Place
     end: Place
 
@@ -95,7 +95,7 @@ def read_elements(handle: BinaryIO, name: str, parse: Callable[[bytes], Value | 
     """
     Split a trajectory into its frames; a single frame without array is a trajectory of one.
 
-    :param parse: returns the value of a text, None if it is not strict JSON.
+    :param parse: returns the value of a text, None or False if it is not strict JSON.
     :param mark: end of a frame of an array, to begin there.
     :raises TruncatedError: after the whole frames, if the end is missing.
     :raises TrajectoryFormatError: if the text is not JSON, or no trajectory.
@@ -156,7 +156,7 @@ class _Splitter(Generic[Value]):
             if end >= 0:
                 text = bytes(memoryview(self._buffer)[begin:end]).rstrip(b', \t\r')
                 # Text that is JSON up to the end of its line is a whole frame.
-                if (value := self._parse(text)) is None:
+                if not (value := self._parse(text)):
                     return
                 self._consume(lead[0])
                 yield self._element(text, value)
@@ -248,7 +248,7 @@ class _Splitter(Generic[Value]):
         """Remove the frame at the beginning of the buffer; ``value`` if it was parsed."""
         begin = self._here
         self._consume(text)
-        if value is None and (value := self._parse(text)) is None:
+        if not value and not (value := self._parse(text)):
             try:
                 json_text.parse(text)
             except DecodeError as error:
@@ -423,7 +423,7 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
     n_frames, end, have_lines, lost = 0, 0, True, ''
     target.write(b'[')
     try:
-        for element in read_elements(source, name, strict_or_none):
+        for element in read_elements(source, name, json_text.is_strict):
             target.write((b',\n' if n_frames else b'\n') + element.text)
             n_frames, end = n_frames + 1, element.end.offset
             have_lines = have_lines and b'\n' not in element.text
@@ -445,8 +445,3 @@ def copy_whole_frames(source: BinaryIO, target: BinaryIO, name: str) -> tuple[in
         lost = f'{counted(n_lost, "byte")} at {place} or after it, which has {error.found}'
     target.write(b'\n]\n')
     return n_frames, lost
-
-
-def strict_or_none(text: bytes) -> bool | None:
-    """Return True for strict JSON."""
-    return json_text.is_strict(text) or None
