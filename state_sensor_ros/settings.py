@@ -37,6 +37,8 @@ Own = TypeVar('Own')
 SIMULATORS = ('monodrive', 'carla', 'carla9', 'sumo', 'osi')
 # Value of ``source`` for a recording.
 FILE = 'file'
+# Value of ``outputs`` for the topics of a simulator's own bridge; the usual role of the ego there.
+ROS_BRIDGE, EGO_ROLE = 'carla_ros_bridge', 'ego_vehicle'
 NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 _WORD = re.compile(r'\S+')
 _FRAME_ID = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_/.-]*')
@@ -50,7 +52,8 @@ _NO_COVARIANCE = (1e-9,) * 6
 # package.xml names.
 _OUTPUT_MESSAGES = {
     'autoware': ('autoware_perception_msgs', 'autoware_vehicle_msgs', 'autoware_adapi_v1_msgs'),
-    'derived_objects': ('derived_object_msgs',), 'vision': ('vision_msgs',)}
+    'derived_objects': ('derived_object_msgs',), 'vision': ('vision_msgs',),
+    ROS_BRIDGE: ('carla_msgs', 'derived_object_msgs')}
 _INPUT_MESSAGES = {
     'vehicle_control': (), 'ackermann': ('ackermann_msgs',), 'twist': (),
     'autoware': ('autoware_control_msgs', 'autoware_vehicle_msgs')}
@@ -247,6 +250,12 @@ class Settings:
         :param owner: a simulator's class of parameters, or Perception.
         """
         return next((part for part in self.own if isinstance(part, owner)), None) or owner()
+
+    @property
+    def role(self) -> str:
+        """Role name of the ego: that of the simulator, a property of its parameters."""
+        return next((role for part in self.own if (role := getattr(part, 'ego_role', ''))),
+                    EGO_ROLE)
 
     @property
     def perception(self) -> Perception:

@@ -21,6 +21,8 @@ NAMES = sorted(set(SIMULATORS) - {
 NAMED = re.compile('|'.join(NAMES), re.IGNORECASE)
 # Folders of one simulator each, and what behaves as one.
 OWN = {*(f'simulators/{name}' for name in SIMULATORS), 'emulator'}
+# Topics of a stack whose names begin with that of a simulator.
+BRIDGE = 'topics/carla_bridge.py'
 # How many lines name one, and why.
 EXCEPTIONS = {
     'commands/replay.py': (1, 'the simulator that has a Replay Mode'),
@@ -28,7 +30,8 @@ EXCEPTIONS = {
     'files/__init__.py': (7, 'the table of formats'),
     'simulators/__init__.py': (6, 'the table of simulators'),
     'ros/main.py': (1, 'an example of its help'),
-    'settings.py': (2, 'the values of the parameter source, and what is usual in an error'),
+    'settings.py': (4, 'values of the parameters source and outputs, what is usual in an error'),
+    'topics/encoder.py': (1, 'the table of outputs'),
     'topics/state_frame.py': (1, 'the generation that ActorState.msg names'),
     'errors.py': (1, 'an extra of setup.cfg'),
 }
@@ -38,8 +41,8 @@ def place(path):
     return path.relative_to(PACKAGE).as_posix()
 
 
-MODULES = [path for path in sorted(PACKAGE.rglob('*.py'))
-           if not any(place(path).startswith(f'{folder}/') for folder in OWN)]
+MODULES = [path for path in sorted(PACKAGE.rglob('*.py')) if place(path) != BRIDGE
+           and not any(place(path).startswith(f'{folder}/') for folder in OWN)]
 
 
 def lines(path):

@@ -21,18 +21,13 @@ each of ``points`` the run of ``points`` (3 float64), and the run of ``kind`` (1
 from __future__ import annotations
 
 from collections.abc import Mapping
-import struct
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.cdr.definitions import Definitions, PRIMITIVES, SEQUENCE
-from state_sensor_ros.cdr.templates import ALIGNMENT, ENCAPSULATION
-
-# By the second byte of the encapsulation.
-_ORDERS = {0: '>', 1: '<'}
-_TEXTS = ('string', 'wstring')
+from state_sensor_ros.cdr.templates import ALIGNMENT, COUNT, ENCAPSULATION
 
 
 class _Run:
@@ -83,14 +78,13 @@ class ColumnReader:
         self._steps: list[_Step] = []
         self._add(type_name, '', self._steps)
         self._body = b''
-        self._order = ''
         self._texts: dict[str, list[Any]] = {}
         self._lengths: dict[str, list[int]] = {}
         # Indices of the numbers of each column in the message, counted in them.
         self._indices: dict[str, tuple[np.dtype[Any], npt.NDArray[np.int64]]] = {}
         # 0 where a byte is of a number, 255 elsewhere; the bytes elsewhere.
         self._mask: npt.NDArray[Any] = np.zeros(0, np.uint8)
-        self._constants = self._mask
+        self._constants, self._is_read = self._mask, False
 
     def read(self, data: bytes) -> bool:
         """
@@ -100,29 +94,24 @@ class ColumnReader:
         :returns: whether its texts and lengths are those of the message before.
         :raises ValueError: if it is no such message; also IndexError or struct.error.
         """
-        order = _ORDERS.get(data[1], '')
         before, self._body = self._body, data[len(ENCAPSULATION):]
         octets = np.frombuffer(self._body, np.uint8)
-        if order == self._order and len(before) == len(self._body) and bool(
+        if self._is_read and len(before) == len(self._body) and bool(
                 ((octets & self._mask) == self._constants).all()):
             return True
-        self._order = ''
-        walk = _Walk(self._body, order)
+        self._is_read, walk = False, _Walk(self._body)
         at = walk.along(self._steps, 0)
-        if not at <= len(self._body) < at + len(ENCAPSULATION):
-            raise ValueError(f'{len(self._body)} bytes in place of {at}')
+        if data[1] != ENCAPSULATION[1] or not at <= len(self._body) < at + len(ENCAPSULATION):
+            raise ValueError(f'{len(self._body)} bytes in place of {at}, little-endian')
         self._texts, self._lengths = walk.texts, walk.lengths
-        self._set_indices(walk.begins, order)
-        self._constants = octets & self._mask
-        self._order = order
+        self._set_indices(walk.begins)
+        self._constants, self._is_read = octets & self._mask, True
         return False
 
     def numbers(self, name: str) -> npt.NDArray[Any]:
         """Return a column: (N,) or (N, numbers), an entry for each element that has the field."""
         dtype, indices = self._indices[name]
-        stored = np.dtype(f'{self._order}{dtype.char}')
-        values = np.frombuffer(self._body, stored, len(self._body) // dtype.itemsize)[indices]
-        return values.astype(dtype, copy=False)
+        return np.frombuffer(self._body, dtype, len(self._body) // dtype.itemsize)[indices]
 
     def texts(self, name: str) -> list[Any]:
         """Return a column of texts, or of tuples of texts."""
@@ -132,7 +121,7 @@ class ColumnReader:
         """Return the lengths of a sequence of messages, one of each element that has the field."""
         return self._lengths.get(name, [])
 
-    def _set_indices(self, begins: Mapping[_Run, list[int]], order: str) -> None:
+    def _set_indices(self, begins: Mapping[_Run, list[int]]) -> None:
         self._mask = np.full(len(self._body), 255, np.uint8)
         self._indices = {}
         for run in _runs(self._steps):
@@ -149,7 +138,7 @@ class ColumnReader:
         """Append the steps of the fields of a message."""
         for field in self._definitions[type_name]:
             name, is_number = prefix + field.name, field.type_name in PRIMITIVES
-            if field.type_name in _TEXTS:
+            if field.type_name == 'string':
                 steps.append(_Text(f'{name}[]' if field.length == SEQUENCE else name))
             elif field.length == SEQUENCE:
                 elements: list[_Step] = []
@@ -170,7 +159,7 @@ class ColumnReader:
         """Return the types of the numbers of a field, '' for what is not a number."""
         if type_name in PRIMITIVES:
             return [PRIMITIVES[type_name].format[-1:]]
-        if type_name in _TEXTS:
+        if type_name == 'string':
             return ['']
         return [leaf for field in self._definitions[type_name]
                 for leaf in ([''] if field.length == SEQUENCE
@@ -180,9 +169,8 @@ class ColumnReader:
 class _Walk:
     """One pass over a message: texts and lengths by name, offsets of the runs."""
 
-    def __init__(self, body: bytes, order: str) -> None:
+    def __init__(self, body: bytes) -> None:
         self._body = body
-        self._uint32 = struct.Struct(f'{order}I').unpack_from
         self.texts: dict[str, list[Any]] = {}
         self.lengths: dict[str, list[int]] = {}
         self.begins: dict[_Run, list[int]] = {}
@@ -218,7 +206,7 @@ class _Walk:
 
     def _length(self, at: int) -> tuple[int, int]:
         at = _up(at, 4)
-        [length] = self._uint32(self._body, at)
+        [length] = COUNT.unpack_from(self._body, at)
         if length > len(self._body):
             raise ValueError(f'a length of {length}')
         return length, at + 4

@@ -39,6 +39,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast, NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,9 +63,6 @@ COUNT = PRIMITIVES['uint32']
 # A table with fewer rows is patched word by word.
 _MIN_ROWS = 64
 _OFFSET_BYTES = 8
-
-# Integers of one size are patched by their bits.
-_SIGNED = {'u': 'i'}
 
 # Values of the ``Given`` fields of a template, by key.
 Values = Mapping[str, object]
@@ -93,8 +91,9 @@ class Table:
         :param type_name: name of a primitive type.
         """
         own, other = np.dtype(self.dtype), np.dtype(PRIMITIVES[type_name].format[-1:])
-        kinds = {_SIGNED.get(kind, kind) for kind in (own.kind, other.kind)}
-        return own.itemsize == other.itemsize and len(kinds) == 1
+        # Integers of one size are patched by their bits.
+        return own.itemsize == other.itemsize and (
+            own.kind == other.kind or {own.kind, other.kind} == {'i', 'u'})
 
 
 class Slot(NamedTuple):
@@ -124,11 +123,6 @@ class _RowSlots:
 
 # Row, offset that the offsets of the slots are relative to, slots.
 _PlacedSlots: TypeAlias = tuple[int, int, _RowSlots]
-
-# Instances of a template with texts of equal lengths have equal offsets of their slots.
-KnownOffsets: TypeAlias = dict[tuple[_PlacedSlots, ...], Mapping[Table, bytes]]
-# Bounds the memory when the texts have ever new lengths.
-_MAX_KNOWN_OFFSETS = 256
 
 
 class CdrWriter:
@@ -171,21 +165,18 @@ class CdrWriter:
         # base: offset in ``data`` that the offsets of the slots are relative to, bytes.
         self._slots.append((row, base, slots))
 
-    def layout(self, type_name: str, known: KnownOffsets) -> Layout:
+    def layout(self, type_name: str) -> Layout:
         """Return the layout of what was written."""
-        # known: offsets in earlier messages of the same template; new ones are added.
-        placed = tuple(self._slots)
-        offsets = known.get(placed)
-        if offsets is None:
-            by_table: dict[Table, list[_PlacedSlots]] = {}
-            for slots in placed:
-                by_table.setdefault(slots[2].table, []).append(slots)
-            offsets = {table: _in_order(type_name, table, slots)
-                       for table, slots in by_table.items()}
-            if len(known) >= _MAX_KNOWN_OFFSETS:
-                known.clear()
-            known[placed] = offsets
-        return Layout(bytes(self.data), self.phase, offsets)
+        return Layout(bytes(self.data), self.phase, _offsets(type_name, tuple(self._slots)))
+
+
+# Instances of a template with texts of equal lengths have equal offsets of their slots.
+@lru_cache(maxsize=1024)
+def _offsets(type_name: str, placed: tuple[_PlacedSlots, ...]) -> Mapping[Table, bytes]:
+    by_table: dict[Table, list[_PlacedSlots]] = {}
+    for slots in placed:
+        by_table.setdefault(slots[2].table, []).append(slots)
+    return {table: _in_order(type_name, table, slots) for table, slots in by_table.items()}
 
 
 def _in_order(type_name: str, table: Table, slots: list[_PlacedSlots]) -> bytes:
@@ -420,7 +411,6 @@ class Template:
         compiler = _Compiler(definitions)
         compiler.add_fields(type_name, prototype)
         self._steps = compiler.steps
-        self._offsets: KnownOffsets = {}
 
     def lay_out(self, values: Values, phase: int) -> Layout:
         """
@@ -435,7 +425,7 @@ class Template:
             writer.data += bytes(-(phase + len(ENCAPSULATION)) % ALIGNMENT) + ENCAPSULATION
         for step in self._steps:
             step(writer, values, 0)
-        return writer.layout(self.type_name, self._offsets)
+        return writer.layout(self.type_name)
 
 
 class MessageInstance:

@@ -191,7 +191,7 @@ def _add_writing(parser: argparse.ArgumentParser) -> None:
                        help='table: columns (default: all)')
     completed_by(group.add_argument(
         '--outputs', type=listed, action='extend', metavar='STACK,...',
-        help='bag: topics for autoware, derived_objects, vision'), lambda **_: [*OUTPUTS])
+        help=f'bag: topics for {", ".join(OUTPUTS)}'), lambda **_: [*OUTPUTS])
     group.add_argument('--storage', choices=('mcap', 'sqlite3'),
                        help='bag: format of its files (default: mcap)')
     group.add_argument('--compression', choices=('zstd', 'none'), metavar='NAME',

@@ -136,6 +136,9 @@ class ObjectMaker:
 
     # all_objects: of the last frame: (N,) bool, which actors are objects, including those that
     # object_classes and object_range leave out; and the centers of all actors.
+    # everyone: all N actors of the last frame as objects, with the ego.
+
+    everyone: Objects
 
     def __init__(self, settings: Settings) -> None:
         self._made: tuple[Frame, Objects] | None = None
@@ -181,9 +184,9 @@ class ObjectMaker:
             if frame.accelerations is not None:
                 accelerations[:, :3] = np.where(np.isfinite(frame.accelerations),
                                                 frame.accelerations, accelerations[:, :3])
-        own = as_slice(rows)
-        return Objects(rows, classes[own], centers.poses[own], centers.axes[own],
-                       centers.sizes[own], twists[own], accelerations[own])
+        self.everyone = Objects(np.arange(frame.n_actors), classes, centers.poses, centers.axes,
+                                centers.sizes, twists, accelerations)
+        return self.everyone.at(as_slice(rows))
 
 
 def default_sizes(settings: Settings) -> Floats:

@@ -145,8 +145,8 @@ def check_packages(settings: Settings) -> None:
                 distribution = os.environ.get('ROS_DISTRO', '$ROS_DISTRO')
                 raise ConfigError(
                     parameter, f'{value} needs the package {package}: apt install '
-                    f'ros-{distribution}-{package.replace("_", "-")}, or `make setup STACKS=1` '
-                    'if ROS 2 is from PyPI')
+                    f'ros-{distribution}-{package.replace("_", "-")}, or its sources in the '
+                    'workspace, or `make setup STACKS=1` if ROS 2 is from PyPI')
 
 
 def without_effect(settings: Settings) -> Iterator[str]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import cast, TYPE_CHECKING
 
@@ -25,7 +27,8 @@ from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators import find_simulator, simulators, SimulatorTopics
 from state_sensor_ros.source import Report
-from state_sensor_ros.topics.map_topics import topics_of_map
+from state_sensor_ros.topics.encoder import output_encoders, TOPICS
+from state_sensor_ros.topics.map_topics import MapEncoder, OpenDriveEncoder
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
@@ -94,4 +97,7 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     # An encoding that is not UTF-8 is rare, and damages names only.
     text = Path(settings.map_file).read_text('utf-8', errors='replace') \
         if settings.map_file.endswith('.xodr') else ''
-    return replace(topics, encoders=(*topics.encoders, *topics_of_map(lines, text)))
+    encoders = chain(TOPICS, *map(output_encoders, settings.outputs))
+    return replace(topics, encoders=(*topics.encoders, partial(MapEncoder, given=lines), *[
+        partial(each, given=text) for each in encoders
+        if text and issubclass(each, OpenDriveEncoder)]))

@@ -68,7 +68,7 @@ class PerActorTopic:
         with_ego = i_ego >= 0 and bool(present[i_ego]) and any(
             map(now.subscriptions.has, ego_topics))
         read = now.subscriptions.actors_of(self._encoder.kind) \
-            if self._encoder.is_on_for_actors(now.settings) else NO_ACTORS
+            if self._encoder.kind and self._encoder.is_on_for_actors(now.settings) else NO_ACTORS
         are_read = present & np.array([
             actor.has_topics and (read is None or actor.topic_name in read) for actor in actors],
             np.bool_)
@@ -175,16 +175,14 @@ class ControlStateEncoder(encoding.TopicEncoder):
 
     def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the messages of the vehicles."""
-        return self._actor_topic.layout(now, _actors_with_lanes(now), LANE_TABLES,
-                                        now.frame.lanes.actor)
+        owners = now.frame.lanes.actor
+        return self._actor_topic.layout(now, _owning(now, owners), LANE_TABLES, owners)
 
 
-def _actors_with_lanes(now: encoding.FrameToSend) -> Bools:
-    """Return (N,) bool, actors with a lane state and a pose."""
-    present = np.zeros(len(now.usable), np.bool_)
-    present[now.frame.lanes.actor] = True
-    present &= now.usable
-    return present
+def _owning(now: encoding.FrameToSend, owners: Rows) -> Bools:
+    """Return (N,) bool, actors with a pose that own a part; ``owners``: row of each part."""
+    owning: Bools = now.usable & (np.bincount(owners, minlength=len(now.usable)) > 0)
+    return owning
 
 
 class ControlStatesEncoder(encoding.TopicEncoder):
@@ -202,7 +200,7 @@ class ControlStatesEncoder(encoding.TopicEncoder):
 
     def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the array; there is none without lane states."""
-        present = _actors_with_lanes(now)
+        present = _owning(now, now.frame.lanes.actor)
         if not present.any():
             return None
         elements = compress(self._elements.of(now.actor_list.actors), present.tobytes())
@@ -239,11 +237,9 @@ class JointStateEncoder(encoding.TopicEncoder):
         if wheels is None:
             return None
         owners = wheels.actor[wheels.orientation_known]
-        present = np.zeros(len(now.usable), np.bool_)
-        present[owners] = True
         return self._actor_topic.layout(
-            now, now.usable & present, (JOINT,), owners,
-            encoding.split(wheels.wheel[wheels.orientation_known].tobytes(), owners, len(present)))
+            now, _owning(now, owners), (JOINT,), owners, encoding.split(
+                wheels.wheel[wheels.orientation_known].tobytes(), owners, len(now.usable)))
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         wheels = now.frame.wheels

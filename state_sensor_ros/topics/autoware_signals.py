@@ -48,13 +48,13 @@ _MAX_TABLE = 1_000_000
 
 
 class ShownLight(NamedTuple):
-    """A light that shows a color: its place (3,), m, and whether that is its stop line."""
+    """A light that shows a color: its pose (7,), m, and whether that is its stop line."""
 
     name: str
     id: int
     state: int
     shape: int
-    position_xyz: Floats
+    pose: Floats
     is_at_stop_line: bool = False
     open_drive_id: str = ''
 
@@ -68,13 +68,13 @@ def lights_of(frame: Frame) -> list[ShownLight]:
         return [ShownLight(*row) for row in zip(
             lights.names, lights.ids.tolist(), lights.states.tolist(),
             [frames.LIGHT_CIRCLE] * n_lights if lights.shapes is None else lights.shapes.tolist(),
-            lights.poses[:, :3], [lights.are_at_stop_lines] * n_lights,
+            lights.poses, [lights.are_at_stop_lines] * n_lights,
             lights.open_drive_ids or ('',) * n_lights, strict=True)]
     if frame.extension is None:
         return []
     ids = [-1] * len(frame) if frame.ids is None else frame.ids.tolist()
     return [ShownLight(frame.names[row], ids[row], _STATES[text], frames.LIGHT_CIRCLE,
-                       frame.position_xyz[row])
+                       frame.kinematics[row, :7])
             for row, text in enumerate(frame.extension.displays()) if text in _STATES]
 
 
@@ -127,7 +127,7 @@ def _mapped(path: str) -> _Groups:
             fitting = [group for group in groups
                        if (group in lanelets.pedestrian_groups) == is_for_pedestrians]
             # False for NaN, of a light without a place.
-            if fitting and (distance := _distance(light.position_xyz[:2], line)) <= best[0]:
+            if fitting and (distance := _distance(light.pose[:2], line)) <= best[0]:
                 best = distance, fitting
         return best[1]
 

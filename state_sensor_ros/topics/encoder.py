@@ -36,7 +36,7 @@ from state_sensor_ros.naming import Actor, ActorList
 from state_sensor_ros.objects.object_maker import ObjectMaker
 from state_sensor_ros.perception.perceiver import Perceiver
 from state_sensor_ros.plug_ins import imported
-from state_sensor_ros.settings import Settings
+from state_sensor_ros.settings import ROS_BRIDGE, Settings
 from state_sensor_ros.source import ignore, Report
 from state_sensor_ros.topics import actors, encoding, map_topics, markers, state_frame, transforms
 from state_sensor_ros.topics.encoding import TopicEncoder
@@ -71,6 +71,9 @@ _OUTPUTS = {
     ),
     'derived_objects': (('objects', 'DerivedObjectsEncoder'),),
     'vision': (('objects', 'LabelInfoEncoder'), ('objects', 'DetectionsEncoder')),
+    ROS_BRIDGE: tuple(('carla_bridge', name) for name in (
+        'WorldObjectsEncoder', 'EgoOdometryEncoder', 'EgoStatusEncoder', 'EgoInfoEncoder',
+        'LightInfoEncoder', 'LightStatusEncoder', 'MapEncoder', 'WorldInfoEncoder')),
 }
 _NOTHING = nullcontext()
 _NO_ROWS: Floats = np.zeros((0, 13))
@@ -105,8 +108,8 @@ class Encoder:
         self._perceiver = Perceiver(settings, self._objects, report)
         self._encoders: list[TopicEncoder] = []
         news: list[encoding.NewTopicEncoder] = [
-            *TOPICS, *further,
-            *itertools.chain.from_iterable(map(output_encoders, settings.outputs))]
+            *TOPICS, *itertools.chain.from_iterable(map(output_encoders, settings.outputs)),
+            *further]
         for new in news:
             self._add(new(settings, definitions, report))
         self._unopened = [encoder for encoder in self._encoders if encoder.opens_with]

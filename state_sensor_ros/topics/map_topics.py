@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 from state_sensor_ros.cdr import templates
 from state_sensor_ros.cdr.definitions import Definitions
 from state_sensor_ros.cdr.templates import Each, Given, GivenRows, MessageInstance, Slot, Table
-from state_sensor_ros.frame import Floats, Frame, MapLine, NO_ROADS, TrafficLights
+from state_sensor_ros.frame import Floats, Frame, NO_ROADS, TrafficLights
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.source import Report
 from state_sensor_ros.topics import encoding
@@ -196,13 +195,6 @@ class OpenDriveEncoder(_OfMap):
     def state(self, now: encoding.FrameToSend) -> object:
         """Return the document, None for none."""
         return self._given or now.frame.open_drive or None
-
-
-def topics_of_map(lines: tuple[MapLine, ...], open_drive: str) -> list[encoding.NewTopicEncoder]:
-    """Return the topics of a given map."""
-    # open_drive: its OpenDRIVE document, '' if it is of another format.
-    return [partial(MapEncoder, given=lines),
-            *[partial(OpenDriveEncoder, given=text) for text in (open_drive,) if text]]
 
 
 def _marker(namespace: str, color_of: str, number: int, points_xyz: Floats,

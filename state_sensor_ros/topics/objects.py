@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import numpy as np
 
@@ -143,10 +142,8 @@ class ObjectTopicEncoder(encoding.TopicEncoder):
 
 def object_id(name: str) -> bytes:
     """Return the id of an object, a UUID of version 5."""
-    # As uuid.uuid5(), which refuses names that are not Unicode.
-    digest = hashlib.sha1(NAMESPACE.bytes + name.encode('utf-8', 'replace'),
-                          usedforsecurity=False).digest()
-    return UUID(bytes=digest[:_UUID_BYTES], version=5).bytes
+    # Names that are not Unicode are refused.
+    return uuid5(NAMESPACE, name.encode('utf-8', 'replace').decode()).bytes
 
 
 def object_topic(name: str, kind: str, *, is_perceived: bool = True) -> tuple[Topic, ...]:

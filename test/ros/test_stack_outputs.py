@@ -18,7 +18,7 @@ from state_sensor_ros.ros.parameters import check_packages
 from state_sensor_ros.ros.report import GraphWatch
 from state_sensor_ros.settings import parse_settings
 
-ALL = ['autoware', 'derived_objects', 'vision']
+ALL = ['autoware', 'derived_objects', 'vision', 'carla_ros_bridge']
 PREDICTED = '/perception/object_recognition/objects'
 TRACKED = '/perception/object_recognition/ground_truth/objects'
 PERCEIVED = '/perception/object_recognition/tracking/objects'
@@ -34,7 +34,10 @@ TOPICS = {
     '/vehicle/status/gear_status': 'autoware_vehicle_msgs/GearReport',
     '/vehicle/status/control_mode': 'autoware_vehicle_msgs/ControlModeReport',
     '/state_sensor/objects': 'derived_object_msgs/ObjectArray',
-    '/state_sensor/detections': 'vision_msgs/Detection3DArray'}
+    '/state_sensor/detections': 'vision_msgs/Detection3DArray',
+    '/carla/objects': 'derived_object_msgs/ObjectArray',
+    '/carla/ego_vehicle/odometry': 'nav_msgs/Odometry',
+    '/carla/ego_vehicle/vehicle_status': 'carla_msgs/CarlaEgoVehicleStatus'}
 
 
 def content(number):
@@ -69,7 +72,9 @@ def test_outputs_are_on_topics(domain, listener, simulator):
         # A late subscriber receives the names of the classes.
         labels = listener.subscribe('/state_sensor/label_info', 'vision_msgs/LabelInfo',
                                     latched=True)
-        listener.until(lambda: labels, what='the latched label_info')
+        ego = listener.subscribe('/carla/ego_vehicle/vehicle_info',
+                                 'carla_msgs/CarlaEgoVehicleInfo', latched=True)
+        listener.until(lambda: labels and ego, what='the latched label_info and vehicle_info')
         assert node.is_alive
     assert {'car', 'person'} < {each.class_name for each in labels[0].class_map}
     tracked, = received[TRACKED][-1].objects
@@ -87,6 +92,10 @@ def test_outputs_are_on_topics(domain, listener, simulator):
             received['/vehicle/status/control_mode'][-1].mode) == (0, 4)
     assert received['/state_sensor/objects'][-1].objects[0].twist.linear.x == -5.0
     assert received['/state_sensor/detections'][-1].detections[0].id == 'other'
+    assert len(received['/carla/objects'][-1].objects) == 2
+    assert received['/carla/ego_vehicle/odometry'][-1].twist.twist.linear.x == 10.0
+    assert received['/carla/ego_vehicle/vehicle_status'][-1].velocity == 10.0
+    assert ego[0].rolename == 'ego_vehicle'
 
 
 def test_publisher_that_starts_long_after_the_node_is_named_once():
@@ -109,6 +118,7 @@ def test_publisher_that_starts_long_after_the_node_is_named_once():
     ('outputs', 'autoware', 'autoware_perception_msgs'),
     ('outputs', 'derived_objects', 'derived_object_msgs'), ('outputs', 'vision', 'vision_msgs'),
     ('control_input', 'ackermann', 'ackermann_msgs'),
+    ('outputs', 'carla_ros_bridge', 'carla_msgs'),
     ('control_input', 'autoware', 'autoware_control_msgs')])
 def test_output_or_input_without_its_package_is_refused(monkeypatch, parameter, value, package):
     monkeypatch.setattr('state_sensor_ros.ros.parameters.find_spec', lambda name: None)

@@ -9,8 +9,8 @@
 """
 The field lists of other packages' messages have the hashes of the originals.
 
-The hashes were computed from the definitions of autoware_msgs 1.12.0, vision_msgs 4.1.1 and
-astuff_sensor_msgs 4.0.0.
+The hashes were computed from the definitions of autoware_msgs 1.12.0, vision_msgs 4.1.1,
+astuff_sensor_msgs 4.0.0 and carla_msgs 1.3.0.
 """
 
 from paths import ROOT

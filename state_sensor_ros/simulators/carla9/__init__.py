@@ -79,6 +79,11 @@ class Carla9Parameters:
                             'current one, else the first on the path that has it.')
     static: bool = parameter(False, 'Add parked vehicles and other objects of the level.')
 
+    @property
+    def ego_role(self) -> str:
+        """The role of the ego as a part of names of topics; empty if it is none."""
+        return self.ego if re.fullmatch(r'[A-Za-z]\w*', self.ego, re.ASCII) else ''
+
 
 # Releases from which a server follows speeds, and puts a body that stands to sleep.
 FOLLOWING, SLEEPING = (0, 9, 14), (0, 10, 0)
