@@ -30,8 +30,8 @@ GENERATIONS = ('v1', 'v2')
 _N_COMPLETED = 50
 
 
-def _number(kind: Callable[[str], float], low: float, high: float = math.inf, *,
-            is_open: bool = False) -> Callable[[str], Any]:
+def number_from(kind: Callable[[str], float], low: float, high: float = math.inf, *,
+                is_open: bool = False) -> Callable[[str], Any]:
     """Return the type of an option: a number from ``low``, if ``is_open`` above it."""
     def parsed(text: str) -> float:
         try:
@@ -47,17 +47,12 @@ def _number(kind: Callable[[str], float], low: float, high: float = math.inf, *,
     return parsed
 
 
-port = _number(int, 1, 65535)
-port_or_0 = _number(int, 0, 65535)
-count = _number(int, 1)
-index = _number(int, 0)
-number = _number(float, 0.0)
-above_zero = _number(float, 0.0, is_open=True)
-
-
-def number_in(low: float, high: float) -> Callable[[str], Any]:
-    """Return the type of an option that takes a number of a range."""
-    return _number(float, low, high)
+port = number_from(int, 1, 65535)
+port_or_0 = number_from(int, 0, 65535)
+count = number_from(int, 1)
+index = number_from(int, 0)
+number = number_from(float, 0.0)
+above_zero = number_from(float, 0.0, is_open=True)
 
 
 def numbers(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:

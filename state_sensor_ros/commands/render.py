@@ -57,7 +57,7 @@ def add_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--size', type=_page_size, metavar='W[xH]',
                         help='width and height in inches (default: 11 and what the map needs; '
                         f'video: {style.FILM_SIZE.width:g}x{style.FILM_SIZE.height:g})')
-    parser.add_argument('--dpi', type=options.number_in(10.0, 1200.0), metavar='N',
+    parser.add_argument('--dpi', type=options.number_from(float, 10.0, 1200.0), metavar='N',
                         help='pixels per inch (default: 150; video: 100)')
     parser.add_argument('--names', action=argparse.BooleanOptionalAction, default=True,
                         help='show the names of the actors (default: yes)')

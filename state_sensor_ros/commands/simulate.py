@@ -83,7 +83,7 @@ def _add_traffic(parser: argparse.ArgumentParser) -> None:
                        help='JSON generation of the frames (default: v2)')
 
 
-_frame_rate = options.number_in(1e-3, MAX_RATE_HZ)
+_frame_rate = options.number_from(float, 1e-3, MAX_RATE_HZ)
 
 
 def _rate(text: str) -> Rate:
