@@ -32,14 +32,13 @@ from pathlib import Path
 import re
 import struct
 from typing import BinaryIO, TYPE_CHECKING
-from zlib import crc32
 
 from state_sensor_ros import errors, texts
 from state_sensor_ros.files import bag
 from state_sensor_ros.files.input import zstd, ZSTD_MAGIC
 
 if TYPE_CHECKING:
-    from mcap.records import Channel, Message, Schema
+    from mcap.records import Channel, Chunk, Message, Schema
 
 # The head of a record: opcode, length of the content.
 _HEAD = struct.Struct('<BQ')
@@ -142,75 +141,57 @@ class _Salvage:
                      if self._end_of(match.start())), self._size)
 
     def _in_record(self, opcode: int, begin: int, end: int) -> Iterator[Message]:
-        """Yield the messages in a record; note a damaged chunk."""
+        """Take the definitions in a record, and yield its messages; note a damaged one."""
+        from mcap.data_stream import ReadDataStream
+        from mcap.records import Channel, Chunk, Message, Schema
+        from mcap.stream_reader import breakup_chunk
         if opcode not in (_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK):
             return
-        data, size = self._data[begin:end], end - begin
-        if opcode == _CHUNK:
-            try:
-                data, size = _records_of(data[_HEAD.size:], is_whole=end <= self._size)
-            except Exception as error:  # noqa: BLE001 damaged data can raise anything
-                if end <= self._size:
-                    self._lose(f'the record at byte {begin}', error)
-                return
-        at = 0
-        while at + _HEAD.size <= len(data):
-            inner, length = _HEAD.unpack_from(data, at)
-            after = at + _HEAD.size + length
-            if after > len(data):
-                break
-            try:
-                message = self._parsed(inner, data[at + _HEAD.size:after])
-            except Exception as error:  # noqa: BLE001 damaged data can raise anything
-                self._lose(f'byte {at} of the record at byte {begin}', error)
+        data, is_cut = self._data[begin:end], end > self._size
+        try:
+            chunk = Chunk('', data, 0, 0, 0, len(data)) if opcode != _CHUNK else \
+                Chunk.read(ReadDataStream(io.BytesIO(data[_HEAD.size:])))
+            # No serialized message begins as compressed ones do.
+            records = [replace(record, data=zstd.decompress(record.data)) if isinstance(
+                record, Message) and record.data.startswith(ZSTD_MAGIC) else record
+                for record in breakup_chunk(self._without_end(chunk, begin) if is_cut else chunk,
+                                            validate_crc=True)]
+        except Exception as error:  # noqa: BLE001 damaged data can raise anything
+            if not is_cut:
+                self._lose(f'the record at byte {begin}', error)
+            return
+        for record in records:
+            if isinstance(record, Schema):
+                self._schemas.setdefault(record.id, record)
+            elif isinstance(record, Channel):
+                self._add(record)
+            elif isinstance(record, Message) and record.channel_id in self.topics:
+                self._n_found += 1
+                yield record
             else:
-                if message is not None:
-                    self._n_found += 1
-                    yield message
-            at = after
-        if at < size:
-            self.losses.append(
-                f'the last {size - at} of {size} bytes in the chunk at byte {begin}')
-
-    def _parsed(self, opcode: int, content: bytes) -> Message | None:
-        """Take a definition; return a message of a known topic."""
-        from mcap.data_stream import ReadDataStream
-        from mcap.records import Channel, Message, Schema
-        stream = ReadDataStream(io.BytesIO(content))
-        if opcode == _SCHEMA:
-            schema = Schema.read(stream)
-            self._schemas.setdefault(schema.id, schema)
-        elif opcode == _CHANNEL:
-            self._add(Channel.read(stream))
-        elif opcode == _MESSAGE:
-            message: Message = Message.read(stream, len(content))
-            if message.channel_id not in self.topics:
                 self._n_unknown += 1
-                return None
-            # No serialized message begins with these bytes.
-            return replace(message, data=zstd.decompress(message.data)) \
-                if message.data.startswith(ZSTD_MAGIC) else message
-        return None
+
+    def _without_end(self, chunk: Chunk, begin: int) -> Chunk:
+        """Return the whole records of a chunk that is cut, as far as it can be decompressed."""
+        data = chunk.data
+        if chunk.compression == 'zstd':
+            data = bytes(zstd.ZstdDecompressor().decompress(data))
+        elif chunk.compression == 'lz4':
+            from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+            data = bytes(LZ4FrameDecompressor().decompress(data))
+        at = after = 0
+        while after <= len(data):
+            at = after
+            # At the end of the data that of a record beyond it.
+            head = data[at:at + _HEAD.size].ljust(_HEAD.size, b'\xff')
+            after += _HEAD.size + _HEAD.unpack(head)[1]
+        if at < chunk.uncompressed_size:
+            self.losses.append(f'the last {chunk.uncompressed_size - at} of '
+                               f'{chunk.uncompressed_size} bytes in the chunk at byte {begin}')
+        return replace(chunk, compression='', data=data[:at], uncompressed_crc=0)
 
     def _lose(self, what: str, error: Exception) -> None:
         self.losses.append(f'{what} ({" ".join(str(error).split()) or type(error).__name__})')
-
-
-def _records_of(content: bytes, *, is_whole: bool) -> tuple[bytes, int]:
-    """Return the records of a chunk, as far as they can be decompressed, and their size."""
-    from mcap.data_stream import ReadDataStream
-    from mcap.records import Chunk
-    chunk = Chunk.read(ReadDataStream(io.BytesIO(content)))
-    data = chunk.data
-    if chunk.compression == 'zstd':
-        data = bytes(zstd.ZstdDecompressor().decompress(data))
-    elif chunk.compression == 'lz4':
-        from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
-        data = bytes(LZ4FrameDecompressor().decompress(data))
-    if is_whole and (len(data) != chunk.uncompressed_size
-                     or chunk.uncompressed_crc not in (0, crc32(data))):
-        raise ValueError('a wrong CRC-32')
-    return data, chunk.uncompressed_size
 
 
 class BagRepair:
