@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-import stat
 
 from state_sensor_ros import files
 from state_sensor_ros.commands.options import add_force, add_quiet
@@ -25,7 +24,7 @@ from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
 from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
 from state_sensor_ros.files.bag_repair import BagRepair, find_files
 from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.input import decompressed
+from state_sensor_ros.files.input import check_regular, decompressed
 from state_sensor_ros.files.output import STANDARD_OUTPUT, WholeFile
 from state_sensor_ros.texts import counted, listed
 
@@ -54,9 +53,7 @@ def add_repair(parser: argparse.ArgumentParser) -> None:
 def run_repair(args: argparse.Namespace) -> None:
     """Copy the complete frames or messages, and print what is lost."""
     part = Path(args.part)
-    mode = part.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise TrajectoryFormatError(args.part, 'a special file', 'a file or a folder')
+    check_regular(part)
     here, there = part.resolve(), Path(args.output).resolve()
     if args.output != STANDARD_OUTPUT and (
             here == there or here in there.parents or there in here.parents):

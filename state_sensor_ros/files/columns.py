@@ -322,6 +322,8 @@ _NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES
 # The only velocity from sources that measure no other; names of the roads; ids of the actors; what
 # is derived; columns that are used as they are.
 _OPTIONAL = ('speed', 'road', 'actor_id', 'derived', *OTHERS)
+# Columns that are read in another type.
+_READ_AS = {'actor_id': 'int64', 'name': TEXT}
 _DERIVED_OF = {text: number for number, text in enumerate(DERIVED)}
 
 
@@ -356,7 +358,7 @@ class FrameMaker:
         import pyarrow as pa
         arrays = []
         for name in self.columns:
-            expected = _type_of(name)
+            expected = _READ_AS.get(name) or BY_NAME[name].type
             with decoding(f'{self._name}: column {name}', '{}', expected):
                 column = batch.column(name)
                 # pandas makes float64 of integers if one is missing.
@@ -437,12 +439,6 @@ class FrameMaker:
         return Lanes(
             actor.astype(np.int64), _stacked(rows, _CHANGES)[actor],
             _stacked(rows, _LANE_IDS)[actor], rows['s'][actor], self.road_names)
-
-
-def _type_of(name: str) -> str:
-    """Return the type to which a column is converted."""
-    found = 'int64' if name == 'actor_id' else BY_NAME[name].type
-    return TEXT if found == NAME else found
 
 
 def _values(column: pa.Array) -> Any:  # noqa: ANN401

@@ -16,7 +16,6 @@ from gzip import GzipFile
 import io
 import os
 from pathlib import Path
-import stat
 import sys
 from typing import Any, BinaryIO, cast, TYPE_CHECKING
 import zlib
@@ -32,8 +31,6 @@ else:
     from backports import zstd as zstd
 
 _BLOCK_BYTES = 256 * 1024
-_KINDS = {stat.S_IFIFO: 'a pipe', stat.S_IFSOCK: 'a socket', stat.S_IFCHR: 'a device',
-          stat.S_IFBLK: 'a device'}
 ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 _NO_LIMIT, _MAX_SHOWN = 2 ** 62, 200
 # gzip raises OSError, without a number.
@@ -46,12 +43,8 @@ def check_regular(path: str | Path) -> None:
 
     :raises TrajectoryFormatError: if it is something else.
     """
-    try:
-        kind = stat.S_IFMT(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return  # the attempt to open it raises a more specific error
-    if kind not in (stat.S_IFREG, stat.S_IFDIR):
-        raise TrajectoryFormatError(str(path), _KINDS.get(kind, 'a special file'), 'a file')
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise TrajectoryFormatError(str(path), 'a pipe, a socket or a device', 'a file or folder')
 
 
 def open_input(path: str | Path) -> BinaryIO:

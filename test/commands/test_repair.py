@@ -165,7 +165,7 @@ def test_repair_writes_to_standard_output(source, tmp_path, capsys):
     ('mcap', 'out.json', 'expected a folder'),
     ('drive.json', 'drive.json', 'expected a path that neither contains PART nor lies in it'),
     ('mcap/mcap_0.mcap', 'mcap', 'expected a path that neither contains PART nor lies in it'),
-    ('fifo', 'out.json', 'found a special file'),
+    ('fifo', 'out.json', 'found a pipe, a socket or a device'),
     ('empty', 'out', 'no storage file of a bag'),
     ('.', '../two', 'storage files of bags in 2 folders')])
 def test_repair_refuses_what_it_must_not_do(source, tmp_path, part, out, expected, refusal):

@@ -39,15 +39,14 @@ def test_special_files_are_named(tmp_path, pipe):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / 'socket'))
         (tmp_path / 'link').symlink_to(pipe)
-        for path, found in ((pipe, 'a pipe'), (tmp_path / 'link', 'a pipe'),
-                            (tmp_path / 'socket', 'a socket'), ('/dev/null', 'a device')):
-            with pytest.raises(TrajectoryFormatError, match=f'{path}: found {found}; expected'):
+        for path in (pipe, tmp_path / 'link', tmp_path / 'socket', '/dev/null'):
+            with pytest.raises(TrajectoryFormatError, match=f'{path}: found a pipe, a socket or'):
                 check_regular(path)
 
 
 def test_node_refuses_a_pipe_as_a_recording(pipe):
     settings = Settings(source='file', trajectory_file=str(pipe))
-    with pytest.raises(TrajectoryFormatError, match='found a pipe; expected a file'):
+    with pytest.raises(TrajectoryFormatError, match='found a pipe, a socket or a device'):
         Input(settings, ignore)
 
 
@@ -58,6 +57,6 @@ def test_bag_with_a_pipe_for_a_file_is_refused(tmp_path, storage):
     (file,) = [path for path in bag.iterdir() if path.name != 'metadata.yaml']
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(TrajectoryFormatError, match=f'{file}: found a pipe; expected a file'), \
+    with pytest.raises(TrajectoryFormatError, match=f'{file}: found a pipe, '), \
             closing(open_any(str(bag))):
         pass
