@@ -108,7 +108,7 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
             mode = _AUTONOMOUS
         lit = frames.INDICATORS_UNKNOWN if frame.indicators is None else frame.indicators[i_ego]
         turn, hazard = _INDICATORS.get(int(lit), (_UNKNOWN, _UNKNOWN))
-        self._tire_angle = self._steering(frame, i_ego, command)
+        self._tire_angle = self._steering(now)
         return {KINEMATIC_STATE_TOPIC: 0, ACCELERATION_TOPIC: 0, CLOUD_TOPIC: 0, GRID_TOPIC: 0,
                 GEAR_TOPIC: gear, MODE_TOPIC: mode, TURN_TOPIC: turn, HAZARD_TOPIC: hazard,
                 # Their messages cannot say that their number is unknown.
@@ -160,15 +160,17 @@ class AutowareEgoEncoder(encoding.TopicEncoder):
         accelerations: Floats = (twist_now - last[1]) / (game_time - last[0])
         return possible(accelerations)
 
-    def _steering(self, frame: Frame, i_ego: int, command: encoding.LastCommand | None) -> float:
+    def _steering(self, now: encoding.FrameToSend) -> float:
         """Return the angle of the ego's tires, rad, + = left; NaN if it is unknown."""
+        frame, i_ego, command = now.frame, now.actor_list.i_ego, now.last_command()
         measured = _measured_tire_angle(frame, i_ego)
         if math.isfinite(measured):
             return measured
         if command is not None:
             return command.steering_angle
         if not abs(speed := speed_along(frame, i_ego)) >= _MOVING:
-            return math.nan
+            # A stack waits for an angle before its first command, whose steering begins at 0.
+            return 0.0 if now.settings.control_input else math.nan
         # The yaw rate of a bicycle whose rear wheel does not slip.
         return math.atan(self._wheelbase * frame.angular_velocity_xyz[i_ego, 2] / speed)
 

@@ -29,8 +29,9 @@ COMMAND = LastCommand(False, False, 0.1)
 class Drive:
     """The messages of frames of an ego, by topic."""
 
-    def __init__(self, command=None):
-        self._settings = parse_settings({'outputs': ['autoware'], 'base_link_xyz': [-1, 0, 0.5]})
+    def __init__(self, command=None, **given):
+        self._settings = parse_settings(
+            {'outputs': ['autoware'], 'base_link_xyz': [-1, 0, 0.5], **given})
         self._registry = Registry(self._settings)
         self.encoder = Encoder(self._settings, definitions(), last_command=lambda: command)
 
@@ -61,6 +62,11 @@ def test_vehicle_status_is_that_of_the_last_command_and_the_source(command, indi
 def test_steering_is_measured_or_commanded_or_follows_from_the_yaw_rate(command, motion, angle):
     found = Drive(command).sent(**motion).get('/vehicle/status/steering_status')
     assert (found and found.steering_tire_angle) == (angle and pytest.approx(angle))
+
+
+def test_steering_of_a_first_command_begins_straight_on():
+    sent = Drive(control_input='autoware').sent()
+    assert sent['/vehicle/status/steering_status'].steering_tire_angle == 0.0
 
 
 def test_space_around_base_link_is_free():
