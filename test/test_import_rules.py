@@ -69,15 +69,14 @@ EFFECTS = {'socket', 'subprocess', 'argparse', 'threading', 'selectors', 'asynci
 
 
 @cache
-def tree_of(path):
-    return ast.parse(path.read_text())
-
-
-@cache
 def nodes_of(path):
+    """Return all nodes of a module, itself first."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+def statements_of(path):
     """Return the imports in a module, with those inside functions."""
-    return [node for node in ast.walk(tree_of(path))
-            if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in nodes_of(path) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 @cache
@@ -85,9 +84,9 @@ def imported(path, *, with_types=True):
     """Return the modules that ``path`` imports, with those inside functions."""
     names = set()
     of_types = set() if with_types else {
-        id(node) for block in ast.walk(tree_of(path)) if isinstance(block, ast.If)
-        and ast.unparse(block.test) == 'TYPE_CHECKING' for node in ast.walk(block)}
-    for node in nodes_of(path):
+        id(node) for block in nodes_of(path) if isinstance(block, ast.If)
+        and getattr(block.test, 'id', '') == 'TYPE_CHECKING' for node in ast.walk(block)}
+    for node in statements_of(path):
         if id(node) in of_types:
             continue
         names |= names_of(node)
@@ -185,11 +184,13 @@ def test_imports_inside_functions_are_of_slow_or_optional_libraries():
         if {package, f'{package}.{inner}'} & (LATE | ROS_PACKAGES | POSIX):
             return True
         return name in modules and any(
-            is_late(other) for statement in tree_of(modules[name]).body
+            is_late(other) for statement in nodes_of(modules[name])[0].body
             for other in names_of(statement))
 
+    functions = {path: [range(node.lineno, node.end_lineno) for node in nodes_of(path)
+                        if isinstance(node, ast.FunctionDef)] for path in MODULES}
     assert not [
         f'{place(path)}:{statement.lineno}' for path in MODULES
-        for function in ast.walk(tree_of(path)) if isinstance(function, ast.FunctionDef)
-        for statement in ast.walk(function) if not any(map(is_late, names_of(statement)))
-        and names_of(statement) and place(path) not in OF_THE_PACKAGE]
+        for statement in statements_of(path) if not any(map(is_late, names_of(statement)))
+        and any(statement.lineno - 1 in lines for lines in functions[path])
+        and place(path) not in OF_THE_PACKAGE]

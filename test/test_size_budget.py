@@ -8,24 +8,19 @@
 # language governing permissions and limitations under the License.
 """The size of each folder stays within size_budget.toml."""
 
-import ast
 from collections import Counter
 import re
 
 from paths import ROOT
 
-DEFINITIONS = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+# Of a module, or indented below a line that ends with a colon; parsers take ten times as long.
+DOCSTRING = re.compile(r'(\A(?:#.*\n|\s)*|:(?: *#.*)?\n\s* {4})r?"""(?s:.*?)"""')
 
 
 def code_lines(path):
     """Return how many lines are neither blank nor a comment nor in a docstring."""
-    text = path.read_text(encoding='utf-8')
-    documented = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, DEFINITIONS) and ast.get_docstring(node, clean=False) is not None:
-            documented.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return sum(bool(line.strip()) and not line.strip().startswith('#')
-               for number, line in enumerate(text.splitlines(), 1) if number not in documented)
+    text = DOCSTRING.sub(r'\1', path.read_text(encoding='utf-8'))
+    return len(re.findall(r'^[ \t]*[^#\s]', text, re.MULTILINE))
 
 
 def row_of(path, rows):
