@@ -55,15 +55,8 @@ ENDLESS = {
 def run(tmp_path):
     """Return a function that runs a command to its end in an empty folder."""
     (tmp_path / 'work').mkdir()
-    cut = tmp_path / 'cut.json'
-    cut.write_bytes(SAMPLE.read_bytes()[:-300])
-
-    def run_(name, words, **options):
-        given = {'port': free_port(), 'cut': cut}
-        return start(name.split()[0], *[word.format(**given) for word in words],
-                     cwd=tmp_path / 'work', **options)
-
-    return run_
+    return lambda name, words, **options: start(
+        name, *[word.format(port=free_port()) for word in words], cwd=tmp_path / 'work', **options)
 
 
 @pytest.fixture
@@ -72,11 +65,14 @@ def run_here(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv('COLUMNS', '80')
     (tmp_path / 'work').mkdir()
     monkeypatch.chdir(tmp_path / 'work')
+    cut = tmp_path / 'cut.json'
+    cut.write_bytes(SAMPLE.read_bytes()[:-300])
 
     def run_(name, words):
         capfd.readouterr()
         try:
-            code = main([name.split()[0], *[word.format(port=free_port()) for word in words]])
+            code = main([name.split()[0], *[
+                word.format(port=free_port(), cut=cut) for word in words]])
         except SystemExit as end:
             code = end.code
         return code, *capfd.readouterr()
@@ -103,8 +99,8 @@ def test_command_refuses_wrong_usage(run_here, name):
 
 
 @pytest.mark.parametrize('name', COMMANDS)
-def test_command_fails_in_one_line(run, name, tmp_path):
-    code, output, errors = ended(run(name, FAILING[name]))
+def test_command_fails_in_one_line(run_here, name, tmp_path):
+    code, output, errors = run_here(name, FAILING[name])
     assert (code, output) == (1, '')
     [error] = lines_of(errors)
     assert error.startswith('error: ')
@@ -152,8 +148,8 @@ def test_command_names_a_recording_without_frames(run_here, name, is_part, tmp_p
 
 
 @pytest.mark.parametrize('name', WORKING)
-def test_command_prints_one_line_and_no_progress_into_a_pipe(run, name, tmp_path):
-    code, output, errors = ended(run(name, WORKING[name]))
+def test_command_prints_one_line_and_no_progress_into_a_pipe(run_here, name):
+    code, output, errors = run_here(name, WORKING[name])
     assert code == 0
     assert '\r' not in output + errors
     assert output.startswith('out.')
