@@ -41,7 +41,7 @@ def has_ended(pid):
         return True
 
 
-def children(pid, name):
+def children(pid, name=b''):
     """Yield the numbers of the children of a process whose command line has a name, as bytes."""
     for _, numbers in read_threads(pid, 'children'):
         for child in map(int, numbers.split()):
