@@ -146,28 +146,11 @@ def test_replay_configures_the_simulator_with_an_option(peer, five, tmp_path, ca
     assert capsys.readouterr().err.startswith(f'error: {config}: found no object; expected an ob')
 
 
-def without(text, part, other=b''):
-    assert part in text
-    return text.replace(part, other)
-
-
-@pytest.mark.parametrize(('text', 'error'), [
-    (b'[\n' + without(frame(), b'"ego"', b'"car"') + b'\n]',
-     'line 2 column 1: frame 0: found no actor tagged ego; expected one in each frame'),
-    (b'[' + frame() + b',\n' + without(frame(), b', "ego"') + b']',
-     'line 2 column 1: frame 1: found no actor tagged ego'),
-    (b'[\n' + frame() + b'\n' + frame() + b']', "line 3 column 1: found '{"),
-    (b'[\n' + without(frame(), b'100.0', b'NaN') + b']',
-     'frame 0: found JSON that only lenient readers accept; expected strict JSON'),
-    (b'{"vehicles": [], "trigger_boxes": []}', 'expected a frame: a member "frame"'),
-])
-def test_replay_refuses_what_replay_mode_would(peer, write, text, error, capsys):
-    path = write(text=text)
+def test_replay_refuses_what_replay_mode_would(peer, write, capsys):
+    path = write(frame(), frame().replace(b', "ego"', b''))
     assert replay(peer, path) == 1
-    line = capsys.readouterr().err
-    assert line.startswith(f'error: {path}: ')
-    assert error in line
-    assert line.count('\n') == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {path}: line 3 column 1: frame 1: found no actor tagged ego')
     assert not peer.events
 
 
