@@ -54,11 +54,12 @@ def nuscenes():
 
 @pytest.fixture
 def evaluate(drive, capsys):
-    """Return a function that evaluates a bag and returns the result."""
+    """Return a function that evaluates a bag and returns the result; it keeps the warnings."""
     def evaluated_bag(bag, *options, truth=drive, code=0):
         capsys.readouterr()
         assert main(['evaluate', str(truth), str(bag), '--json', *map(str, options)]) == code, \
             capsys.readouterr().err
         captured = capsys.readouterr()
+        evaluated_bag.warnings = captured.err
         return json.loads(captured.out) if code == 0 else captured.err
     return evaluated_bag

@@ -151,13 +151,12 @@ def test_no_common_time_names_both_spans(tmp_path, evaluate, stack):
     assert error.count('\n') == 1
 
 
-def test_another_drive_is_a_warning(tmp_path, capsys, drive, stack):
+def test_another_drive_is_a_warning(tmp_path, evaluate, drive, stack):
     other = tmp_path / 'other.json'
     assert main(['synth', '-q', str(other), '--seed', '9', '--frames', '30']) == 0
-    capsys.readouterr()
     for truth, is_warned in ((other, True), (drive, False)):
-        assert main(['evaluate', '-q', str(truth), str(stack), '--topic', TRACKING]) == 0
-        assert ('are TRUTH and STACK from the same drive' in capsys.readouterr().err) is is_warned
+        evaluate(stack, '--topic', TRACKING, truth=truth)
+        assert ('are TRUTH and STACK from the same drive' in evaluate.warnings) is is_warned
 
 
 def test_selection_by_time_and_rate(evaluate, stack):
@@ -183,7 +182,7 @@ def test_selection_by_actor_ignores_detections_of_others(tmp_path, evaluate, sta
         N_FRAMES, 2 * N_FRAMES, 1.0, 0.5)
 
 
-def test_unusable_poses_are_dropped(tmp_path, capsys, evaluate, stack, drive):
+def test_unusable_poses_are_dropped(tmp_path, evaluate, stack):
     def spoiled(message, log_ns):
         pose = message.objects[0].kinematics.pose_with_covariance.pose
         pose.position.x = math.nan
@@ -192,9 +191,7 @@ def test_unusable_poses_are_dropped(tmp_path, capsys, evaluate, stack, drive):
     bag = changed(stack, tmp_path / 'bag', spoiled)
     car = evaluate(bag)['detection']['classes']['car']
     assert car['recall'] == pytest.approx((N_CARS - 2) / N_CARS)
-    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert f'{2 * N_FRAMES} poses dropped: not finite or not a rotation' in \
-        capsys.readouterr().err
+    assert f'{2 * N_FRAMES} poses dropped: not finite or not a rotation' in evaluate.warnings
 
 
 def test_numbers_of_a_large_variance_are_unknown(tmp_path, evaluate, stack):
@@ -217,7 +214,7 @@ def test_numbers_of_a_large_variance_are_unknown(tmp_path, evaluate, stack):
 
 
 @pytest.mark.parametrize('length', one_of([0.0, math.nan, 1e-200, 0.5, 1e200], n_always=2))
-def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive, stack, length):
+def test_unusable_poses_of_the_ego_are_dropped(tmp_path, evaluate, stack, length):
     """As those of objects: a quaternion far from unit length is not a rotation."""
     def spoiled(message, log_ns):
         if next(count) % 2 == 0:
@@ -229,8 +226,7 @@ def test_unusable_poses_of_the_ego_are_dropped(tmp_path, capsys, evaluate, drive
     # They are counted once: the ground truth is there.
     assert (result['frames'], result['frames_without_truth']) == (N_FRAMES / 2, 0)
     assert result['ego']['rpe_rmse'] < 1e-9
-    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert capsys.readouterr().err == (
+    assert evaluate.warnings == (
         f'warning: {bag}: {EGO}: {N_FRAMES // 2} poses dropped: not finite or not a rotation\n')
     count = iter([0] * N_FRAMES)
     assert f'found {N_FRAMES} poses that are not finite or not rotations; expected' in evaluate(
@@ -254,7 +250,7 @@ def test_absurd_numbers_are_no_crash(tmp_path, evaluate, stack, number):
 
 @pytest.mark.parametrize(('topic', 'n_equal'), each_once(
     [TRACKING, PREDICTED, DERIVED, VISION], [2, N_CARS]))
-def test_ids_that_objects_share_are_no_tracks(tmp_path, capsys, drive, stack, topic, n_equal):
+def test_ids_that_objects_share_are_no_tracks(tmp_path, evaluate, stack, topic, n_equal):
     """One line with the stamp and the id; detection is judged."""
     def equal(message, log_ns):
         objects = getattr(message, 'objects', None) or message.detections
@@ -263,18 +259,14 @@ def test_ids_that_objects_share_are_no_tracks(tmp_path, capsys, drive, stack, to
                 if hasattr(each, name):
                     setattr(each, name, getattr(objects[0], name))
     bag = changed(stack, tmp_path / 'bag', equal, (topic,))
-    assert main(['evaluate', str(drive), str(bag), '--json']) == 0
-    captured = capsys.readouterr()
-    result = json.loads(captured.out)
+    result = evaluate(bag)
     assert (result['tracking'], result['detection']['map']) == (None, 1.0)
     assert re.fullmatch(rf'warning: {bag}: {topic}: [\d.]+ s: {n_equal} objects have the id \S+; '
-                        r'tracks are not evaluated\n', captured.err)
-    assert main(['evaluate', str(drive), str(bag), '-q', '--fail-below', 'tracking/hota=0']) == 1
+                        r'tracks are not evaluated\n', evaluate.warnings)
     if topic == TRACKING:
-        assert main(['evaluate', str(bag), str(stack), '--json', '--topic', topic]) == 0
-        captured = capsys.readouterr()
-        assert json.loads(captured.out)['tracking'] is None
-        assert f'{bag}: ' in captured.err
+        evaluate(bag, '--fail-below', 'tracking/hota=0', code=1)
+        assert evaluate(stack, '--topic', topic, truth=bag)['tracking'] is None
+        assert f'{bag}: ' in evaluate.warnings
 
 
 def without(lost, stack, topic):
@@ -309,25 +301,23 @@ def test_silence_weighs_as_answers_without_objects(tmp_path, evaluate, stack, lo
     assert silent['detection']['map'] == pytest.approx(empty['detection']['map'])
 
 
-def test_answers_that_are_repeated_count_once(tmp_path, capsys, evaluate, drive, stack):
+def test_answers_that_are_repeated_count_once(tmp_path, evaluate, stack):
     """A stack that sends its last messages again and again weighs as one that stops."""
     sent = without(range(12, 24), stack, TRACKING)
     silent = evaluate(write_bag(tmp_path / 'silent', sent))
     again = write_bag(tmp_path / 'again', [*sent, *[
         (*each[:2], each[2] + 10 ** 8 * i, each[3]) for i in range(1, 9) for each in sent[-2:]]])
     assert evaluate(again) == silent
-    assert main(['evaluate', str(drive), str(again), '-q']) == 0
-    assert '16 messages with the time of another one, not evaluated' in capsys.readouterr().err
+    assert '16 messages with the time of another one, not evaluated' in evaluate.warnings
 
 
-def test_silence_of_the_ego_is_counted_only(tmp_path, capsys, evaluate, drive, stack):
+def test_silence_of_the_ego_is_counted_only(tmp_path, evaluate, stack):
     bag = write_bag(tmp_path / 'bag', without(range(10, 15), stack, EGO))
     result = evaluate(bag)
     assert (result['unanswered_frames'], result['ego']['ate_rmse'] < 1e-6) == (5, True)
-    assert main(['evaluate', str(drive), str(bag), '-q', '--end', '0.9']) == 0
-    assert capsys.readouterr().err == ''
-    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert '5 frames of the ground truth without an answer; --start' in capsys.readouterr().err
+    assert '5 frames of the ground truth without an answer; --start' in evaluate.warnings
+    evaluate(bag, '--end', 0.9)
+    assert evaluate.warnings == ''
 
 
 @pytest.mark.parametrize(('times', 'expected'), [
@@ -359,24 +349,21 @@ def test_orientation_of_unknown_sign_is_judged_modulo_half_a_turn(tmp_path, eval
             None if expected is None else pytest.approx(expected, abs=1e-6))
 
 
-def test_what_messages_leave_out_is_named_once(tmp_path, capsys, drive, stack):
+def test_what_messages_leave_out_is_named_once(tmp_path, evaluate, stack):
     def bare(message, log_ns):
         message.header.frame_id = ''
         for each in message.objects:
             each.existence_probability, each.classification = 0.0, []
-    bag = changed(stack, tmp_path / 'bag', bare)
-    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    errors = capsys.readouterr().err
+    evaluate(changed(stack, tmp_path / 'bag', bare))
     for line in (f'{N_CARS * N_FRAMES} objects without a class, evaluated as unknown\n',
                  f'{N_FRAMES} messages without a frame, taken as in the global frame\n',
                  f'{N_CARS * N_FRAMES} objects: all confidences are 0'):
-        assert errors.count(line) == 1
+        assert evaluate.warnings.count(line) == 1
 
     def pathless(message, log_ns):
         message.objects[0].kinematics.predicted_paths = []
-    bag = changed(stack, tmp_path / 'pathless', pathless, (PREDICTED,))
-    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert f'{N_FRAMES} matched objects without a predicted path' in capsys.readouterr().err
+    evaluate(changed(stack, tmp_path / 'pathless', pathless, (PREDICTED,)))
+    assert f'{N_FRAMES} matched objects without a predicted path' in evaluate.warnings
 
 
 def test_no_objects_at_all(tmp_path, evaluate, stack):
@@ -521,17 +508,13 @@ def test_many_bags_by_truths_of_the_same_places(tmp_path, capsys, refusal, drive
 
 
 def test_odometry_that_is_not_in_order_is_sorted_and_a_second_run_refused(
-        drive, stack, evaluate, tmp_path, capsys):
+        stack, evaluate, tmp_path):
     messages = list(messages_of(stack, (EGO,)))
     expected = evaluate(write_bag(tmp_path / 'sorted', messages))['ego']['ate_rmse']
     swapped = [messages[i ^ 1] for i in range(len(messages) // 2 * 2)]
-    log_ns = [each[2] for each in messages]
-    late = [(topic, type_name, at_ns, message) for (topic, type_name, _, message), at_ns in zip(
-        swapped, log_ns, strict=False)]
-    capsys.readouterr()
-    assert main(['evaluate', str(drive), str(write_bag(tmp_path / 'late', late))]) == 0
-    assert f'{len(late) // 2} stamps out of order, sorted' in capsys.readouterr().err
-    assert evaluate(tmp_path / 'late')['ego']['ate_rmse'] == pytest.approx(expected, abs=1e-9)
+    late = [(*one[:2], other[2], one[3]) for one, other in zip(swapped, messages, strict=False)]
+    found = evaluate(write_bag(tmp_path / 'late', late))['ego']['ate_rmse']
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert f'{len(late) // 2} stamps out of order, sorted' in evaluate.warnings
     again = messages + [(*each[:2], each[2] + 10 ** 10, each[3]) for each in messages]
-    assert main(['evaluate', str(drive), str(write_bag(tmp_path / 'again', again))]) == 1
-    assert 'the clock begins again' in capsys.readouterr().err
+    assert 'the clock begins again' in evaluate(write_bag(tmp_path / 'again', again), code=1)

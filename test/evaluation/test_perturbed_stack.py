@@ -28,8 +28,6 @@ from stack_bags import (
     write_bag,
 )
 
-from state_sensor_ros.commands.cli import main
-
 PERFECT = {'ap': 1.0, 'ate': 0.0, 'ase': 0.0, 'aoe': 0.0, 'ave': 0.0, 'recall': 1.0,
            'precision': 1.0, 'hota': 1.0, 'mota': 1.0, 'idf1': 1.0}
 
@@ -162,12 +160,12 @@ def test_ego_in_another_child_frame(tmp_path, evaluate, stack):
 
 
 @pytest.mark.parametrize(('child', 'is_named'), [('gnss', True), ('', False)])
-def test_ego_in_an_unknown_child_frame(tmp_path, capsys, drive, stack, child, is_named):
+def test_ego_in_an_unknown_child_frame(tmp_path, evaluate, stack, child, is_named):
     def renamed(message, log_ns):
         message.child_frame_id = child
     bag = changed(stack, tmp_path / 'bag', renamed, (EGO,))
-    assert main(['evaluate', str(drive), str(bag), '-q']) == 0
-    assert capsys.readouterr().err == is_named * (
+    evaluate(bag)
+    assert evaluate.warnings == is_named * (
         f'warning: {bag}: {EGO}: the bag has no transform from base_link to {child}, which is '
         'evaluated as if it were base_link\n')
 
