@@ -27,16 +27,17 @@ from state_sensor_ros.source import MEMBER
 
 
 def assert_actors(frame, value):
-    expected = actors_of(value).values()
-    assert frame.names == tuple(actor.name for actor in expected)
-    for i, actor in enumerate(expected):
-        assert (frame.kinds[i], frame.tags[i]) == (
-            KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT, actor.tags)
-        for found, wanted in (
-                (frame.position_xyz, actor.position), (frame.velocity_xyz, actor.velocity),
-                (frame.angular_velocity_xyz, actor.rate)):
-            np.testing.assert_allclose(np.nan_to_num(found[i]), wanted, rtol=1e-15, atol=0)
-        np.testing.assert_allclose(frame.orientation_xyzw[i], actor.orientation, atol=1e-6)
+    actors = actors_of(value).values()
+    assert frame.names == tuple(actor.name for actor in actors)
+    assert frame.tags == tuple(actor.tags for actor in actors)
+    assert frame.kinds.tolist() == [
+        KIND_VEHICLE if actor.is_vehicle else KIND_OBJECT for actor in actors]
+    for found, name in ((frame.position_xyz, 'position'), (frame.velocity_xyz, 'velocity'),
+                        (frame.angular_velocity_xyz, 'rate')):
+        np.testing.assert_allclose(
+            np.nan_to_num(found), [getattr(actor, name) for actor in actors], rtol=1e-15, atol=0)
+    np.testing.assert_allclose(
+        frame.orientation_xyzw, [actor.orientation for actor in actors], atol=1e-6)
 
 
 @pytest.mark.parametrize('details', [True, False])
