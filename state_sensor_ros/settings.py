@@ -37,7 +37,8 @@ Own = TypeVar('Own')
 SIMULATORS = ('monodrive', 'carla', 'carla9', 'sumo', 'osi')
 # Value of ``source`` for a recording.
 FILE = 'file'
-# Value of ``outputs`` for the topics of a simulator's own bridge; the usual role of the ego there.
+# Value of ``outputs`` and ``control_input`` for the topics of a simulator's own bridge; the usual
+# role of the ego there.
 ROS_BRIDGE, EGO_ROLE = 'carla_ros_bridge', 'ego_vehicle'
 NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 _WORD = re.compile(r'\S+')
@@ -56,7 +57,8 @@ _OUTPUT_MESSAGES = {
     ROS_BRIDGE: ('carla_msgs', 'derived_object_msgs')}
 _INPUT_MESSAGES = {
     'vehicle_control': (), 'ackermann': ('ackermann_msgs',), 'twist': (),
-    'autoware': ('autoware_control_msgs', 'autoware_vehicle_msgs')}
+    'autoware': ('autoware_control_msgs', 'autoware_vehicle_msgs'),
+    ROS_BRIDGE: ('carla_msgs', 'ackermann_msgs')}
 OUTPUTS, CONTROL_INPUTS = tuple(_OUTPUT_MESSAGES), tuple(_INPUT_MESSAGES)
 AUTOWARE_OBJECTS = ('ground_truth', 'tracking', 'detection', 'predicted')
 # Noise, and what else may change while the node runs.

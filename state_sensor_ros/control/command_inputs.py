@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.speed_controller import finite, limited, pedals, Setpoint
+from state_sensor_ros.settings import EGO_ROLE, ROS_BRIDGE
 
 # Constants of autoware_vehicle_msgs/GearCommand: all gears forward, and those backward.
 _FORWARD = frozenset((*range(2, 20), 23, 24))
@@ -36,12 +37,20 @@ class InputTopic:
 
 
 class CommandInput(ABC):
-    """One value of the parameter ``control_input``."""
+    """
+    One value of the parameter ``control_input``.
 
-    topics: ClassVar[tuple[InputTopic, ...]]
+    Its topics that are no states are alternatives: only one publisher of all of them may drive.
 
-    def __init__(self, parameters: ControlParameters) -> None:
+    :param role: role name of the ego, in the names of topics that have one.
+    """
+
+    topics: tuple[InputTopic, ...]
+
+    def __init__(self, parameters: ControlParameters, role: str = EGO_ROLE) -> None:
         self._parameters = parameters
+        self.topics = tuple([replace(topic, name=topic.name.replace(f'/{EGO_ROLE}/', f'/{role}/'))
+                             for topic in self.topics])
 
     @abstractmethod
     def wanted(self, gear: int | None, message: Any) -> Setpoint | EgoCommand:  # noqa: ANN401
@@ -65,10 +74,33 @@ class AckermannInput(CommandInput):
 
     def wanted(self, gear: int | None, message: Any) -> Setpoint:  # noqa: ANN401
         """Return the speed and the limit on its change."""
-        drive = message.drive
-        limit = abs(finite('acceleration', drive.acceleration)) or math.inf
-        return limited(Setpoint(speed=drive.speed, max_acceleration=limit,
-                                steering_angle=drive.steering_angle), self._parameters)
+        return _followed(message.drive, self._parameters)
+
+
+def _followed(drive: Any, parameters: ControlParameters) -> Setpoint:  # noqa: ANN401
+    """Return the setpoint of an AckermannDrive."""
+    limit = abs(finite('acceleration', drive.acceleration)) or math.inf
+    return limited(Setpoint(speed=drive.speed, max_acceleration=limit,
+                            steering_angle=drive.steering_angle), parameters)
+
+
+class BridgeInput(CommandInput):
+    """Pedals and wheel, whose ``steer`` is positive to the right, or speed and angle."""
+
+    topics = (
+        InputTopic(f'/carla/{EGO_ROLE}/vehicle_control_cmd',
+                   'carla_msgs/msg/CarlaEgoVehicleControl'),
+        InputTopic(f'/carla/{EGO_ROLE}/ackermann_cmd', 'ackermann_msgs/msg/AckermannDrive'))
+
+    def wanted(self, gear: int | None, message: Any) -> Setpoint | EgoCommand:  # noqa: ANN401
+        """Return the command; of a gear that is shifted by hand, the direction counts."""
+        if not hasattr(message, 'throttle'):
+            return _followed(message, self._parameters)
+        gear = message.gear if message.manual_gear_shift else -1 if message.reverse else 1
+        steer = 0.0 - finite('steer', message.steer)
+        command = pedals(message.throttle, message.brake, steer, 0.0, self._parameters,
+                         hand_brake=message.hand_brake, reverse=gear < 0)
+        return command if gear else replace(command, throttle=0.0)
 
 
 class TwistInput(CommandInput):
@@ -108,7 +140,7 @@ class AutowareInput(CommandInput):
 
 INPUTS: dict[str, type[CommandInput]] = {
     'vehicle_control': VehicleControlInput, 'ackermann': AckermannInput, 'twist': TwistInput,
-    'autoware': AutowareInput}
+    'autoware': AutowareInput, ROS_BRIDGE: BridgeInput}
 
 
 class CommandAge:

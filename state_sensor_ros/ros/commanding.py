@@ -74,6 +74,7 @@ STATE_WAIT_S = 1.0
 _MOVES = 0.3
 # Longest time between two frames whose positions give a speed, s: it is that of half of it ago.
 _LONGEST_STEP_S = 0.25
+_NO_STAMP = Time().to_msg()
 # States in which the ego cannot be driven, and what happens to it is not known.
 _ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                      DriverState.DISOBEYED, DriverState.DEFECT))
@@ -104,6 +105,11 @@ class CommandTopics:
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
         self._ages = {topic: (CommandAge(), CommandAge()) for topic in command_input.topics}
+        # Types by name of the topics that may have one publisher together: all streams.
+        self._alternatives = [
+            {self._name(topic): topic.type_name for topic in topics} for topics in (
+                [topic for topic in command_input.topics if not topic.is_state],
+                *([topic] for topic in command_input.topics if topic.is_state))]
         # The last message that is a command, and the gear, None before the first of each.
         self._command: Any = None
         self._gear: int | None = None
@@ -153,7 +159,8 @@ class CommandTopics:
                 self._node.get_publishers_info_by_topic(self._name(topic))):
             # It comes through the other subscription, in the order of the publisher.
             return
-        stamp = getattr(message, 'header', message).stamp
+        # An AckermannDrive has none.
+        stamp = getattr(getattr(message, 'header', message), 'stamp', _NO_STAMP)
         by_header, by_middleware = self._ages[topic]
         now_s = time.time()
         age_s = max(
@@ -204,11 +211,10 @@ class CommandTopics:
 
     def _has_rivals(self) -> bool:
         """Return whether a topic has several publishers; report them once."""
-        for topic in self._input.topics:
-            name = self._name(topic)
-            if names := report.rival_publishers(self._node, name, topic.type_name):
-                self.rivals = (f'{name} has {len(names)} publishers, {", ".join(names)}; '
-                               'expected one: every command is refused')
+        for types in self._alternatives:
+            if names := report.rival_publishers(self._node, types):
+                self.rivals = (f'{" with ".join(types)} has {len(names)} publishers, '
+                               f'{", ".join(names)}; expected one: every command is refused')
                 # A publisher may be discovered before the name of its node.
                 if report.UNDISCOVERED not in names and self.rivals != self._reported:
                     self._reported = self.rivals
@@ -254,7 +260,7 @@ class Commanding:
             on_sent=late(self._publish), before_first=self._mark_drive, report=late(log.warn),
             on_defect=late(log.defect))
         new_input: type[CommandInput] = INPUTS[settings.control_input]
-        self._topics = CommandTopics(node, new_input(parameters), self._driver,
+        self._topics = CommandTopics(node, new_input(parameters, settings.role), self._driver,
                                      parameters.timeout, self._clocks_s, log.warn)
         self._mode_service: Service | None = None
         # Lights by the topic that wants them; hazard lights come before turn indicators.

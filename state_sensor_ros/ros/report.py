@@ -323,15 +323,16 @@ _UNKNOWN = '_NODE_NAME_UNKNOWN_'
 UNDISCOVERED = 'a node that is not discovered yet'
 
 
-def rival_publishers(node: Node, topic: str, type_name: str = '') -> list[str]:
-    """Return the names of the nodes that publish a topic if there are several publishers."""
-    # type_name: the type whose messages arrive, ``package/msg/Name``; empty for any.
+def rival_publishers(node: Node, types: Mapping[str, str]) -> list[str]:
+    """Return the names of the nodes that publish topics if these have several publishers."""
+    # types: by topic the type whose messages arrive, ``package/msg/Name``; empty for any.
     # Returns a name with its namespace for each publisher, sorted; empty for fewer than two.
-    if node.count_publishers(topic) < 2:
+    if sum(map(node.count_publishers, types)) < 2:
         return []
     names = sorted(
         UNDISCOVERED if publisher.node_name == _UNKNOWN
         else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
+        for topic, type_name in types.items()
         for publisher in node.get_publishers_info_by_topic(topic)
         if not type_name or publisher.topic_type == type_name)
     return names if len(names) > 1 else []
@@ -339,7 +340,7 @@ def rival_publishers(node: Node, topic: str, type_name: str = '') -> list[str]:
 
 def other_publishers(node: Node, topic: str) -> str:
     """Return the names of the other nodes that publish a topic of a node, once they have names."""
-    names = set(rival_publishers(node, topic))
+    names = set(rival_publishers(node, {topic: ''}))
     if not names or UNDISCOVERED in names:
         return ''
     names.discard(node.get_fully_qualified_name())

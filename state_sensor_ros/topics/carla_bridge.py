@@ -63,6 +63,13 @@ class OfEgo(encoding.TopicEncoder):
                       for topic in cls.topics])
 
 
+class EgoObjectsEncoder(OfEgo, DerivedObjectsEncoder):
+    """The objects, as ``perception.*`` make them."""
+
+    topics = (replace(DerivedObjectsEncoder.topics[0], name=f'/carla/{EGO_ROLE}/objects',
+                      is_exclusive=True),)
+
+
 class WorldObjectsEncoder(DerivedObjectsEncoder):
     """The true objects and, among them, the ego."""
 
@@ -224,6 +231,42 @@ class WorldInfoEncoder(OpenDriveEncoder):
     def values(self, now: encoding.FrameToSend) -> Values:
         name = _HEADER_NAME.search(str(self._sent))
         return {**super().values(now), 'name': name[1] if name else ''}
+
+
+class ActorListEncoder(encoding.TopicEncoder):
+    """All actors of each frame."""
+
+    topics = (_topic('actor_list', 'ActorList'),)
+
+    def set_up(self, settings: Settings) -> None:
+        element = self.element('carla_msgs/msg/CarlaActorInfo', {
+            name: Given(name) for name in ('id', 'type', 'rolename')})
+        self._role = settings.role
+        self._head = MessageInstance(self.message(self.topics[0].type_name, {}), {})
+        self._elements = encoding.PerActor(
+            lambda actor, kind, tags, role: MessageInstance(element, {
+                'id': actor.id, 'type': _type_of(kind, tags), 'rolename': role}))
+
+    def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock:
+        """Lay out the list; an actor other than the ego has its name for a role."""
+        actors, roles = now.actor_list, [*now.actor_list.names]
+        if actors.i_ego >= 0:
+            roles[actors.i_ego] = self._role
+        return encoding.MessageBlock([self._head, *self._elements.of(
+            actors.actors, actors.kinds, actors.tags, roles)], {}, self.topics, is_array=True)
+
+
+class StatusEncoder(encoding.ChangeEncoder):
+    """The number of each frame that has one."""
+
+    topics = (_topic('status', 'Status'),)
+
+    def prototype(self, settings: Settings) -> Fields:
+        return {'frame': Given('state'), 'fixed_delta_seconds': math.nan,
+                'synchronous_mode_running': True}
+
+    def state(self, now: encoding.FrameToSend) -> object:
+        return now.frame.sample_count or None
 
 
 def _type_of(kind: int, tags: tuple[str, ...]) -> str:

@@ -72,8 +72,9 @@ _OUTPUTS = {
     'derived_objects': (('objects', 'DerivedObjectsEncoder'),),
     'vision': (('objects', 'LabelInfoEncoder'), ('objects', 'DetectionsEncoder')),
     ROS_BRIDGE: tuple(('carla_bridge', name) for name in (
-        'WorldObjectsEncoder', 'EgoOdometryEncoder', 'EgoStatusEncoder', 'EgoInfoEncoder',
-        'LightInfoEncoder', 'LightStatusEncoder', 'MapEncoder', 'WorldInfoEncoder')),
+        'WorldObjectsEncoder', 'EgoObjectsEncoder', 'EgoOdometryEncoder', 'EgoStatusEncoder',
+        'EgoInfoEncoder', 'LightInfoEncoder', 'LightStatusEncoder', 'MapEncoder',
+        'WorldInfoEncoder', 'ActorListEncoder', 'StatusEncoder')),
 }
 _NOTHING = nullcontext()
 _NO_ROWS: Floats = np.zeros((0, 13))

@@ -28,6 +28,8 @@ from rig import Managed, NodeProcess
 from state_sensor_ros.ros.commanding import STATE_WAIT_S
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
+ACKERMANN_DRIVE = 'ackermann_msgs/AckermannDrive'
+CARLA_CONTROL = 'carla_msgs/CarlaEgoVehicleControl'
 CONTROL = 'autoware_control_msgs/Control'
 GEAR = 'autoware_vehicle_msgs/GearCommand'
 DRIVE, REVERSE, PARK = 2, 20, 22
@@ -94,6 +96,28 @@ def test_ackermann_drives_forward_and_backward(listener, monodrive):
     # Speed 0 with acceleration 0 means stop.
     loop.drives(message_of(ACKERMANN), 0.0)
     loop.drives(message_of(ACKERMANN, drive__speed=-1.0), -1.0)
+
+
+def test_both_commands_of_carlas_bridge_drive_but_not_at_once(listener, monodrive):
+    node = monodrive('carla_ros_bridge')
+    place = '/carla/ego_vehicle'
+    followed = message_of(ACKERMANN_DRIVE, speed=4.0, steering_angle=0.05)
+    loop = Loop(listener, f'{place}/ackermann_cmd', followed)
+    loop.drives(followed, 4.0)
+    assert loop.odometry[-1].twist.twist.angular.z > 0.0
+    pedals = message_of(CARLA_CONTROL, throttle=0.25, steer=0.125)
+    by_pedals = Stack(listener, f'{place}/vehicle_control_cmd', pedals).matched()
+    by_pedals.publish_until(pedals, lambda: (
+        f'{place}/vehicle_control_cmd with {place}/ackermann_cmd has 2 publishers'
+        in by_pedals.status().get('message', '')), what='the name of both')
+    loop.stack.close()
+    # To the right is positive.
+    sent = by_pedals.publish_until(pedals, lambda: (
+        now := by_pedals.sent[-1]).throttle == 0.25 and now.steer == -0.125 and now)
+    assert not sent.reverse
+    by_pedals.publish_until(pedals, lambda: loop.odometry[-1].twist.twist.angular.z < 0.0,
+                            what='a turn to the right')
+    assert 'Traceback' not in node.log
 
 
 class Gear:

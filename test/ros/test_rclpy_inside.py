@@ -80,8 +80,8 @@ def test_publishers_whose_messages_are_not_received_are_named(node, listener):
         '/other: /listener publishes std_msgs/msg/Bool; expected std_msgs/msg/String']
     # One of another type is no rival: its messages cannot arrive.
     made.append(node.create_publisher(String, '/other', 10))
-    listener.until(lambda: rival_publishers(node, '/other'), what='both')
-    assert rival_publishers(node, '/other', 'std_msgs/msg/String') == []
+    listener.until(lambda: rival_publishers(node, {'/other': ''}), what='both')
+    assert rival_publishers(node, {'/other': 'std_msgs/msg/String'}) == []
     assert len(made) > len(subscriptions)
 
 

@@ -6,10 +6,11 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""The topics of CARLA's bridge, with values worked by hand."""
+"""The topics of CARLA's bridge, with values worked by hand, and the commands that it takes."""
 
 from dataclasses import replace
 import math
+from types import SimpleNamespace
 
 from encode_world import box_at, boxes_of, definitions, HALF, make_frame
 from message_store import read
@@ -19,6 +20,9 @@ import pytest
 from rosbags.rosbag2 import Reader
 
 from state_sensor_ros.commands.cli import main
+from state_sensor_ros.control.command_inputs import INPUTS
+from state_sensor_ros.control.ego_commands import ControlParameters
+from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import LIGHT_GREEN, LIGHT_RED, LIGHT_YELLOW, TrafficLights, Wheels
 from state_sensor_ros.naming import Registry
 from state_sensor_ros.settings import ROS_BRIDGE, Settings
@@ -80,7 +84,8 @@ def test_twists_are_in_the_child_frame_and_objects_at_the_centers_of_their_boxes
     assert xyz(odometry.twist.twist.linear) == pytest.approx((4.0, 1.0, 0.0))
     assert xyz(odometry.twist.twist.angular) == pytest.approx((0.0, 0.0, 0.5))
     me, car = messages['/carla/objects'].objects
-    assert (car.id, me.id, me.classification, me.header.frame_id) == (31, 24, 6, 'map')
+    assert [each.id for each in messages[EGO + 'objects'].objects] == [car.id] == [31]
+    assert (me.id, me.classification, me.header.frame_id) == (24, 6, 'map')
     assert xyz(me.pose.position) == pytest.approx((10.0, 6.0, 0.75))
     assert list(me.shape.dimensions) == pytest.approx((4.5, 1.8, 1.5))
     # Where the box is, the turn adds 0.5 m/s to the left: along -x.
@@ -103,6 +108,10 @@ def test_ego_has_carlas_signs_and_what_is_unknown_is_no_number():
     assert (info.id, info.rolename, info.type, info.wheels) == (24, 'ego_vehicle', 'vehicle.car',
                                                                 [])
     assert np.isnan((info.mass, info.max_rpm, info.center_of_mass.x)).all()
+    assert [(each.id, each.type, each.rolename) for each in messages[
+        '/carla/actor_list'].actors] == [(24, 'vehicle.car', 'ego_vehicle'),
+                                         (31, 'vehicle.car', 'car')]
+    assert messages['/carla/status'].frame == 40
     # Once; and the gear is that of the last command.
     bridge.command = LastCommand(is_reverse=True, is_parked=True, steering_angle=0.0)
     messages = bridge.of(bridge_frame(inputs=np.full((2, 4), math.nan)))
@@ -122,9 +131,9 @@ def test_wheels_are_those_with_a_position_front_left_first():
     assert math.isnan(found[0].radius)
 
 
-def test_frame_without_an_ego_and_a_map_has_no_message_of_them():
-    frame = replace(bridge_frame().select([1]), open_drive='')
-    assert Bridge().of(frame).keys() == {'/carla/objects'}
+def test_frame_without_an_ego_a_number_and_a_map_has_no_message_of_them():
+    frame = replace(bridge_frame().select([1]), sample_count=0, open_drive='')
+    assert Bridge().of(frame).keys() == {'/carla/objects', EGO + 'objects', '/carla/actor_list'}
 
 
 def test_lights_are_sent_when_they_change_and_unknown_when_they_show_nothing():
@@ -161,6 +170,32 @@ def test_role_is_that_of_the_ego_in_carla(ego, role):
     settings = checked_settings({'source': 'carla9', 'carla9.ego': ego,
                                  'outputs': [ROS_BRIDGE]}, is_live=False)
     assert f'/carla/{role}/odometry' in Bridge(settings).of(bridge_frame())
+    assert [topic.name for topic in INPUTS[ROS_BRIDGE](
+        ControlParameters(), settings.role).topics] == [
+            f'/carla/{role}/vehicle_control_cmd', f'/carla/{role}/ackermann_cmd']
+
+
+def control(**fields):
+    return SimpleNamespace(**{'throttle': 0.5, 'brake': 0.0, 'steer': 0.25, 'hand_brake': False,
+                              'reverse': False, 'gear': 0, 'manual_gear_shift': False, **fields})
+
+
+def test_commands_have_carlas_signs_and_gears():
+    taken = INPUTS[ROS_BRIDGE](ControlParameters())
+    assert taken.wanted(None, control()).steer == -0.25
+    for fields, throttle, reverse in (
+            ({'reverse': True}, 0.5, True), ({'gear': -1}, 0.5, False),
+            ({'gear': -1, 'manual_gear_shift': True}, 0.5, True),
+            ({'manual_gear_shift': True}, 0.0, False)):
+        command = taken.wanted(None, control(**fields))
+        assert (command.throttle, command.reverse) == (throttle, reverse)
+    for fields in ({'steer': math.nan}, {'steer': 1.5}, {'throttle': -0.1}):
+        with pytest.raises(StateError):
+            taken.wanted(None, control(**fields))
+    followed = taken.wanted(None, SimpleNamespace(
+        speed=-3.0, acceleration=2.0, steering_angle=0.1))
+    assert (followed.speed, followed.max_acceleration, followed.steering_angle) == (
+        -3.0, 2.0, pytest.approx(0.1))
 
 
 def test_bag_has_the_topics_as_the_bridge_offers_them(tmp_path):
@@ -173,11 +208,12 @@ def test_bag_has_the_topics_as_the_bridge_offers_them(tmp_path):
                      for connection, *_ in reader.messages())
     latched = {EGO + 'vehicle_info', '/carla/traffic_lights/info', '/carla/traffic_lights/status'}
     assert {topic: kind for topic, (kind, _) in found.items()} == {
-        '/carla/objects': 'ObjectArray', EGO + 'odometry': 'Odometry',
-        EGO + 'vehicle_status': 'CarlaEgoVehicleStatus',
-        EGO + 'vehicle_info': 'CarlaEgoVehicleInfo',
+        '/carla/objects': 'ObjectArray', EGO + 'objects': 'ObjectArray',
+        EGO + 'odometry': 'Odometry', EGO + 'vehicle_status': 'CarlaEgoVehicleStatus',
+        EGO + 'vehicle_info': 'CarlaEgoVehicleInfo', '/carla/actor_list': 'CarlaActorList',
         '/carla/traffic_lights/info': 'CarlaTrafficLightInfoList',
-        '/carla/traffic_lights/status': 'CarlaTrafficLightStatusList'}
+        '/carla/traffic_lights/status': 'CarlaTrafficLightStatusList',
+        '/carla/status': 'CarlaStatus'}
     assert {topic for topic, (_, qos) in found.items()
             if qos.durability.name == 'TRANSIENT_LOCAL'} == latched
     assert {qos.depth for _, qos in found.values()} == {10}
