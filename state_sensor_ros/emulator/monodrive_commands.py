@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
 import json
 import threading
-from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeVar
+from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -36,20 +35,12 @@ if TYPE_CHECKING:
 COMPLETE = 'complete'
 
 
-class ClockDriver(Enum):
-    """What advances the simulated time."""
-
-    TIMER = 'frames are sent at the configured rate'
-    SAMPLE = 'each sample advances by one frame'
-    CLIENT = 'commands step or place frames; a sample repeats the current frame'
-
-
-class Ego(Enum):
-    """Whether the simulation has an ego, without which sensors send nothing."""
-
-    ABSENT = 'none'
-    PENDING = 'the scenario has none; the first control command creates it'
-    PRESENT = 'one'
+# What advances the simulated time: frames are sent at the configured rate; each sample advances by
+# one frame; commands of a client step or place frames, and a sample repeats the current one.
+ClockDriver: TypeAlias = Literal['timer', 'sample', 'client']
+# Whether the simulation has an ego, without which sensors send nothing. In a scenario without one
+# it is pending: the first control command creates it.
+Ego: TypeAlias = Literal['absent', 'pending', 'present']
 
 
 class SimulationState:
@@ -61,15 +52,15 @@ class SimulationState:
         self._lock = threading.RLock()
         self._own_source = source
         self._source = source
-        self._first_driver = ClockDriver.TIMER if is_free_running else ClockDriver.SAMPLE
-        self._driver = self._first_driver
+        self._first_driver: ClockDriver = 'timer' if is_free_running else 'sample'
+        self._driver: ClockDriver = self._first_driver
         self._current: frames.EmulatedFrame | None = None
-        self.ego = Ego.PRESENT
+        self.ego: Ego = 'present'
 
     @property
     def is_free_running(self) -> bool:
         """Whether frames are sent at the configured rate now."""
-        return (self._driver is ClockDriver.TIMER and self.ego is Ego.PRESENT
+        return (self._driver == 'timer' and self.ego == 'present'
                 and self._source is not None)
 
     def begin(self, mode: int) -> None:
@@ -78,8 +69,8 @@ class SimulationState:
         # step.
         with self._lock:
             self._current = None
-            self._driver = self._first_driver if mode == 0 else ClockDriver.CLIENT
-            self.ego = Ego.ABSENT if mode in (0, 3) else Ego.PRESENT
+            self._driver = self._first_driver if mode == 0 else 'client'
+            self.ego = 'absent' if mode in (0, 3) else 'present'
             self._source = self._own_source
             if self._source is not None:
                 self._source.rewind()
@@ -89,13 +80,13 @@ class SimulationState:
         with self._lock:
             self._source = frames.TrajectorySource(trajectory)
             self._current = None
-            self._driver = ClockDriver.CLIENT
+            self._driver = 'client'
 
     def advance(self) -> frames.EmulatedFrame | None:
         """Go to the next frame at the configured rate."""
         # Returns the frame, None at the end or if a client advances the time now.
         with self._lock:
-            if self._source is None or self._driver is not ClockDriver.TIMER:
+            if self._source is None or self._driver != 'timer':
                 return None
             frame = self._source.advance()
             self._current = frame or self._current
@@ -104,41 +95,41 @@ class SimulationState:
     def step(self, amount: int) -> frames.EmulatedFrame | None:
         """Step by a command of the client; ``amount``: frames, negative ones go back."""
         with self._lock:
-            self._driver = ClockDriver.CLIENT
+            self._driver = 'client'
             return self._step_source(amount)
 
     def tick(self) -> None:
         """Advance by one fixed time step without a sample."""
         with self._lock:
-            if self._driver is ClockDriver.TIMER:
-                self._driver = ClockDriver.SAMPLE
+            if self._driver == 'timer':
+                self._driver = 'sample'
             self._step_source(1)
 
     def sample(self) -> frames.EmulatedFrame | None:
         """Return the frame of a sample command, the next one if samples advance the time."""
         with self._lock:
             if self._source is not None and (
-                    self._current is None or self._driver is ClockDriver.SAMPLE):
+                    self._current is None or self._driver == 'sample'):
                 return self._step_source(1)
             return self._show(self._current)
 
     def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
         """Return the frame to send for a sample: the timer may have gone on since then."""
         with self._lock:
-            is_timed = self._driver is ClockDriver.TIMER
+            is_timed = self._driver == 'timer'
             return (self._show(self._current) if is_timed else None) or sampled
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego; the first command creates one that the scenario lacks."""
         with self._lock:
-            self.ego = Ego.PRESENT
+            self.ego = 'present'
             if self._source is not None:
                 self._source.drive(pedals)
 
     def place(self, members: dict[str, object]) -> frames.EmulatedFrame:
         """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
         with self._lock:
-            self._driver = ClockDriver.CLIENT
+            self._driver = 'client'
             before = frames.FrameClock() if self._current is None else self._current.clock
             given = frames.EmulatedFrame(members).clock
             game_time = max(given.game_time or 0.0,
@@ -184,10 +175,8 @@ class CommandTable:
             'REPLAY_StepSimulationCommand_ID': self._step,
             'REPLAY_StateStepSimulationCommand_ID':
                 lambda message: CommandResult(frame=self._placed(message)),
-            'UpdateStateCommand_ID': self._update,
             'ClosedLoopStepCommand_ID': self._closed_loop_step,
             'EgoControl_ID': self._control_ego,
-            'SpawnVehicleCommand_ID': self._spawn,
             'GetVersion': lambda _: CommandResult('simulator_version: 1.12, api_version: 1.12')}
 
     def execute(self, body: bytes) -> tuple[Envelope, CommandResult]:
@@ -217,7 +206,7 @@ class CommandTable:
         vehicles = typed(message, dict[str, Any]).get('vehicles')
         if not isinstance(vehicles, list) or not vehicles:
             raise RejectedError('Failed to configure scenario. No actors spawned.')
-        self._state.ego = Ego.PRESENT if any(map(_is_ego, vehicles)) else Ego.PENDING
+        self._state.ego = 'present' if any(map(_is_ego, vehicles)) else 'pending'
         return CommandResult('Successfully configured scenario.')
 
     def _configure_trajectory(self, message: object) -> CommandResult:
@@ -255,7 +244,7 @@ class CommandTable:
         return self._sampled(tuple(dict.fromkeys(ports)))
 
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
-        frame = self._state.sample() if self._state.ego is Ego.PRESENT else None
+        frame = self._state.sample() if self._state.ego == 'present' else None
         if frame is None:
             raise RejectedError('unable to sample sensors, no ego vehicle is registered')
         return CommandResult(frame=frame, ports=ports)
@@ -278,10 +267,6 @@ class CommandTable:
             raise RejectedError('frame: found no ego; expected an actor tagged ego')
         return self._state.place(members)
 
-    def _update(self, message: object) -> CommandResult:
-        self._placed(message)
-        return CommandResult()
-
     def _closed_loop_step(self, message: object) -> CommandResult:
         typed(message, TimeStep)
         self._state.tick()
@@ -292,21 +277,12 @@ class CommandTable:
         forward, right, brake, mode = (min(max(amount, -1.0), 1.0) for amount in (
             control.forward_amount, control.right_amount, control.brake_amount,
             control.drive_mode))
-        if self._state.ego is Ego.ABSENT:
+        if self._state.ego == 'absent':
             raise RejectedError('no ego vehicle found')
         # Assumed: the sign of forward_amount is a direction, as is drive_mode.
         self._state.drive(Pedals(right, abs(forward), brake,
                                  reverse=forward < 0 or mode < 0))
         return CommandResult()
-
-    def _spawn(self, message: object) -> CommandResult:
-        vehicle = typed(message, dict[str, Any])
-        if not vehicle:
-            raise RejectedError('Failed to spawn vehicle: empty configuration.')
-        if _is_ego(vehicle):
-            self._state.ego = Ego.PRESENT
-        return CommandResult('Successfully spawned vehicle.')
-
 
 
 def _is_ego(vehicle: object) -> bool:

@@ -258,7 +258,7 @@ INVALID = {
                  [{'frame': [{'name': 'a', 'tags': ['vehicle']}]}]],
     STEP: [None, {}, 5, *({'amount': amount} for amount in (
         None, '1', 0.5, True, float('nan'), float('inf')))],
-    STATE_STEP: INVALID_STATES, 'UpdateStateCommand_ID': INVALID_STATES}
+    STATE_STEP: INVALID_STATES}
 
 
 @pytest.mark.parametrize('command', INVALID)
