@@ -24,7 +24,7 @@ from state_sensor_ros import texts
 from state_sensor_ros.commands import options, reading, terminal
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.settings import DEFAULTS
-from state_sensor_ros.simulators.monodrive.replay import open_replay, ReplayClient
+from state_sensor_ros.simulators.monodrive.replay import ReplayClient
 
 _REFRESH_S = 0.1
 # Wait for the answer to the current step; then the connection is closed without it.
@@ -68,7 +68,7 @@ def run_replay(args: argparse.Namespace) -> None:
     """Replay to the end, or until a signal."""
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
     args.read_options = ReadOptions(options.settings_of(args))
-    replay = open_replay(args, lambda recording: closing(reading.with_progress(
+    replay = ReplayClient(args, lambda recording: closing(reading.with_progress(
         recording, recording.frames(), 'read', is_quiet=args.quiet)), _warn)
     replaying: list[Future[None]] = []
     with ThreadPoolExecutor(1, 'replay') as thread:

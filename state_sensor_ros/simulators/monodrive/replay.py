@@ -28,7 +28,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
 from itertools import chain, cycle
 import threading
 import time
@@ -38,7 +37,6 @@ import msgspec
 
 from state_sensor_ros import errors
 from state_sensor_ros.classes import EGO_TAG, has_ego_tag
-from state_sensor_ros.connections.connection import OnSilence
 from state_sensor_ros.files import format_of_name, open_any, ReadOptions
 from state_sensor_ros.files.recording import PERIOD_S, RecordingReader
 from state_sensor_ros.frame import Frame
@@ -106,19 +104,14 @@ def _refuse_lost(recording: RecordingReader) -> None:
 Reading: TypeAlias = Callable[[RecordingReader], AbstractContextManager[Iterator[Frame]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Trajectory:
-    """A trajectory that Replay Mode accepts."""
-
-    name: str
-    text: bytes  # the array as JSON
-    game_times: tuple[float, ...]  # of its frames, s, NaN for those without
-    tags: tuple[str, ...]  # that occur in it
-
-
 def read_trajectory(recording: RecordingReader, frames: Iterator[Frame],
-                    lost: dict[str, None]) -> Trajectory:
-    """Read a recording; refuse frames that Replay Mode would."""
+                    lost: dict[str, None]) -> tuple[bytes, list[float], tuple[str, ...]]:
+    """
+    Read a recording; refuse frames that Replay Mode would.
+
+    :returns: the frames as a JSON array, their game times, s, NaN for those without, and the tags
+        that occur in them.
+    """
     texts: list[bytes] = []
     game_times: list[float] = []
     tags: dict[str, None] = {}
@@ -135,8 +128,7 @@ def read_trajectory(recording: RecordingReader, frames: Iterator[Frame],
         texts.append(text)
     if not texts:
         raise errors.no_frames(recording.name)
-    return Trajectory(recording.name, b'[' + b',\n'.join(texts) + b']', tuple(game_times),
-                      tuple(filter(None, tags)))
+    return b'[' + b',\n'.join(texts) + b']', game_times, tuple(filter(None, tags))
 
 
 def targets(n_frames: int, *, step: int = 1, start: int | None = None,
@@ -153,29 +145,39 @@ class ReplayClient:
 
     :meth:`run` is called in one thread, the other methods from any.
 
-    :param options: of the command `replay`.
-    :param simulator: its configuration, sent first; None for none.
+    :param options: of the command `replay`, which name the recording and the simulator.
+    :param reading: iterates over the frames of the recording while it is read.
+    :param warn: called with one line about what is lost, and about a silent simulator.
     """
 
-    def __init__(self, trajectory: Trajectory, options: argparse.Namespace, simulator: object,
-                 on_silence: OnSilence) -> None:
-        self.n_frames = len(trajectory.game_times)
+    def __init__(self, options: argparse.Namespace, reading: Reading,
+                 warn: Callable[[str], None]) -> None:
+        lost: dict[str, None] = {}
+        with closing(open_whole(options.file, options.read_options)) as recording, \
+                reading(recording) as frames:
+            self._text, self._game_times, tags = read_trajectory(recording, frames, lost)
+        if lost:
+            warn(f'{options.file}: Replay Mode does not carry: {", ".join(lost)}')
+        self._simulator = None if options.simulator is None else read_json(options.simulator)
+        if not isinstance(self._simulator, dict | None):
+            raise errors.ConfigError(options.simulator, 'no object',
+                                     'an object with map, simulation_mode')
+        self.n_frames = len(self._game_times)
         last = self.n_frames - 1
         if (options.start or 0) > last:
             raise errors.ConfigError('--start', str(options.start),
-                                     f'at most {last}, the last frame of {trajectory.name}')
-        self.trajectory = trajectory
+                                     f'at most {last}, the last frame of {recording.name}')
         self.index = -1  # of the frame that the simulator shows; none after configuring
         self._step = -options.step if options.backwards else options.step
         self._targets = targets(self.n_frames, step=self._step, start=options.start,
                                 loop=options.loop)
         # Text of the progress bar.
         self.state = 'configuring'
-        self._rate, self._simulator = options.rate, simulator
+        self._rate = options.rate
         # Of the State sensor to create and read.
         self._sensor = parse_settings({
-            'host': options.host, 'port': options.port, 'desired_tags': trajectory.tags})
-        self._session = control.ControlSession(options.host, options.control_port, on_silence)
+            'host': options.host, 'port': options.port, 'desired_tags': tags})
+        self._session = control.ControlSession(options.host, options.control_port, warn)
         # Guards all below; notified at each change.
         self._changed = threading.Condition()
         self._is_stopping = self._is_paused = False
@@ -210,7 +212,7 @@ class ReplayClient:
             self._session.connect()
             if self._simulator is not None:
                 self._session.request(control.CONFIGURE_SIMULATOR, self._simulator)
-            self._session.request(control.CONFIGURE_TRAJECTORY, msgspec.Raw(self.trajectory.text))
+            self._session.request(control.CONFIGURE_TRAJECTORY, msgspec.Raw(self._text))
             self._session.request(control.CONFIGURE_SENSORS, control.state_sensor(self._sensor))
             self._connect()
             self._step_through()
@@ -258,7 +260,7 @@ class ReplayClient:
 
     def _span_s(self, target: int) -> float:
         """Return the time to the frame ``target``, s, as at 20 Hz where the clock has a step."""
-        index, times = self.index, self.trajectory.game_times
+        index, times = self.index, self._game_times
         if (target < index) is not (self._step < 0):
             return PERIOD_S  # from one end to the other
         span_s, n_frames = abs(times[target] - times[index]), abs(target - index)
@@ -288,21 +290,3 @@ class ReplayClient:
         with self._changed:
             return self._changed.wait_for(
                 lambda: self._is_stopping or self._n_arrived > n_before, timeout_s)
-
-
-def open_replay(options: argparse.Namespace, reading: Reading,
-                warn: Callable[[str], None]) -> ReplayClient:
-    """Read the recording, and prepare its replay; the arguments are those of a simulator."""
-    lost: dict[str, None] = {}
-    with closing(open_whole(options.file, options.read_options)) as recording, \
-            reading(recording) as frames:
-        trajectory = read_trajectory(recording, frames, lost)
-    if lost:
-        warn(f'{options.file}: Replay Mode does not carry: {", ".join(lost)}')
-    simulator = None
-    if options.simulator is not None:
-        simulator = read_json(options.simulator)
-        if not isinstance(simulator, dict):
-            raise errors.ConfigError(options.simulator, 'no object',
-                                     'an object with map, simulation_mode')
-    return ReplayClient(trajectory, options, simulator, warn)
