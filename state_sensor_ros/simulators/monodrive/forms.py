@@ -22,7 +22,7 @@ from contextlib import suppress
 import math
 import re
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -37,14 +37,6 @@ from state_sensor_ros.source import DROPPED, DUPLICATE, Faults, IGNORED
 
 STRING_KEY = 'state_data_as_string'
 HEAD_KEYS = ('game_time', 'time', 'sample_count')
-
-
-class Parts(NamedTuple):
-    """The actors of one frame that could be decoded, by ``state``, ``vehicle`` and ``flat``."""
-
-    generation: str
-    head: tuple[Any, ...]  # values of HEAD_KEYS, None for those without
-    actors: dict[str, list[Any]]
 
 
 def frame_values(text: bytes | bytearray) -> Iterator[tuple[Any, str, bool]]:
@@ -121,12 +113,19 @@ class FormReader:
         self._faults = faults
         self._is_finite = True
 
-    def read(self, frame: Mapping[str, Any], where: str, is_finite: bool) -> Parts:
-        """Decode a frame of :func:`frame_values`."""
+    def read(self, frame: Mapping[str, Any], where: str, is_finite: bool,
+             ) -> tuple[str, tuple[Any, ...], dict[str, list[Any]]]:
+        """
+        Decode a frame of :func:`frame_values`.
+
+        :returns: the generation, the values of HEAD_KEYS, None for those without, and the actors
+            that could be decoded, by ``state``, ``vehicle`` and ``flat``.
+        """
         self._is_finite = is_finite
         start = f'{where}.'.lstrip('.')
         generation, found = _actors_in(frame, start)
-        parts, names = Parts(generation, self._head(frame, start), defaultdict(list)), set[str]()
+        head, actors = self._head(frame, start), defaultdict[str, list[Any]](list)
+        names = set[str]()
         for kind, value, at in found:
             try:
                 actor = self._actor(kind, value, at)
@@ -138,8 +137,8 @@ class FormReader:
                 self._faults.add(DUPLICATE, wrong(at, name, 'a name that no other actor has'))
                 continue
             names.add(name)
-            parts.actors[kind].append(actor)
-        return parts
+            actors[kind].append(actor)
+        return generation, head, actors
 
     def _head(self, frame: Mapping[str, Any], start: str) -> tuple[Any, ...]:
         """Return the members that are not actors; what cannot be used of them is a fault."""

@@ -138,15 +138,18 @@ class Decoder:
         reader = forms.FormReader(schema.FULL if self.details else schema.LEAN, self.faults)
         for value, where, is_finite in forms.frame_values(payload):
             try:
-                parts = reader.read(value, where, is_finite)
-                frame = self._dated(self._of_parts(parts, head))
+                generation, own, actors = reader.read(value, where, is_finite)
+                frame = self._dated(
+                    self._nested(actors['state'], actors['vehicle'], own, head)
+                    if generation == schema.V2
+                    else self._flat(generation, actors['flat'], own, head))
             except DecodeError as error:
                 if '[' not in where:
                     raise
                 # The other frames of an array are not affected.
                 self.faults.add(LOST, error)
             else:
-                self._note_unknown(value, parts.generation)
+                self._note_unknown(value, generation)
                 yield frame
 
     def _note_unknown(self, value: dict[str, Any], generation: str) -> None:
@@ -162,11 +165,6 @@ class Decoder:
         if parsed.generation == schema.V2:
             return self._nested(value.frame.objects or (), value.frame.vehicles or (), own, head)
         return self._flat(schema.V1, value.frame, own, head)
-
-    def _of_parts(self, parts: forms.Parts, head: Head) -> Frame:
-        if parts.generation == schema.V2:
-            return self._nested(parts.actors['state'], parts.actors['vehicle'], parts.head, head)
-        return self._flat(parts.generation, parts.actors['flat'], parts.head, head)
 
     def _nested(self, objects: Sequence[Any], vehicles: Sequence[Any], own: tuple[Any, ...],
                 head: Head) -> Frame:
