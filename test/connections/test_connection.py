@@ -72,18 +72,6 @@ def test_connection_to_itself_is_refused(listener, connection, monkeypatch):
         connection.connect()
 
 
-def test_connection_connects_again_after_a_close(listener, connection):
-    for _ in range(2):
-        connection.connect()
-        peer, _ = listener.accept()
-        assert connection.is_alive()
-        peer.close()
-        assert connection.open_socket.recv(1) == b''
-        assert not connection.is_alive()
-        connection.close()
-        connection.close()
-
-
 def test_connection_shut_down_wakes_the_reading_thread(listener, connection):
     connection.connect()
     opened = connection.open_socket

@@ -172,17 +172,6 @@ def test_every_reader_receives_all_frames_after_it_connects():
     assert 0 < len(tail) < len(frames) - 3
 
 
-def test_a_slow_reader_blocks_the_server_and_receives_all_frames():
-    frames = long_frames()
-    with played(frames, FAST) as (simulator, reader):
-        reader.packet()
-        assert not simulator.wait(0.5)
-        held = simulator.n_sent
-        assert held < len(frames)
-        counts = [reader.packet()[3] for _ in frames[1:]]
-    assert counts == list(range(2, len(frames) + 1))
-
-
 def test_samples_of_several_control_connections_never_mix_packets():
     frames = [{**frame, 'fill': 'x' * 5000} for frame in traffic(100)]
     options = MonodriveOptions(control_port=0, on_sample=True)

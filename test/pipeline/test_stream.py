@@ -124,25 +124,6 @@ def test_queue_wakes_the_waiting_thread_only_where_no_packet_does(overflow):
     assert (counters.n_received, counters.n_dropped) == (1, 0)
 
 
-def test_queue_blocks_until_there_is_room():
-    counters = Counters()
-    queue = FrameQueue(2, 'block', counters)
-    seen, third_is_in = [], threading.Event()
-
-    def fill():
-        for number in (1, 2, 3):
-            queue.put(frame(number), number, number)
-        third_is_in.set()
-
-    thread = threading.Thread(target=fill, daemon=True)
-    thread.start()
-    seen.append(queue.get().frame.sample_count)
-    assert third_is_in.wait(AWAIT_S)
-    thread.join(AWAIT_S)
-    assert seen + drained(queue) == [1, 2, 3]
-    assert counters.n_dropped == 0
-
-
 def test_stream_blocking_loses_nothing_of_a_fast_source():
     processor = Processor()
     stream = stream_of(Numbers(500), processor)

@@ -10,7 +10,6 @@
 """A control connection with peers that reply correctly, wrongly, late or not at all."""
 
 from functools import partial
-import json
 import threading
 import time
 
@@ -152,22 +151,3 @@ def test_session_closed_from_another_thread_ends_at_once(peer, connect):
     # The thread may have been before its read.
     assert 'ended on request' in errors[0]
     session.close()
-
-
-def test_session_of_several_threads_has_one_request_outstanding(peer, connect):
-    session = connect(peer.control_port)
-    barrier = threading.Barrier(4)
-
-    def request():
-        barrier.wait(AWAIT_S)
-        for _ in range(20):
-            session.request('X', {})
-
-    threads = [threading.Thread(target=request) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(AWAIT_S)
-    assert peer.most_outstanding == 1
-    assert [request['reference'] for request in peer.requests] == list(range(1, 81))
-    assert json.dumps(peer.requests[0]['message']) == '{}'
