@@ -206,21 +206,18 @@ class EgoDriver:
                 self._wanted = wanted
                 self._wake(self._order)
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str, *, blocks: bool = False) -> None:
         """
         Count a command that is not used; it does not restart the time-out.
 
         :param why: reason, one line.
+        :param blocks: whether to brake until the next command is accepted.
         """
         with self._changed:
             self.counters.n_received += 1
             self.counters.n_refused += 1
             self.counters.last_refusal = why
-
-    def block(self) -> None:
-        """Brake until the next command is accepted."""
-        with self._changed:
-            if self._order is not DriverState.BLOCKED:
+            if blocks and self._order is not DriverState.BLOCKED:
                 self._wake(DriverState.BLOCKED)
 
     def brake_left(self) -> None:
@@ -295,10 +292,10 @@ class EgoDriver:
             self._drive()
         except Exception as error:  # noqa: BLE001
             # What decides has failed: that must neither end a thread nor leave the ego.
+            self._on_defect(error)
             self.state = DriverState.DEFECT
             if self._order is not DriverState.IDLE:
                 self._send(self._last.full_brake(), 0)
-            self._on_defect(error)
             # No tight loop.
             self.next_s = self._clock() + _PERIOD_S
 
@@ -319,7 +316,11 @@ class EgoDriver:
             angle = self._proven_angle if state is DriverState.UNANSWERED else self._angle
             command = self._gate.steered(self._command(state, motion, elapsed_s, now_s), angle)
         if state is not before:
-            self._note_change(state, before)
+            self.counters.n_timeouts += state is DriverState.TIMED_OUT
+            # A state that is stale after another fault, or from the start, is not news.
+            if state not in (DriverState.DRIVING, DriverState.BLOCKED) and (
+                    state is not DriverState.STALE or before is DriverState.DRIVING):
+                self._report(f'control {state.name}', state.value)
         # A flood of equal commands is not passed on.
         if command != self._last or now_s >= self._written_s + (
                 _SHORTEST_S if is_new else self._period_s):
@@ -370,18 +371,6 @@ class EgoDriver:
         command = self._controller.command(wanted, motion.speed, elapsed_s, motion.climb,
                                            motion.elapsed_s)
         return self._gate.passed(command, stack_s, wanted.speed)
-
-    def _note_change(self, state: DriverState, before: DriverState) -> None:
-        text = state.value
-        if state is DriverState.TIMED_OUT:
-            self.counters.n_timeouts += 1
-            text = f'no command for {self._parameters.timeout:g} s: the ego brakes'
-        elif state is DriverState.STALE and before is DriverState.DRIVING:
-            text = (f'no new frame with the ego and its speed for {self._stale_after:g} s '
-                    '(stale_after): the ego brakes')
-        elif state in (DriverState.STALE, DriverState.DRIVING, DriverState.BLOCKED):
-            return
-        self._report(f'control {state.name}', text)
 
     def _observe(self, motion: EgoMotion, now_s: float) -> None:
         """Compare what is ordered with what is measured; brake on each way if it differs."""

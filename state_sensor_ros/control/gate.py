@@ -37,9 +37,9 @@ class DriverState(Enum):
 
     IDLE = 'no command has arrived yet'
     DRIVING = 'commands are sent'
-    TIMED_OUT = 'the ego brakes: no command arrives'
+    TIMED_OUT = 'the ego brakes: no command arrives within control.timeout'
     BLOCKED = 'the ego brakes: the commands are refused'
-    STALE = 'the ego brakes: it is not in new frames'
+    STALE = 'the ego brakes: its speed is in no new frame for stale_after'
     SEVERAL = 'the ego brakes: several actors have the ego tag'
     FAULT = 'the ego brakes: the simulation is not under control'
     UNANSWERED = 'the ego brakes: nothing shows that commands arrive'

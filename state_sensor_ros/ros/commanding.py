@@ -170,8 +170,7 @@ class CommandTopics:
             now_s - (info['received_timestamp'] / 1e9 or math.inf))
         had_rivals = bool(self.rivals)
         if self._has_rivals():
-            self._driver.refuse(self.rivals)
-            self._driver.block()
+            self._driver.refuse(self.rivals, blocks=True)
             return
         if had_rivals:
             # Which of several publishers has sent the states is not known: the one that is left

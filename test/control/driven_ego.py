@@ -75,7 +75,8 @@ class DrivenEgo:
         self.rival, self.keeps, self.is_stopped = '', keeps, False
         self.is_paused, self.fault, self.frames, self.game_time = False, '', 'all', 0.0
         self.last, self.sent, self.reports, self.n_brakes = None, [], [], 0
-        self._n_written = self._n_arrived = self._n_taken = 0
+        # Writes, those that arrived, also by the last frame, and those that a frame has shown.
+        self._n_written = self._n_arrived = self._n_read = self._n_taken = 0
         # The last two frames with the whole truth.
         self._true = deque([(-FRAME_S, 0.0, self.vehicle.pose)], maxlen=2)
         self._frame_s = self.now_s
@@ -119,7 +120,8 @@ class DrivenEgo:
 
     def deliver(self):
         """Deliver a frame as ``frames`` says."""
-        self._frame_s, self._n_taken = self.now_s, self._n_arrived
+        self._frame_s = self.now_s
+        self._n_taken, self._n_read = self._n_read, self._n_arrived
         if not self.frames.startswith(('frozen', 'alternating')):
             self._true.append((self.game_time, self.vehicle.speed, self.vehicle.pose))
         if self.frames == 'lost' or self.is_stopped:

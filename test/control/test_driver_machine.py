@@ -89,8 +89,7 @@ class Drive(RuleBasedStateMachine):
         if self.wanted is None or 'silence' in faults or 'stopped' in faults:
             return
         if 'two publishers' in faults:
-            driver.refuse('two publishers')
-            driver.block()
+            driver.refuse('two publishers', blocks=True)
         else:
             driver.accept(self.wanted, 1, 3.0 if 'late' in faults else 0.0)
 

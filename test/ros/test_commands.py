@@ -62,7 +62,7 @@ def test_pedals_reach_the_simulator_and_the_status(domain, listener):
 
 
 def test_silence_brakes_to_a_stop_and_is_named(domain, listener):
-    line = 'no command for 0.5 s: the ego brakes'
+    line = 'the ego brakes: no command arrives within control.timeout'
     with driven(domain, **LATE) as (peer, node):
         stack = Stack(listener).matched()
         for n_stops in (1, 2):
