@@ -186,13 +186,11 @@ class EpisodeClient:
         self._world = Connection(settings.host, settings.control_port)
         self._control = Connection(settings.host, settings.control_port + CONTROL_AFTER_WORLD)
         self._has_control = False
-        # Guards the following; notified when a frame is answered.
+        # Guards the following; notified at each measurement.
         self._answering = threading.Condition()
-        # Of a stack, the last one that was sent, and the one that answered the last frame; None
-        # before the first one.
+        # Of a stack, the newest one, and the last one that was sent; None before the first one.
         self._command: EgoCommand | None = None
         self._written: EgoCommand | None = None
-        self._answered: EgoCommand | None = None
         # Whether a frame waits for its answer; number of commands that were sent before the frames
         # that they answer.
         self._is_owed, self._n_ahead = False, 0
@@ -219,32 +217,31 @@ class EpisodeClient:
 
     def _request_episode(self) -> None:
         where = self._world.where
-        try:
-            scene = SERVER['SceneDescription'].FromString(self._exchange(
-                SERVER['RequestNewEpisode'](ini_file=self._ini), 'RequestNewEpisode'))
-            if self._start_spot >= len(scene.player_start_spots):
-                raise TransportError(where, counted(len(scene.player_start_spots), 'start spot'),
-                                     f'more than carla.start_spot, {self._start_spot}')
-            ready = SERVER['EpisodeReady'].FromString(self._exchange(
-                SERVER['EpisodeStart'](player_start_spot_index=self._start_spot), 'EpisodeStart'))
-        except ProtobufError as error:
-            raise TransportError(where, f'no message of the world port ({error})',
-                                 _SERVER) from error
-        if not ready.ready:
+        scene = self._exchange(SERVER['RequestNewEpisode'](ini_file=self._ini), 'SceneDescription')
+        if self._start_spot >= len(scene.player_start_spots):
+            raise TransportError(where, counted(len(scene.player_start_spots), 'start spot'),
+                                 f'more than carla.start_spot, {self._start_spot}')
+        if not self._exchange(SERVER['EpisodeStart'](player_start_spot_index=self._start_spot),
+                              'EpisodeReady').ready:
             raise TransportError(where, 'the reply that the episode is not ready',
                                  'a server that can load its level')
 
-    def _exchange(self, message: Message, name: str) -> bytes:
-        """Send a message of the world port and return the body of its reply."""
+    def _exchange(self, message: Message, reply: str) -> Message:
+        """Send a message of the world port and return its reply, of this type."""
         world, request = self._world.open_socket, message.SerializeToString()
         world.settimeout(_READY_TIMEOUT_S)
         world.sendall(LENGTH.pack(len(request)) + request)
-        wait = Wait(self._world.where, f'answer to {name}', _READY_TIMEOUT_S, self._on_silence)
+        wait = Wait(self._world.where, f'answer to {message.DESCRIPTOR.name}', _READY_TIMEOUT_S,
+                    self._on_silence)
         (length,) = LENGTH.unpack(self._receive(LENGTH.size, wait))
         if length > _MAX_REPLY_BYTES:
             raise TransportError(self._world.where, f'a message of {length} bytes',
                                  f'at most {_MAX_REPLY_BYTES}')
-        return self._receive(length, wait)
+        try:
+            return SERVER[reply].FromString(self._receive(length, wait))
+        except ProtobufError as error:
+            raise TransportError(self._world.where, f'no message of the world port ({error})',
+                                 _SERVER) from error
 
     def _receive(self, n_bytes: int, wait: Wait) -> bytes:
         data = bytearray()
@@ -301,40 +298,32 @@ class EpisodeClient:
         if not self._send(_message_of(command)):
             return False
         self._written = command
-        if self._is_owed:
-            self._is_owed, self._answered = False, command
-            self._answering.notify_all()
-        else:
-            self._n_ahead += 1
+        self._n_ahead += not self._is_owed
+        self._is_owed = False
         return True
 
     def close(self) -> None:
-        """Wait until a frame is answered with the last command, which stays the answer."""
+        """Wait for a frame after the last command, which stays the answer."""
         with self._answering:
-            command = self._command
+            command, n_answered = self._command, self._n_measured + 1
             if command is None or not self._has_control:
                 return
             if self._written is not command:
                 # At once: the server may be stopped, and then reads it when it continues.
                 self._write(command)
-            self._answering.wait_for(lambda: self._answered is command, _LAST_ANSWER_S)
+            self._answering.wait_for(lambda: self._n_measured >= n_answered, _LAST_ANSWER_S)
 
     def answer(self, measurement: Message) -> None:
         """Send the stack's command, or what the autopilot proposes in ``measurement``."""
         with self._answering:
-            command = self._command
+            command, is_ahead = self._command, self._n_ahead > 0
             self._n_measured += 1
-            if self._n_ahead:
-                self._n_ahead, self._answered = self._n_ahead - 1, self._written
-                self._answering.notify_all()
-                if command is not None and self._goes_ahead(command):
-                    self._write(command)
-                return
-            self._is_owed = True
-            if command is not None:
+            self._answering.notify_all()
+            self._n_ahead, self._is_owed = self._n_ahead - is_ahead, not is_ahead
+            if command is None:
+                self._is_owed = not self._send(measurement.player_measurements.autopilot_control)
+            elif self._is_owed or self._goes_ahead(command):
                 self._write(command)
-            elif self._send(measurement.player_measurements.autopilot_control):
-                self._is_owed = False
 
     def _send(self, control: Message) -> bool:
         """Return whether the control port has taken a command; if it fails, the episode ends."""
