@@ -15,6 +15,7 @@ doc/protocol/carla.md#measurements; axes: doc/protocol/carla.md#rotators.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 import math
 from typing import Any, Final, TYPE_CHECKING, TypeAlias
@@ -76,6 +77,7 @@ LIGHT_STATES: Final = ('green', 'yellow', 'red')
 
 # Protobuf makes message classes at run time: they have no static type.
 Message: TypeAlias = Any
+_Actor: TypeAlias = tuple[int, int, Message]  # id, class, with a transform
 
 
 def message_classes(package: str, float_type: _Field.Type.ValueType) -> dict[str, Any]:
@@ -188,43 +190,25 @@ def control_inputs(controls: Floats) -> Floats:
         (throttle, brake, steer, FULL_LOCK_DEG * steer), axis=1)) + 0.0
 
 
-class _Actors:
-    """Numbers of the actors of a measurement in CARLA's units and axes, in flat lists."""
-
-    def __init__(self, *, with_boxes: bool) -> None:
-        self._with_boxes = with_boxes
-        self.n_actors = 0
-        # 11 for each actor: id, class, state of a light, limit of a sign, xyz m, roll pitch yaw
-        # deg, forward speed m/s; NaN for none.
-        self.numbers: list[float] = []
-        # 10 for each box: row of the owner, and relative to it xyz m, roll pitch yaw deg; half
-        # sizes xyz m.
-        self.boxes: list[float] = []
-        self.box_names: list[str] = []
-
-    def add(self, id_: int, class_: int, body: Message, *, is_in_cm: bool | None = None) -> None:
-        """Add an actor with a transform; ``is_in_cm``: of an old box, None by its size."""
-        is_mover = class_ <= PEDESTRIAN
-        self.numbers += (
-            id_, class_, body.state if class_ == LIGHT else NO_LIGHT,
+def _numbers_of(id_: int, class_: int, body: Message) -> tuple[float, ...]:
+    """Return id, class, light, limit, xyz m, roll pitch yaw deg, speed m/s; NaN for none."""
+    return (id_, class_, body.state if class_ == LIGHT else NO_LIGHT,
             body.speed_limit if class_ == SIGN else math.nan, *_pose(body.transform),
-            body.forward_speed if is_mover else math.nan)
-        if is_mover and self._with_boxes:
-            self._add_box(body, is_in_cm)
-        self.n_actors += 1
+            body.forward_speed if class_ <= PEDESTRIAN else math.nan)
 
-    def _add_box(self, body: Message, is_in_cm: bool | None) -> None:
+
+def _boxes_of(actors: list[_Actor]) -> Iterator[tuple[str, int, tuple[float, ...]]]:
+    """Yield name and owner of each box, and from it xyz m, roll pitch yaw deg, half sizes m."""
+    for row, (_, class_, body) in enumerate(actors):
+        if class_ > PEDESTRIAN:
+            continue
         if body.HasField('bounding_box'):
-            box, name = body.bounding_box, 'bounding_box'
-            self.boxes += (self.n_actors, *_pose(box.transform), *_xyz(box.extent))
+            box = body.bounding_box
+            yield 'bounding_box', row, (*_pose(box.transform), *_xyz(box.extent))
         elif body.HasField('box_extent'):
-            name, halves = 'box_extent', _xyz(body.box_extent)
-            unit = 100.0 if is_in_cm or (
-                is_in_cm is None and max(halves) > _GREATEST_HALF_SIZE_M) else 1.0
-            self.boxes += (self.n_actors, *(0.0,) * 6, *(half / unit for half in halves))
-        else:
-            return
-        self.box_names.append(name)
+            halves = _xyz(body.box_extent)
+            unit = 100.0 if class_ != PLAYER and max(halves) > _GREATEST_HALF_SIZE_M else 1.0
+            yield 'box_extent', row, (*(0.0,) * 6, *(half / unit for half in halves))
 
 
 def _xyz(vector: Message) -> tuple[float, float, float]:
@@ -270,7 +254,8 @@ class FrameMaker:
         elif not self._has_transform(player, 'playerMeasurements'):
             player = None
         actors = self._collected(message, player)
-        numbers, n_actors = rows_of(actors.numbers, 11), actors.n_actors
+        owned, n_actors = [*_boxes_of(actors)] if self.details else [], len(actors)
+        numbers = rows_of([number for actor in actors for number in _numbers_of(*actor)], 11)
         ids, classes = numbers[:, 0].astype(np.uint32), numbers[:, 1].astype(np.uint8)
         lights, limits = numbers[:, 2].astype(np.uint8), numbers[:, 3]
         # The older box of the player is that of 0.8.0, with limits in km/h, and 0.8.1.
@@ -278,7 +263,8 @@ class FrameMaker:
             limits = np.where(np.isin(limits, _LIMITS_KPH), limits / _KPH_PER_MPS, limits)
         self._name(ids, classes)
         # One array: the poses of actors and boxes are checked together (Frame.bodies).
-        poses, boxes = _finite(numbers[:, 4:]), _finite(rows_of(actors.boxes, 10))
+        poses, boxes = _finite(numbers[:, 4:]), _finite(rows_of(
+            [number for _, row, box in owned for number in (row, *box)], 10))
         bodies = np.full((n_actors + len(boxes), 13), np.nan)
         kinematics, owners = bodies[:n_actors], boxes[:, 0].astype(np.int64)
         kinematics[:, 0:3] = mirrored_vectors(poses[:, 0:3])
@@ -296,7 +282,8 @@ class FrameMaker:
         return Frame(
             GENERATION, message.game_timestamp / 1000.0, 0,
             message.frame_number % 2 ** 32, self._names, _KINDS[classes], self._tags, kinematics,
-            parts.NO_LANES, boxes=parts.Boxes(owners, tuple(actors.box_names), bodies[n_actors:])
+            parts.NO_LANES, boxes=parts.Boxes(
+                owners, tuple([name for name, _, _ in owned]), bodies[n_actors:])
             if self.details else None,
             wheels=parts.NO_WHEELS if self.details else None,
             inputs=inputs if self.details else None,
@@ -313,10 +300,8 @@ class FrameMaker:
             has_exact_time=True, identity=message.frame_number or message.platform_timestamp
             or None)
 
-    def _collected(self, message: Message, player: Message | None) -> _Actors:
-        actors = _Actors(with_boxes=self.details)
-        if player is not None:
-            actors.add(0, PLAYER, player, is_in_cm=False)
+    def _collected(self, message: Message, player: Message | None) -> list[_Actor]:
+        actors = [] if player is None else [(0, PLAYER, player)]
         seen: set[tuple[int, str]] = set()
         for i, agent in enumerate(message.non_player_agents):
             where, name = f'nonPlayerAgents[{i}]', agent.WhichOneof('agent')
@@ -331,7 +316,7 @@ class FrameMaker:
                 self._drop(f'{where}.trafficLight.state', str(body.state), 'GREEN, YELLOW, RED')
             elif self._has_transform(body, f'{where}.{name}'):
                 seen.add((agent.id, name))
-                actors.add(agent.id, class_, body)
+                actors.append((agent.id, class_, body))
         return actors
 
     def _has_transform(self, body: Message, where: str) -> bool:
