@@ -136,16 +136,6 @@ class CarlaRelay(LiveSource):
 
     # In the threads of the ports.
 
-    def _note_client(self) -> None:
-        if self.health.state is not SourceState.CONNECTED:
-            self.health.last_error = ('a client is connected to the relay, and its episode has '
-                                      'not begun')
-
-    def _note_refused(self, error: str) -> None:
-        """Note why a client is turned away."""
-        self.health.last_error = error
-        self._report('relay', error)
-
     def _note_connected(self, number: int) -> None:
         """Note a client and the server on a port."""
         health = self.health
@@ -215,14 +205,17 @@ class CarlaRelay(LiveSource):
             except OSError:
                 ended.wait(_RETRY_S)
                 continue
-            self._note_client()
+            if self.health.state is not SourceState.CONNECTED:
+                self.health.last_error = ('a client is connected to the relay, and its episode '
+                                          'has not begun')
             with client:
                 try:
                     # The server may be loading its level.
                     server.open(LATE_PORT_S, remedy='is the server running?')
                     self._exchange(number, client, server.open_socket)
                 except UnreachableError as error:
-                    self._note_refused(str(error))
+                    self.health.last_error = str(error)
+                    self._report('relay', str(error))
                 except OSError:
                     pass  # ended by the node, or by the client
                 finally:
