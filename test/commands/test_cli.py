@@ -18,7 +18,7 @@ import struct
 import sys
 import termios
 
-from budgets import AWAIT_S
+from budgets import AWAIT_S, each_once
 from paths import SAMPLE
 from ports import free_port
 from process_state import handles
@@ -113,10 +113,9 @@ READING = {'convert': ['out.mcap'], 'inspect': [], 'render': ['out.png'], 'repla
            'simulate': ['--port', '0'], 'view': ['--save', 'out.rrd']}
 
 
-@pytest.mark.parametrize('text', [
+@pytest.mark.parametrize(('text', 'name'), each_once([
     b'', b'\xef\xbb\xbf', b'[', b'[\n  ', b'[{"game_time": 1.0', b'{"frame": [', b'5',
-    b'[' * 100_000], ids=lambda text: repr(text[:20]))
-@pytest.mark.parametrize('name', READING)
+    b'[' * 100_000], list(READING)), ids=lambda word: repr(word[:20]))
 def test_command_names_a_recording_that_is_none(run_here, name, text, tmp_path):
     if name == 'view':
         pytest.importorskip('rerun')

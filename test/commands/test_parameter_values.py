@@ -151,10 +151,10 @@ def test_parameter_is_checked_in_each_command(folder, capsys, command):
 
 
 @pytest.mark.parametrize('words', [
-    ['convert', str(SAMPLE), 'out.json'], ['convert', str(SAMPLE), 'out.csv'],
-    ['convert', str(SAMPLE), 'out.mcap'], ['convert', str(SAMPLE), 'out', '--to', 'json'],
-    ['inspect', str(SAMPLE), '--json'], ['render', str(SAMPLE), 'out.html']],
-    ids=lambda words: ' '.join(word for word in words if word != str(SAMPLE)))
+    ['convert', 'in.json', 'out.json'], ['convert', 'in.json', 'out.csv'],
+    ['convert', 'in.json', 'out.mcap'], ['convert', 'in.json', 'out', '--to', 'json'],
+    ['inspect', 'in.json', '--json'], ['render', 'in.json', 'out.html']],
+    ids=lambda words: ' '.join(word for word in words if word != 'in.json'))
 def test_parameters_of_tags_select_as_the_options_do(folder, capsys, words):
     """``-p desired_tags:=[ego]`` was taken by all of them, and selected in bags only."""
     if 'out.csv' in words:

@@ -336,10 +336,10 @@ def on_road(s, aside, radius):
 def test_cut_in_without_lanes(radius, changing_s):
     """In a straight road and in a bend; a car that is followed through it does not cut in."""
     def frames(moves):
-        for i in range(300):
-            s, share = 0.75 * i, min(max(i / 20.0 - 4.0, 0.0) / changing_s, 1.0)
+        for i in range(150):
+            s, share = 1.5 * i, min(max(i / 10.0 - 4.0, 0.0) / changing_s, 1.0)
             aside = 1.75 * (1.0 + math.cos(math.pi * share)) if moves else 0.0
-            yield frame_of(i / 20.0, (*on_road(s, 0.0, radius), 15.0),
+            yield frame_of(i / 10.0, (*on_road(s, 0.0, radius), 15.0),
                            (*on_road(s + 14.0, aside, radius), 15.0),
                            yaw_rates=(15.0 / radius if s > 10.0 else 0.0, math.nan, 0.0, 0.0))
 

@@ -56,6 +56,7 @@ def test_first_python_on_the_path_with_the_library_is_used(tmp_path, record):
     assert 'carla_process' not in (tmp_path / 'bin' / 'python3.13.ran').read_text()
 
 
+@pytest.mark.thorough
 def test_python_is_chosen_by_a_parameter(tmp_path, record):
     pytest.importorskip('carla')
     done = record('-p', f'carla9.python:={python_without(tmp_path / "any", "")}')

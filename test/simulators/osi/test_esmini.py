@@ -1,9 +1,10 @@
 """Traces of esmini 3.5: lists that add, a host that is no vehicle, velocities of rear axles."""
 
 import gzip
-from itertools import pairwise
+from itertools import pairwise, product
 import math
 
+from budgets import spread
 import numpy as np
 import osi_traces
 from paths import DATA
@@ -127,9 +128,8 @@ def test_velocities_of_rear_axles_become_those_of_origins():
         == pytest.approx(1.3999999761581421 * 0.24349916589060605, abs=1e-12)
 
 
-@pytest.mark.parametrize('is_set', [False, True])
-@pytest.mark.parametrize('behind_m', [0.0, 1.4])
-@pytest.mark.parametrize('late_s', [-0.025, 0.0, 0.025])
+@pytest.mark.parametrize(('late_s', 'behind_m', 'is_set'), spread(product(
+    [-0.025, 0.0, 0.025], [0.0, 1.4], [False, True]), 6))
 def test_velocities_of_another_point_than_is_set_are_named_once(tmp_path, late_s, behind_m,
                                                                 is_set):
     """In a circle; velocities of the moment, or of the steps before and after."""

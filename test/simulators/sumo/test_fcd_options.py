@@ -11,6 +11,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+from budgets import spread
 import numpy as np
 import pytest
 from sumo_runs import fronts_of, write_crowd
@@ -59,7 +60,7 @@ def run(folder, options, name='fcd.xml'):
     return truth
 
 
-@pytest.mark.parametrize('options', READ, ids=' '.join)
+@pytest.mark.parametrize('options', spread(READ, 7), ids=' '.join)
 def test_option_keeps_positions_types_names_times_and_speeds(options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     truth = run(tmp_path, options)
