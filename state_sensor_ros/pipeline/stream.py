@@ -15,8 +15,8 @@ thread owns the pipeline with its encoder: it also applies settings while no fra
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 import threading
 import time
 from typing import NamedTuple
@@ -42,78 +42,63 @@ class Received(NamedTuple):
 
 
 class FrameQueue:
-    """Frames that wait to be processed: two ``SimpleQueue``, at half the cost of a condition."""
+    """Frames that wait to be processed."""
 
     def __init__(self, size: int, overflow: str, counters: Counters) -> None:
         self._size, self._blocks, self._counters = size, overflow == 'block', counters
-        # None follows the last frame of a closed queue; get() puts it back.
-        self._waiting: SimpleQueue[Received | None] = SimpleQueue()
-        # A token for each free place; used only if a full queue blocks.
-        self._places: SimpleQueue[None] = SimpleQueue()
-        for _ in range(size):
-            self._places.put(None)
-        # Both threads, the closing thread and those of another queue count frames.
-        self._lock = counters.lock
-        self._is_closed = False
+        self._waiting: deque[Received] = deque()
+        # Guards all below; both threads, the closing one and those of another queue count frames.
+        self._changed = threading.Condition(counters.lock)
+        self._is_closed = self._is_woken = False
 
     def put(self, frame: Frame, received_ns: int, number: int) -> None:
         """Add a frame; a full queue blocks or drops its oldest one."""
-        if self._blocks:
-            self._places.get()
-        with self._lock:
-            if not self._blocks and self._waiting.qsize() >= self._size:
-                self._drop_oldest()
+        with self._changed:
+            while self._blocks and len(self._waiting) >= self._size and not self._is_closed:
+                self._changed.wait()
             self._counters.n_received += 1
             if self._is_closed:
                 self._counters.n_dropped += 1
-                # Release the next put(): the consumer has stopped.
-                self._places.put(None)
-            else:
-                self._waiting.put(Received(frame, received_ns, number))
+                return
+            if len(self._waiting) >= self._size:
+                self._waiting.popleft()
+                self._counters.n_dropped += 1
+            self._waiting.append(Received(frame, received_ns, number))
+            self._changed.notify_all()
 
     def get(self) -> Received | None:
         """Wait for the oldest frame and return it; None when closed and empty."""
-        oldest = self._waiting.get()
-        if oldest is None:
-            self._waiting.put(None)
-        elif self._blocks and oldest.frame is not None:
-            self._places.put(None)
-        return oldest
+        with self._changed:
+            while not (self._waiting or self._is_closed or self._is_woken):
+                self._changed.wait()
+            self._is_woken = False
+            if not self._waiting:
+                return None if self._is_closed else Received()
+            self._changed.notify_all()
+            return self._waiting.popleft()
 
     def wake(self) -> None:
         """Make :meth:`get` return without a frame if none waits."""
-        with self._lock:
-            if not self._waiting.qsize():
-                self._waiting.put(Received())
+        with self._changed:
+            self._is_woken = True
+            self._changed.notify_all()
 
     def __len__(self) -> int:
-        return self._waiting.qsize()
+        return len(self._waiting)
 
     def close(self, *, discard: bool) -> None:
         """Make :meth:`get` return None once the queue is empty; ``discard`` empties it now."""
-        with self._lock:
+        with self._changed:
             self._is_closed = True
-            while discard and self._drop_oldest():
-                pass
-        self._waiting.put(None)
-        self._places.put(None)
+            if discard:
+                self._counters.n_dropped += len(self._waiting)
+                self._waiting.clear()
+            self._changed.notify_all()
 
     def count_dropped(self) -> None:
         """Count a frame that was removed from the queue and not processed."""
-        with self._lock:
+        with self._changed:
             self._counters.n_dropped += 1
-
-    def _drop_oldest(self) -> bool:
-        """Remove and count the oldest frame; return False if there is none."""
-        try:
-            oldest = self._waiting.get_nowait()
-        except Empty:
-            return False
-        if oldest is None:
-            self._waiting.put(None)
-            return False
-        self._counters.n_dropped += oldest.frame is not None
-        return True
 
 
 class StreamThreads:
