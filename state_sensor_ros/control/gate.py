@@ -135,15 +135,12 @@ class Gate:
         :param unproven_s: time since the first write after the last one that is proven, s.
         """
         motion = self._motion
-        if stack_s >= self._parameters.timeout:
-            return DriverState.TIMED_OUT
-        if motion.n_egos > 1:
-            return DriverState.SEVERAL
-        if motion.fault:
-            return DriverState.FAULT
-        if motion.age_s > self._stale_after:
-            return DriverState.STALE
-        return DriverState.UNANSWERED if unproven_s > self.patience_s else DriverState.DRIVING
+        return next((state for is_present, state in (
+            (stack_s >= self._parameters.timeout, DriverState.TIMED_OUT),
+            (motion.n_egos > 1, DriverState.SEVERAL), (bool(motion.fault), DriverState.FAULT),
+            (motion.age_s > self._stale_after, DriverState.STALE),
+            (unproven_s > self.patience_s, DriverState.UNANSWERED)) if is_present),
+            DriverState.DRIVING)
 
     def passed(self, command: EgoCommand, stack_s: float,
                wanted_speed: float = math.inf) -> EgoCommand:

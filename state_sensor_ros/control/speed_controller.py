@@ -98,15 +98,14 @@ def pedals(throttle: float, brake: float, steer: float, steering_angle: float,
     """Return a command of the pedals with its steering in both units."""
     # steer: -1..1 of the full lock, + = left; NaN to use the angle.
     # steering_angle: rad, + = left; used only if ``steer`` is NaN.
-    for name, value in (('throttle', throttle), ('brake', brake)):
-        if not 0.0 <= value <= 1.0:
-            raise StateError(name, f'{value:g}', '0 to 1')
     if math.isnan(steer):
+        steer = 0.0
         finite('steering_angle', steering_angle)
-    elif not -1.0 <= steer <= 1.0:
-        raise StateError('steer', f'{steer:g}', '-1 to 1')
     else:
         steering_angle = steer * parameters.full_steering_angle
+    for name, value, low in (('throttle', throttle, 0), ('brake', brake, 0), ('steer', steer, -1)):
+        if not low <= value <= 1.0:
+            raise StateError(name, f'{value:g}', f'{low} to 1')
     steering_angle, steer = parameters.steering(steering_angle)
     return EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=steering_angle,
                       hand_brake=hand_brake, reverse=reverse)

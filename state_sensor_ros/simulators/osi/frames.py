@@ -366,11 +366,9 @@ class Decoder:
 
 def _ids_of(actors: list[_Actor]) -> Rows:
     """Return the ids of the actors, -1 for one that is too great, or that one before it has."""
-    taken, ids = {-1}, []
-    for actor in actors:
-        ids.append(-1 if actor.number in taken or actor.number > frames.MAX_ID else actor.number)
-        taken.add(actor.number)
-    return np.array(ids, np.int64)
+    first = {actor.number: row for row, actor in reversed([*enumerate(actors)])}
+    return np.array([actor.number if first[actor.number] == row and actor.number <= frames.MAX_ID
+                     else -1 for row, actor in enumerate(actors)], np.int64)
 
 
 class _Names:

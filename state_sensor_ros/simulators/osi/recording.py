@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 import os
 from pathlib import Path
 import re
@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 from state_sensor_ros import errors
 from state_sensor_ros.files import ReadOptions
 from state_sensor_ros.files.bag import MCAP_MAGIC, McapStorage, PROFILE
-from state_sensor_ros.files.input import decompressed, open_input
+from state_sensor_ros.files.input import decoding, decompressed, open_input
 from state_sensor_ros.files.recording import FrameFile
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
@@ -144,16 +144,8 @@ def whole_messages(file: BinaryIO, name: str, begin: int, n_bytes: int) -> Itera
         yield Message(data, offset, offset)
 
 
-@contextmanager
-def _damage_of_trace(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (errors.StateSensorError, ImportError, OSError):
-        raise
-    except Exception as error:
-        raise errors.TrajectoryFormatError(
-            name, f'a damaged trace ({" ".join(str(error).split()) or type(error).__name__})',
-            'a whole trace') from error
+def _reading(name: str) -> AbstractContextManager[None]:
+    return decoding(name, 'a damaged trace ({})', 'a whole trace')
 
 
 class McapTrace(Trace):
@@ -165,7 +157,7 @@ class McapTrace(Trace):
 
     def __init__(self, path: str, topic: str, settings: Settings) -> None:
         self.name = path
-        with _damage_of_trace(path), closing(McapStorage(Path(path), profile=None)) as storage:
+        with _reading(path), closing(McapStorage(Path(path), profile=None)) as storage:
             self._channel = self._chosen(storage, topic)
             schema = storage.topics[self._channel].type_name
             total = storage.counts[self._channel]
@@ -189,7 +181,7 @@ class McapTrace(Trace):
         """Yield the messages from a time on, without the first ones of that time."""
         time_ns, n_skipped = begin or (0, 0)
         n_same = 0
-        with _damage_of_trace(self.name), \
+        with _reading(self.name), \
                 closing(McapStorage(Path(self.name), profile=None)) as storage:
             for _, stamp_ns, data in storage.messages((self._channel,), time_ns):
                 n_same = n_same + 1 if stamp_ns == time_ns else 1
