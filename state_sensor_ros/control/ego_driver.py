@@ -12,7 +12,7 @@ The thread that sends commands to the ego: what the gate passes, and again while
 What others order (IDLE before the first command, BLOCKED and LEFT brake), then the gate, then the
 witness decide about the state; each other one than DRIVING is full brake:
 
-    order    --accept--> DRIVING   IDLE --brake_left--> LEFT   any --block--> BLOCKED
+    order    --accept--> DRIVING   IDLE --brake_left--> LEFT   any --refuse(blocks)--> BLOCKED
     DRIVING  --gate, witness--> DRIVING, TIMED_OUT, SEVERAL, FAULT, STALE, UNANSWERED, DISOBEYED
     any      --exception--> DEFECT, for one step   any --end--> CLOSED, after the last brake
 """

@@ -51,21 +51,25 @@ def test_carla_names_of_sensors(name, parts):
     assert camera_and_kind(name) == parts
 
 
+def write_episode(path, number, documents, sensors, metadata='{}', period=1):
+    """Write an episode of measurements, of which each ``period``-th has images of sensors."""
+    episode = path / f'episode_{number:05d}'
+    episode.mkdir(parents=True)
+    (episode / 'metadata.json').write_text(metadata)
+    for i, document in enumerate(documents):
+        (episode / f'measurements_{i:05d}.json').write_text(json.dumps(document, indent=4))
+        for name in sensors if i % period == 0 else ():
+            (episode / f'{name}_{i:05d}.png').write_bytes(PNG)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Two episodes of three measurements, every second with images, among other files."""
-    for i_episode in (10, 9):
-        episode = tmp_path / 'set' / f'episode_{i_episode:05d}'
-        episode.mkdir(parents=True)
-        for number in range(3):
-            document = {**EXAMPLE, 'gameTimestamp': 100 * number + 1000 * (i_episode == 9),
-                        'frameNumber': str(number + 1)}
-            (episode / f'measurements_{number:05d}.json').write_text(json.dumps(document))
-            if number % 2 == 0:
-                for camera in ('CentralRGB', 'LeftRGB', 'RightRGB', 'CentralDepth',
-                               'CentralSemanticSeg'):
-                    (episode / f'{camera}_{number:05d}.png').write_bytes(PNG)
-        (episode / 'metadata.json').write_text('{}')
+    for number in (10, 9):
+        write_episode(tmp_path / 'set', number, [
+            {**EXAMPLE, 'gameTimestamp': 100 * i + 1000 * (number == 9), 'frameNumber': str(i + 1)}
+            for i in range(3)], ('CentralRGB', 'LeftRGB', 'RightRGB', 'CentralDepth',
+                                 'CentralSemanticSeg'), period=2)
     return tmp_path / 'set'
 
 
@@ -152,19 +156,12 @@ def test_carla_dataset_is_inspected(capsys):
 def collected(tmp_path):
     """Two episodes as the data collector writes them, with files of other programs."""
     path = tmp_path / 'set'
-    for i_episode, speed in ((0, 500.0), (1, 5.0)):
-        episode = path / f'episode_{i_episode:05d}'
-        episode.mkdir(parents=True)
-        for number in range(12):
-            document = {
-                'gameTimestamp': 3000 + 100 * number, 'frameNumber': str(number + 60 * i_episode),
-                'stop_vehicle': math.nan, 'playerMeasurements': {
-                    'forwardSpeed': speed, 'transform': {'location': {'x': 0.5 * number}}}}
-            (episode / f'measurements_{number:05d}.json').write_text(
-                json.dumps(document, sort_keys=True, indent=4))
-            for name in ('RearRGB', 'LeftDepth', 'LeftSemanticSeg'):
-                (episode / f'{name}_{number:05d}.png').write_bytes(PNG)
-        (episode / 'metadata.json').write_text('{"weather": 3}')
+    for number, speed in ((0, 500.0), (1, 5.0)):
+        write_episode(path, number, [{
+            'gameTimestamp': 3000 + 100 * i, 'frameNumber': str(i + 60 * number),
+            'stop_vehicle': math.nan, 'playerMeasurements': {
+                'forwardSpeed': speed, 'transform': {'location': {'x': 0.5 * i}}}}
+            for i in range(12)], ('RearRGB', 'LeftDepth', 'LeftSemanticSeg'), '{"weather": 3}')
     (path / 'episode_00000' / 'RoofRGB_00003.png').write_bytes(b'')
     (path / 'episode_00001' / 'RearRGB_00099.png').write_bytes(b'')
     (path / 'episode_00001' / 'processed2').write_text('')
@@ -216,11 +213,8 @@ def test_carla_damaged_metadata_is_an_error(collected, capsys):
 def test_carla_episodes_of_one_frame_stay_apart(tmp_path):
     """All frames have the same game time; recordings of them are told apart by their number."""
     for i in range(6):
-        folder = tmp_path / 'dataset' / f'episode_{i:05d}'
-        folder.mkdir(parents=True)
-        (folder / 'measurements_00000.json').write_text(json.dumps(
-            {**EXAMPLE, 'gameTimestamp': 0, 'frameNumber': str(40 + i)}))
-        (folder / 'CentralRGB_00000.png').write_bytes(PNG)
+        write_episode(tmp_path / 'dataset', i, [
+            {**EXAMPLE, 'gameTimestamp': 0, 'frameNumber': str(40 + i)}], ('CentralRGB',))
     convert(tmp_path / 'dataset', tmp_path / 'bag')
     with Reader(tmp_path / 'bag') as reader:
         counts = {topic: info.msgcount for topic, info in reader.topics.items()}
