@@ -99,7 +99,8 @@ def test_losses_of_many_files_are_one_line(tmp_path, capsys):
     for name in 'abc':
         assert main(['synth', '-q', str(tmp_path / 'in' / f'{name}.json'), '--frames', '2']) == 0
     capsys.readouterr()
-    assert main(['convert', '-q', str(tmp_path / 'in'), str(tmp_path / 'out'), '--to', 'csv']) == 0
+    assert main(['convert', '-q', str(tmp_path / 'in'), str(tmp_path / 'out'), '--to', 'csv',
+                 '--jobs', '1']) == 0
     [line] = capsys.readouterr().err.splitlines()
     text = line.removeprefix(f'warning: {tmp_path}/out/').partition(': ')[2]
     assert text.startswith('a table does not carry: ')

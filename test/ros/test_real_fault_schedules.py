@@ -18,8 +18,9 @@ from commands_rig import Obeying, Stack, twist, VELOCITY
 from process_state import children
 import pytest
 from rig import END_S, listening
+from stopwatch import Stopwatch
 
-from state_sensor_ros.emulator.bicycle import Pedals
+from state_sensor_ros.emulator.bicycle import Pedals  # noqa: I100
 
 pytestmark = pytest.mark.thorough
 
@@ -53,7 +54,9 @@ class Schedule:
         self.speed = 0.0
         self.stack = Stack(listener, VELOCITY, self.message()).matched()
         listener.until(lambda: self.odometry, what='the ego')
-        self.changed_s = self.fault_until_s = time.monotonic()
+        # What is due is judged by a time in which no process waits for a core.
+        self.watch = Stopwatch(self.obeying.node.process)
+        self.changed_s = self.fault_until_s = self.watch.seconds
         self.is_speaking, self.is_within, self.later = True, False, []
 
     def message(self):
@@ -62,14 +65,14 @@ class Schedule:
     # What happens.
 
     def act(self, name, value):
-        self.changed_s = time.monotonic()
+        self.changed_s = self.watch.seconds
         if name != 'speed':
             self.fault_until_s = self.changed_s + SLACK_S
         getattr(self, f'do_{name}')(value)
 
     def after(self, seconds, call):
         self.later.append((time.monotonic() + seconds, call))
-        self.fault_until_s = time.monotonic() + seconds + SLACK_S
+        self.fault_until_s = self.watch.seconds + seconds + SLACK_S
 
     def do_speed(self, speed):
         self.speed = speed
@@ -95,7 +98,7 @@ class Schedule:
         self.after(seconds, lambda: os.kill(pid, signal.SIGCONT))
 
     def do_driver(self, seconds):
-        server, end_s = self.obeying.server, time.monotonic() + seconds
+        server = self.obeying.server
         [ego] = [actor for actor in server.world.actors.values()
                  if actor.body.attribute('role_name') == 'hero']
         step = server.world.step
@@ -107,7 +110,7 @@ class Schedule:
         server.world.step, self.has_rival = pressed, True
         self.after(seconds, lambda: setattr(server.world, 'step', step))
         # It stops within some seconds after it.
-        self.fault_until_s = end_s + 4.0
+        self.fault_until_s = self.watch.seconds + seconds + 4.0
 
     def do_flood(self, seconds):
         end_s = time.monotonic() + seconds
@@ -124,7 +127,7 @@ class Schedule:
     # What may not happen.
 
     def check(self):
-        now_s = time.monotonic()
+        now_s = self.watch.seconds
         sent = self.stack.sent
         speed, last = self.odometry[-1].twist.twist.linear.x, sent[-1] if sent else None
         # Before the first command the simulator drives, as fast as it likes.
