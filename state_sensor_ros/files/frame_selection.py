@@ -179,10 +179,8 @@ class SelectedRecording:
         inner, times = mark or (None, FrameTimes(self._selection))
         self._times = copy(times)
         frames = self.reader.frames(inner)
-        return frames if self._selection.has_all else self._selected(frames)
-
-    def _selected(self, frames: Iterator[Frame]) -> Iterator[Frame]:
-        return (self._with_actors(frame) for frame in frames if self._times.keeps(frame.game_time))
+        return frames if self._selection.has_all else (
+            self._with_actors(frame) for frame in frames if self._times.keeps(frame.game_time))
 
     def mark(self) -> Any:  # noqa: ANN401
         """Return where the next frame of the last loop begins, None if it is unknown."""

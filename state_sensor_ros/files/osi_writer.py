@@ -247,9 +247,13 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
         message.version.CopyFrom(self._version)
         message.timestamp.seconds, message.timestamp.nanos = divmod(stamp_ns, NS_PER_S)
         message.host_vehicle_id.value = self._host
+        floats = rows.floats[chosen]
         with np.errstate(all='ignore'):
-            values = _values_of(rows.floats[chosen], rows.velocities[chosen]).tolist()
-        for row, id_, actor, numbers in zip(chosen, ids, actors, values, strict=True):
+            # The parts of _PARTS; the velocity is that of the center.
+            values = np.hstack((
+                floats[:, _SIZE + _CENTER + _ANGLES], rows.velocities[chosen],
+                floats[:, _ACCELERATION], rates_of(floats[:, _TURNING], floats[:, _ANGLES])))
+        for row, id_, actor, numbers in zip(chosen, ids, actors, values.tolist(), strict=True):
             _add_object(message, self._types[row], id_, actor.name, numbers)
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
         self._n_messages += 1
@@ -330,13 +334,6 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
         schema = register_schema(self._mcap, self._new_message)
         self._channel = self._mcap.register_channel('ground_truth', 'protobuf', schema, {
             f'{_TRACE}.channel.osi_version': osi, f'{_TRACE}.channel.protobuf_version': protobuf})
-
-
-def _values_of(floats: Floats, velocities: Floats) -> Floats:
-    """Return (K, 18): size, center, angles, velocity of the center, acceleration, rates."""
-    return np.hstack((
-        floats[:, _SIZE + _CENTER + _ANGLES], velocities, floats[:, _ACCELERATION],
-        rates_of(floats[:, _TURNING], floats[:, _ANGLES])))
 
 
 def _add_object(message: GroundTruth, osi_type: OsiType, id_: int, name: str,

@@ -179,15 +179,3 @@ def test_render_draws_the_rest_of_a_recording_with_a_bad_frame(tmp_path, monkeyp
     assert main(['render', '-', str(out), *SMALL]) == 0
     assert capsys.readouterr().err.startswith('warning: -: payload dropped: line 1')
     assert picture_of(out)[0] == 'PNG'
-
-
-@pytest.mark.parametrize(('text', 'found'), [
-    (None, 'no such file'), ('[{"frame": {', 'the end of the file'), ('hello', "'hello'")])
-def test_render_refuses_what_is_no_recording_and_leaves_nothing(tmp_path, refusal, text, found):
-    source, out = tmp_path / 'in.json', tmp_path / 'out.png'
-    if text is not None:
-        source.write_text(text)
-    error = refusal('render', source, out)
-    assert error.startswith(f'error: {source}')
-    assert found in error
-    assert not [path for path in tmp_path.iterdir() if path != source]

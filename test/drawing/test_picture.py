@@ -179,6 +179,15 @@ def test_picture_of_few_actors_has_all_names(name):
     assert names_on(figure.axes[0]) == set(scene.names)
 
 
+def check_fits(figure):
+    """Check that axes, legends and texts are on the page, up to a pixel."""
+    width, height = figure.get_size_inches() * figure.dpi
+    for box_ in [*(axes.get_tightbbox() for axes in figure.axes), *(
+            each.get_window_extent() for each in (*figure.legends, *figure.texts))]:
+        assert -1 <= box_.x0 <= box_.x1 <= width + 1
+        assert -1 <= box_.y0 <= box_.y1 <= height + 1
+
+
 @pytest.mark.parametrize(('name', 'coloring'), first_of(n_always=3, cases=[
     ('sample', BY_SPEED), ('crowd', BY_ACTOR), ('carla', BY_SPEED), ('sample', BY_ACTOR),
     ('crowd', BY_SPEED), ('carla', BY_ACTOR),
@@ -186,15 +195,7 @@ def test_picture_of_few_actors_has_all_names(name):
              [BY_SPEED, BY_ACTOR])]))
 def test_picture_fits_its_page_and_has_titles_on_all_axes(name, coloring):
     _, figure = named_page(name, coloring)
-    width, height = figure.get_size_inches() * figure.dpi
-    boxes = [axes.get_tightbbox() for axes in figure.axes]
-    boxes += [legend.get_window_extent() for legend in figure.legends]
-    boxes += [text.get_window_extent() for text in figure.texts]
-    for box_ in boxes:
-        assert box_.x0 >= 0
-        assert box_.y0 >= 0
-        assert box_.x1 <= width
-        assert box_.y1 <= height
+    check_fits(figure)
     titles = [(axes.get_xlabel(), axes.get_ylabel()) for axes in figure.axes]
     assert titles.count(('x (m)', 'y (m)')) == len(maps_of(figure))
     assert ('time since the first frame (s)', 'speed (m/s)') in titles
@@ -342,12 +343,7 @@ def test_picture_of_any_size_fits_and_is_mostly_map(name, coloring, size):
     width, height = figure.get_size_inches()
     assert width == size[0]
     assert size[1] in (None, height)
-    texts = [each.get_window_extent() for each in (*figure.legends, *figure.texts)]
-    for box_ in [*(axes.get_tightbbox() for axes in figure.axes), *texts]:
-        assert box_.x0 >= -1
-        assert box_.y0 >= -1
-        assert box_.x1 <= width * figure.dpi + 1
-        assert box_.y1 <= height * figure.dpi + 1
+    check_fits(figure)
     maps = [axes.get_window_extent() for axes in maps_of(figure)]
     assert max(box.x1 for box in maps) - min(box.x0 for box in maps) >= 2 / 3 * width * figure.dpi
 

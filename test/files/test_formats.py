@@ -232,13 +232,6 @@ def test_format_that_is_another_one_is_refused(row, tmp_path, monkeypatch, refus
             assert what in error or not row.suffixes
 
 
-@each_read
-def test_format_that_is_not_there_is_refused(row, tmp_path, monkeypatch, refusal):
-    monkeypatch.chdir(tmp_path)
-    for suffix in row.suffixes or ('/',):
-        assert refusal('inspect', f'none{suffix}').startswith(f'error: none{suffix}'.rstrip('/'))
-
-
 @pytest.mark.parametrize(('row', 'name', 'text'), [
     (WRITTEN[0], 'drive.parqet', "not the suffix of a format; did you mean '.parquet'?"),
     (WRITTEN[0], 'drive.jsn.gz', "not the suffix of a format; did you mean '.json.gz'?"),
