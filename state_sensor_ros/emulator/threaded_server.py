@@ -204,9 +204,7 @@ def accept_connection(listener: socket.socket, n_open: int = 0) -> socket.socket
     # Returns a blocking socket; None if no connection waits or no file descriptor is free.
     try:
         connection, _ = listener.accept()
-    except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            _warn_once('no file descriptor is free: connections wait (ulimit -n)')
+    except OSError:
         return None
     if n_open >= MAX_CONNECTIONS:
         _warn_once(f'a port has {counted(MAX_CONNECTIONS, "connection")}: further ones are closed')

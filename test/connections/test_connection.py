@@ -55,17 +55,6 @@ def test_connection_tries_each_address_of_the_host(listener, monkeypatch):
     connection.close()
 
 
-def test_connection_raises_the_error_of_the_last_address(monkeypatch):
-    port = free_port()
-    monkeypatch.setattr(connection_module, 'look_up', lambda *_: address_info(port, port))
-    connection = Connection('host', 1)
-    with pytest.raises(ConnectionRefusedError):
-        connection.connect()
-    with pytest.raises(OSError, match='no connection'):
-        assert connection.open_socket
-    assert not connection.is_alive()
-
-
 def test_connection_to_itself_is_refused(listener, connection, monkeypatch):
     monkeypatch.setattr(socket.socket, 'getsockname', socket.socket.getpeername)
     with pytest.raises(ConnectionRefusedError, match='connected to itself'):

@@ -11,14 +11,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 import contextlib
-import errno
 import functools
 import itertools
 import json
 import socket
 import threading
 import time
-from unittest.mock import Mock
 
 from budgets import AWAIT_S
 import pytest
@@ -99,14 +97,6 @@ def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent(source, n_most, n
     assert simulator.n_sent == n_frames
 
 
-def test_loop_begins_the_file_again_with_the_same_bytes():
-    frames = traffic(3)
-    source = TrajectorySource([EmulatedFrame(frame) for frame in frames], loop=True)
-    with played(source, MonodriveOptions(rate='max', n_frames=8)) as (_, reader):
-        received = reader.frames_until_end()
-    assert received == (frames * 3)[:8]
-
-
 @pytest.mark.parametrize(('rate', 'times', 'least_s'), [
     ('real', [1.0, 1.1, 1.15, 1.45], 0.44),
     # 50 ms where game time does not increase.
@@ -121,18 +111,15 @@ def test_frames_are_paced_by_game_time_or_a_rate(rate, times, least_s):
         assert least_s < time.monotonic() - begin_s < AWAIT_S
 
 
-def test_a_port_has_a_limit_of_connections_and_waits_for_descriptors(monkeypatch, capsys):
+def test_a_port_has_a_limit_of_connections(monkeypatch, capsys):
     monkeypatch.setattr(threaded_server, 'MAX_CONNECTIONS', 1)
     with played(endless(), MonodriveOptions(rate=20.0)) as (simulator, reader):
         reader.packet()
         with socket.create_connection(('127.0.0.1', simulator.port), AWAIT_S) as another:
             assert not another.recv(1)
         reader.packet()
-    assert threaded_server.accept_connection(
-        Mock(accept=Mock(side_effect=OSError(errno.EMFILE, '')))) is None
-    assert capsys.readouterr().err.splitlines() == [
-        'warning: a port has 1 connection: further ones are closed',
-        'warning: no file descriptor is free: connections wait (ulimit -n)']
+    assert capsys.readouterr().err == \
+        'warning: a port has 1 connection: further ones are closed\n'
 
 
 def test_time_advances_only_while_a_reader_is_connected():

@@ -26,7 +26,7 @@ from state_sensor_ros.emulator.traffic.drivers import Drivers, make_fleet
 from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
 from state_sensor_ros.emulator.traffic.road import FloatArray, make_objects, Road, StaticObject
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes, NO_LANES, Wheels
-from state_sensor_ros.rotations import quaternion_product
+from state_sensor_ros.rotations import quaternion_from_rpy, quaternion_product
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.encoding import members_of
 from state_sensor_ros.simulators.monodrive.schema import V1, V2
@@ -82,15 +82,10 @@ def _object_rows(static: StaticObject) -> tuple[list[float], list[float]]:
 def quaternion_of_axes(axes: FloatArray) -> FloatArray:
     """Convert body axes to quaternions."""
     # axes: (N, 3, 3) unit axes as rows x, y, z; z must not point down.
-    # Returns (N, 4) float64, x y z w, with w >= 0.
-    (m00, m10, m20), (m01, m11, m21), (m02, m12, m22) = np.moveaxis(axes, 0, -1)
-    # z points up, so w and z are not both small: the larger one is the divisor.
-    w_first = np.stack([m21 - m12, m02 - m20, m10 - m01, 1 + m00 + m11 + m22], axis=-1)
-    z_first = np.stack([m02 + m20, m12 + m21, 1 - m00 - m11 + m22, m10 - m01], axis=-1)
-    quaternion = np.where((m00 + m11 > 0)[:, None], w_first, z_first)
-    quaternion *= np.where(quaternion[:, 3] < 0, -1.0, 1.0)[:, None]
-    normalized: FloatArray = quaternion / np.linalg.norm(quaternion, axis=-1)[:, None]
-    return normalized
+    # Returns (N, 4) float64, x y z w.
+    (x_x, x_y, x_z), (_, _, y_z), (_, _, z_z) = np.moveaxis(axes, 0, -1)
+    return quaternion_from_rpy(np.column_stack((
+        np.arctan2(y_z, z_z), np.arctan2(-x_z, np.hypot(x_x, x_y)), np.arctan2(x_y, x_x))))
 
 
 class Traffic:
