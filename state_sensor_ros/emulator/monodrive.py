@@ -109,10 +109,12 @@ class MonodriveServer(threaded_server.ThreadedServer):
 
     def __init__(self, source: frames.FrameSource | Sequence[dict[str, object]] | None = None,
                  options: MonodriveOptions | None = None) -> None:
-        if isinstance(source, Sequence):
-            source = frames.TrajectorySource([frames.EmulatedFrame(members) for members in source])
         self._options = options = options or MonodriveOptions()
-        self._state = commands.SimulationState(source, not options.on_sample)
+        driver: commands.ClockDriver = 'client' if source is None \
+            else 'sample' if options.on_sample else 'timer'
+        if isinstance(source, Sequence | None):
+            source = frames.TrajectorySource(list(map(frames.EmulatedFrame, source or ())))
+        self._state = commands.SimulationState(source, driver)
         first = SensorPort(options.bind, options.port)
         self.port, self.sensors = first.port, {first.port: first}
         self._control: socket.socket | None = None

@@ -46,22 +46,17 @@ Ego: TypeAlias = Literal['absent', 'pending', 'present']
 class SimulationState:
     """What the threads of a server share: source and driver of frames, and the ego."""
 
-    # source: the source of frames, None if clients place all frames.
-
-    def __init__(self, source: frames.FrameSource | None, is_free_running: bool) -> None:
+    def __init__(self, source: frames.FrameSource, driver: ClockDriver) -> None:
         self._lock = threading.RLock()
-        self._own_source = source
-        self._source = source
-        self._first_driver: ClockDriver = 'timer' if is_free_running else 'sample'
-        self._driver: ClockDriver = self._first_driver
+        self._own_source = self._source = source
+        self._first_driver = self._driver = driver
         self._current: frames.EmulatedFrame | None = None
         self.ego: Ego = 'present'
 
     @property
     def is_free_running(self) -> bool:
         """Whether frames are sent at the configured rate now."""
-        return (self._driver == 'timer' and self.ego == 'present'
-                and self._source is not None)
+        return self._driver == 'timer' and self.ego == 'present'
 
     def begin(self, mode: int) -> None:
         """Start over in another simulation mode."""
@@ -72,8 +67,7 @@ class SimulationState:
             self._driver = self._first_driver if mode == 0 else 'client'
             self.ego = 'absent' if mode in (0, 3) else 'present'
             self._source = self._own_source
-            if self._source is not None:
-                self._source.rewind()
+            self._source.rewind()
 
     def load(self, trajectory: list[frames.EmulatedFrame]) -> None:
         """Replace the source by a trajectory, through which the client steps."""
@@ -86,7 +80,7 @@ class SimulationState:
         """Go to the next frame at the configured rate."""
         # Returns the frame, None at the end or if a client advances the time now.
         with self._lock:
-            if self._source is None or self._driver != 'timer':
+            if self._driver != 'timer':
                 return None
             frame = self._source.advance()
             self._current = frame or self._current
@@ -96,22 +90,20 @@ class SimulationState:
         """Step by a command of the client; ``amount``: frames, negative ones go back."""
         with self._lock:
             self._driver = 'client'
-            return self._step_source(amount)
+            return self._show(self._source.step(amount))
 
     def tick(self) -> None:
         """Advance by one fixed time step without a sample."""
         with self._lock:
             if self._driver == 'timer':
                 self._driver = 'sample'
-            self._step_source(1)
+            self._show(self._source.step(1))
 
     def sample(self) -> frames.EmulatedFrame | None:
         """Return the frame of a sample command, the next one if samples advance the time."""
         with self._lock:
-            if self._source is not None and (
-                    self._current is None or self._driver == 'sample'):
-                return self._step_source(1)
-            return self._show(self._current)
+            is_next = self._current is None or self._driver == 'sample'
+            return self._show(self._source.step(1) if is_next else self._current)
 
     def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
         """Return the frame to send for a sample: the timer may have gone on since then."""
@@ -123,8 +115,7 @@ class SimulationState:
         """Drive the ego; the first command creates one that the scenario lacks."""
         with self._lock:
             self.ego = 'present'
-            if self._source is not None:
-                self._source.drive(pedals)
+            self._source.drive(pedals)
 
     def place(self, members: dict[str, object]) -> frames.EmulatedFrame:
         """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
@@ -139,9 +130,6 @@ class SimulationState:
                 **members, 'game_time': float(np.float32(game_time)), 'time': int(time or 0),
                 'sample_count': 0}, is_verbatim=False)
             return self._current
-
-    def _step_source(self, amount: int) -> frames.EmulatedFrame | None:
-        return None if self._source is None else self._show(self._source.step(amount))
 
     def _show(self, frame: frames.EmulatedFrame | None) -> frames.EmulatedFrame | None:
         """Make a frame the current one; the sensor counts its samples."""
