@@ -143,10 +143,10 @@ class BatchMaker:
 
     # has_empty: whether a frame without actors is a row.
 
-    def __init__(self, columns: Iterable[str] | None, *, source: str, format_name: str,
+    def __init__(self, columns: Sequence[TableColumn], *, source: str, format_name: str,
                  settings: Settings = DEFAULTS, has_empty: bool = True) -> None:
         self._has_empty, self.n_empty, self.n_frames = has_empty, 0, 0
-        self._columns = selected(columns)
+        self._columns = columns
         self._metadata = {
             'source': source.encode(errors='backslashreplace').decode(), 'form': format_name,
             'version': f'state_sensor_ros {__version__}',

@@ -37,9 +37,7 @@ class TableOutput(output.WholeFile, recording.FrameWriter):
     # options: options of the recording; ``columns`` names.
 
     def __init__(self, path: str, options: WriteOptions) -> None:
-        names = options.values.get('columns')
-        chosen = None if names is None else [
-            column.name for column in columns.selected(names, '--columns')]
+        chosen = columns.selected(options.values.get('columns'), '--columns')
         self._is_parquet = path.endswith(PARQUET.suffixes)
         # The rows of CSV can be read; a Parquet file cannot without its end.
         self.survives_cut = not self._is_parquet

@@ -539,22 +539,23 @@ def read_table(source: str | os.PathLike[str] | Stream | Frame, *,
         raise ConfigError('n_frames', str(n_frames), 'at least 1')
     if seconds is not None and not seconds >= 0.0:
         raise ConfigError('seconds', str(seconds), 'a time of 0 or more')
+    chosen = selected(columns)
     if isinstance(source, Frame):
-        return _table_of([source], BatchMaker(columns, source='', format_name='frames'))
+        return _table_of([source], BatchMaker(chosen, source='', format_name='frames'))
     if isinstance(source, Stream):
         return _table_of(_first(source, n_frames, seconds), BatchMaker(
-            columns, source=source.name, format_name='stream'))
-    names = None if columns is None else [column.name for column in selected(columns)]
+            chosen, source=source.name, format_name='stream'))
     path = os.fspath(source)
     if path.endswith(PARQUET.suffixes) and n_frames is None and seconds is None:
         if not os.path.exists(path):
             raise errors.MissingFileError(path, 'no such file or directory')
         # pyarrow refuses a name that is not UTF-8.
         with open_input(path) as file, reading_parquet(path):
-            return parquet.read_table(file, columns=names, page_checksum_verification=True)
+            return parquet.read_table(file, page_checksum_verification=True, columns=None
+                                      if columns is None else [each.name for each in chosen])
     with open_recording(path, topic=topic, parameters=parameters) as recording:
         return _table_of(_first(recording, n_frames, seconds), BatchMaker(
-            names, source=recording.name, format_name=recording.format_name))
+            chosen, source=recording.name, format_name=recording.format_name))
 
 
 def _table_of(frames: Iterable[Frame], builder: BatchMaker) -> pa.Table:
