@@ -62,6 +62,26 @@ def test_ego_at_a_wall_brakes_until_it_is_to_go_the_other_way():
     assert ego.vehicle.speed < -1.0
 
 
+def test_brakes_in_between_do_not_hide_a_pose_that_stands():
+    ego, states = DrivenEgo(), []
+    drive(ego, 1.0, Setpoint(speed=0.0))
+    ego.frames = 'frozen'
+    for _ in range(6):
+        drive(ego, 0.5, push(ego))
+        states += drive(ego, 0.1, pedals(0.0, 0.2, 0.0, math.nan, ego.parameters))
+    assert states[0] is DriverState.DRIVING
+    assert states[-1] is DriverState.DISOBEYED
+
+
+def test_gap_between_frames_is_no_step_for_which_a_write_may_be_unproven():
+    ego, wanted = DrivenEgo(), Setpoint(speed=0.0)
+    drive(ego, 0.2, wanted)
+    ego.main, ego.frames = 'lost', 'lost'
+    assert drive(ego, 0.6, wanted)[-1] is DriverState.UNANSWERED
+    ego.frames = 'all'
+    assert set(drive(ego, 0.3, wanted)) == {DriverState.UNANSWERED}
+
+
 @pytest.mark.parametrize('follows', [False, True])
 @pytest.mark.parametrize(('rival', 'wanted'), [
     ('always', Setpoint(speed=0.0)), ('always', Setpoint(speed=4.0)),
