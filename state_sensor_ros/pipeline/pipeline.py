@@ -327,18 +327,22 @@ class Pipeline:
 
     def _update_actors(self, frame: Frame, stamp_ns: int) -> naming.ActorList:
         """Open and close topics of actors; return the actors of the frame."""
+        self._follow(frame, stamp_ns)
+        if self._actor_topics.absent_since_ns:
+            self._actor_topics.close_absent(stamp_ns)
+        if self.registry.n_without_topics:
+            self._actor_topics.make_room(self.registry.n_without_topics)
+            # Those that get a place have topics with this frame.
+            self._follow(frame, stamp_ns)
+        self.counters.n_without_topics = self.registry.n_without_topics
+        return self._actor_list
+
+    def _follow(self, frame: Frame, stamp_ns: int) -> None:
         before, self._actor_list = self._actor_list, self.registry.update(frame)
         lane_rows = frame.lanes.actor.tobytes()
         if self._actor_list.version != before.version or lane_rows != self._lane_rows:
             self._lane_rows = lane_rows
             self._actor_topics.follow(self._actor_list, before, frame.lanes.actor, stamp_ns)
-        if self._actor_topics.absent_since_ns:
-            self._actor_topics.close_absent(stamp_ns)
-        self.counters.n_without_topics = self.registry.n_without_topics
-        if self.counters.n_without_topics:
-            # They have topics with the next frame.
-            self._actor_topics.make_room(self.counters.n_without_topics)
-        return self._actor_list
 
     def _restart(self, *, is_intended: bool) -> None:
         """Start a new run; ``is_intended`` if a recording was sought or begins again."""

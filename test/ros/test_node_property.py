@@ -67,7 +67,6 @@ class Model:
     reconnects: int = 0
     protocol_errors: int = 0
     cut_packets: int = 0
-    n_present: int = 0
     n_with_tags: int = 0
     desired: tuple = ()
     undesired: tuple = ()
@@ -106,8 +105,6 @@ class Model:
         self._is_resuming, self._n_lost = not sample_count, 0
         if not restarted and game_time == self._game_time:
             self.repeated += 1
-        else:
-            self.n_present = sum(self._passes(own) for own in tags)
         self._game_time = game_time
         self.n_with_tags = sum(self._passes(own) for own in tags)
 
@@ -125,7 +122,7 @@ class Model:
                 'duplicate names': self.duplicates, 'reconnects': self.reconnects,
                 'protocol errors': self.protocol_errors, 'cut packets': self.cut_packets,
                 'actors': self.n_with_tags,
-                'actors without topics': max(self.n_present - LIMIT, 0), 'internal errors': 0}
+                'actors without topics': max(self.n_with_tags - LIMIT, 0), 'internal errors': 0}
 
 
 @dataclass
