@@ -43,7 +43,6 @@ from state_sensor_ros.small_files import read_limited
 from state_sensor_ros.texts import counted
 
 LENGTH: Final = struct.Struct('<I')
-_SKIPPED_BYTES: Final = 65536
 # Settings of an episode unless config_file names a CarlaSettings.ini.
 DEFAULT_INI: Final = """\
 [CARLA/Server]
@@ -91,13 +90,10 @@ def _measurements(max_frame_bytes: int, where: str) -> Iterator[memoryview | byt
                     where, b'' if offset else bytes(head),
                     f'message length {length} at byte {offset + n_bytes}',
                     f'a frame of at most max_frame_bytes, {max_frame_bytes}')
-            if n_bytes == LENGTH.size:
-                measurement = bytearray(length)
-                yield memoryview(measurement)
-            else:
-                # Images are read in parts.
-                for i in range(0, length, _SKIPPED_BYTES):
-                    yield memoryview(bytearray(min(length - i, _SKIPPED_BYTES)))
+            message = bytearray(length)
+            yield memoryview(message)
+            # Others are images.
+            measurement = message if n_bytes == LENGTH.size else measurement
             n_bytes += length
         yield bytes(measurement)
         offset += n_bytes
@@ -135,7 +131,6 @@ class CarlaSource(TcpSource):
             after_connect=self._note_connect,
             patience_s=0.0 if client is None else LATE_PORT_S)
         self._maker = FrameMaker(self.faults)
-        self._silence = silence_of_a_port(settings.host, settings.port)
 
     def _frames_of(self, payload: bytes) -> Iterator[Frame]:
         self.health.silence = ''
@@ -146,7 +141,7 @@ class CarlaSource(TcpSource):
         yield self._maker.frame(measurement)
 
     def _note_connect(self) -> None:
-        self.health.silence = self._silence
+        self.health.silence = silence_of_a_port(self.settings.host, self.settings.port)
         if self.client is not None:
             self.client.take_control()
 

@@ -66,11 +66,6 @@ class Truth(NamedTuple):
     schema: str  # of SCHEMAS
 
     @property
-    def n_objects(self) -> int:
-        """Return the number of objects."""
-        return len(self.message.moving_object) + len(self.message.stationary_object)
-
-    @property
     def n_placed(self) -> int:
         """Return the number of objects with a position."""
         return sum(thing.base.HasField('position') for objects in (

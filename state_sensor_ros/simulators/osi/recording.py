@@ -68,9 +68,10 @@ class Trace(FrameFile):
         except errors.DecodeError as error:
             raise errors.TrajectoryFormatError(f'{name}: message 1', error.found,
                                                error.expected) from error
-        if truth.n_objects and not truth.n_placed:
+        n_objects = len(truth.message.moving_object) + len(truth.message.stationary_object)
+        if n_objects and not truth.n_placed:
             raise errors.TrajectoryFormatError(
-                name, f'{counted(truth.n_objects, "object")} without a position',
+                name, f'{counted(n_objects, "object")} without a position',
                 f'positions, as an {schema or " or ".join(SCHEMAS)} has them')
 
     def messages(self, begin: Any) -> Iterator[Message]:  # noqa: ANN401
