@@ -137,6 +137,8 @@ class Witness:
         self._parameters, self._last = parameters, EgoMotion()
         self.fault, self._fault_s = '', -math.inf
         self._slowing, self._turning = _Trial(), _Trial()
+        # Since when it is to slow, s of the steady clock.
+        self._slower_s = -math.inf
         # For how long it should have moved while its pose stands, s of game time, and since when,
         # of the steady clock; the direction that has not moved it.
         self._moving_s, self._since_s, self._stuck = 0.0, math.inf, 0.0
@@ -156,7 +158,7 @@ class Witness:
                 last.pose[:3], motion.pose[:3]) > abs(motion.speed) * step_s + _JUMP_M:
             # A new run, or another place.
             self._turning, step_s = _Trial(), 0.0
-        self._note_slowing(deceleration, last, motion, step_s)
+        self._note_slowing(deceleration, last, motion, step_s, now_s)
         if step_s > 0.0:
             self._note_turning(command, last, motion, step_s)
         is_standing = self._is_standing(command, wanted, motion, step_s, now_s)
@@ -173,13 +175,14 @@ class Witness:
         self.fault, self._fault_s = fault, now_s
 
     def _note_slowing(self, deceleration: float, last: EgoMotion, motion: EgoMotion,
-                      step_s: float) -> None:
+                      step_s: float, now_s: float) -> None:
         slowed = abs(last.speed) - abs(motion.speed)
         if deceleration <= 0.0 or abs(motion.speed) < _STANDS:
-            self._slowing = _Trial()
+            self._slowing, self._slower_s = _Trial(), now_s
         elif step_s > 0.0 and math.isfinite(slowed):
             self._slowing.note(step_s, deceleration * step_s, slowed)
-        elif motion.age_s > _UNSEEN_S and math.isfinite(motion.speed):
+        elif min(motion.age_s, now_s - self._slower_s) > _UNSEEN_S \
+                and math.isfinite(motion.speed):
             self._slowing.is_failed = True
 
     def _note_turning(self, command: EgoCommand, last: EgoMotion, motion: EgoMotion,

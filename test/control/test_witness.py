@@ -73,6 +73,16 @@ def test_brakes_in_between_do_not_hide_a_pose_that_stands():
     assert states[-1] is DriverState.DISOBEYED
 
 
+def test_frames_that_are_lost_show_disobedience_once_a_brake_was_ordered_for_long():
+    ego, wanted = DrivenEgo(), Setpoint(speed=5.0)
+    drive(ego, 4.0, wanted)
+    ego.frames = 'lost'
+    assert drive(ego, 3.5, wanted)[-1] is DriverState.STALE
+    assert not ego.driver.disobedience
+    drive(ego, 1.5, wanted)
+    assert 'last new frame is 5.0 s old' in ego.driver.disobedience
+
+
 def test_gap_between_frames_is_no_step_for_which_a_write_may_be_unproven():
     ego, wanted = DrivenEgo(), Setpoint(speed=0.0)
     drive(ego, 0.2, wanted)
