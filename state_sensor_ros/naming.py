@@ -111,7 +111,7 @@ class Registry:
     def __init__(self, settings: Settings = DEFAULTS, *, keeps_places: bool = False) -> None:
         self._settings, self.keeps_places = settings, keeps_places
         self._with_topics: set[str] = set()
-        self.n_refused = self.n_without_topics = 0
+        self.n_refused = 0
         self._reserved = {settings.global_frame, settings.parent_frame, settings.odom_frame,
                           settings.ego_frame}
         self._next_id, self._versions = 1, count(1)
@@ -135,6 +135,7 @@ class Registry:
         # For each legal name that several raw names share, the number to try next: without it, N
         # such names would cost N * N look-ups.
         self._next_number: dict[str, int] = {}
+        self.n_without_topics = 0
         # A version of its own: a frame without actors differs from the frames before the restart.
         self.actor_list = replace(EMPTY_ACTOR_LIST, version=next(self._versions))
 
