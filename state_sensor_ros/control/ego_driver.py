@@ -160,8 +160,7 @@ class EgoDriver:
         self._angle = self._proven_angle = 0.0
         self.failure = ''
         # Times, angles and proofs of the last writes without one, and since when there are some.
-        self._unproven: deque[tuple[float, float, ego_commands.Proof]] = deque(
-            maxlen=_MOST_UNPROVEN)
+        self._unproven: deque[tuple[float, float, ego_commands.Proof]] = deque()
         self._since_s, self._unproven_s = math.inf, 0.0
         # Set when the last brake was sent or, without a command before, is not needed.
         self._is_released = threading.Event()
@@ -358,9 +357,9 @@ class EgoDriver:
     def _command(self, state: DriverState, motion: EgoMotion, elapsed_s: float,
                  now_s: float) -> EgoCommand:
         wanted, stack_s = self._wanted, now_s - self._accepted_s
-        if state is not DriverState.DRIVING or wanted is None or elapsed_s < 0.0:
-            # Another controller, or the brake, drives; or in a new run another ego, which may
-            # move, although the one before was driven from its stand.
+        if state is not DriverState.DRIVING or elapsed_s < 0.0 or not isinstance(wanted, Setpoint):
+            # Another controller, the stack's pedals or the brake drive; or in a new run another
+            # ego, which may move, although the one before was driven from its stand.
             self._controller.reset()
         if state is not DriverState.DRIVING or wanted is None:
             return self._last.full_brake()
@@ -406,7 +405,7 @@ class EgoDriver:
         try:
             return call(), ''
         except (StateSensorError, OSError) as error:
-            return None, str(error)
+            return None, str(error) or repr(error)
         except Exception as error:  # noqa: BLE001
             self._on_defect(error)
             return None, f'internal error: {error}'
@@ -417,6 +416,9 @@ class EgoDriver:
         if not self.counters.n_sent:
             self._attempt(self._before_first)
         proof, self.failure = self._attempt(partial(self._commands.write, command))
+        if len(self._unproven) == _MOST_UNPROVEN:
+            # The oldest one is the next whose proof comes, however late that is.
+            del self._unproven[1]
         self._unproven.append((self._written_s, command.steering_angle, proof or (lambda: False)))
         self._since_s = min(self._since_s, self._written_s)
         if proof is None:

@@ -75,7 +75,7 @@ class EgoMotion:
     pose: tuple[float, ...] = ()
     # For how long it has not changed, s of game time.
     still_s: float = 0.0
-    # Between two frames, the shorter one of the last two times, s of the steady clock; NaN if
+    # Between two frames, the middle one of the last three times, s of the steady clock; NaN if
     # unknown.
     step_s: float = math.nan
 
@@ -92,6 +92,8 @@ class Gate:
         self._parameters, self._stale_after = parameters, stale_after
         # The motion at this steady time; game time since the one before and between its frames, s.
         self._motion, self._now_s, self._elapsed_s, self._step_s = EgoMotion(), 0.0, 0.0, 0.0
+        # Of the last frame with the ego's speed, s.
+        self._game_time = math.nan
         # By how much the steering may still change, rad.
         self._reach = 0.0
         # Acceleration by the pedals that have passed, the same as it has an effect, and at most
@@ -108,11 +110,12 @@ class Gate:
 
         :param motion: the ego as measured.
         :param now_s: steady time.
-        :returns: game time since the motion before, s; NaN if unknown.
+        :returns: game time since the last motion with a speed, s; NaN if unknown.
         """
-        self._elapsed_s = elapsed_s = motion.game_time - self._motion.game_time
+        self._elapsed_s = elapsed_s = motion.game_time - self._game_time
         self._motion, self._now_s = motion, now_s
-        if elapsed_s != 0.0:
+        if elapsed_s != 0.0 and not math.isnan(motion.speed):
+            self._game_time = motion.game_time
             before_s, self._step_s = self._step_s, elapsed_s
             self._speed, self._at_s = abs(motion.speed), now_s - motion.age_s
             # After a gap between frames it moves as in one step, not as in the gap.

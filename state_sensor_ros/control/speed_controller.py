@@ -233,7 +233,8 @@ class SpeedController:
                 slowing_by_slope(climb, speed))
         if not target or abs(speed) > _ROLLING:
             # If it rolls back after a start, the next one gets more thrust, up to all of it.
-            missing = self._disturbance + _MORE_THRUST if target and self._launch_s else 0.0
+            missing = max(self._disturbance, 0.0) + (_MORE_THRUST if self._launch_s else 0.0) \
+                if target and self._is_reverse is (target < 0.0) else 0.0
             self.reset()
             self._disturbance = missing
         return self._pedals(-limit, wanted.steering_angle,
@@ -264,7 +265,7 @@ class SpeedController:
         elif not math.isnan(self._wanted + self._speed):
             missing = self._wanted * elapsed_s - (speed - self._speed)
             self._disturbance = clamped(self._disturbance + missing * min(
-                parameters.ki / max(parameters.kp, parameters.ki), _LEARNED * per_step),
+                parameters.ki / (max(parameters.kp, parameters.ki) or 1.0), _LEARNED * per_step),
                 parameters.full_throttle)
         self._speed = speed
         # In the direction of the wanted speed, never beyond it.

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 import math
+from statistics import median_low
 import time
 
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, slowing_by_slope
@@ -61,7 +62,7 @@ class EgoWatch:
         # The first frame with the present pose.
         self._still = EgoMotion()
         # When the last frames were received, and when the time went back, of the steady clock.
-        self._received_s: deque[float] = deque(maxlen=3)
+        self._received_s: deque[float] = deque(maxlen=4)
         self._back_s = -math.inf, -math.inf
 
     def see(self, frame: EgoMotion, received_s: float) -> None:
@@ -81,8 +82,8 @@ class EgoWatch:
         self.last = replace(
             frame, acceleration=gain if abs(gain) < _MOST_ACCELERATION else 0.0,
             elapsed_s=step_s, still_s=frame.game_time - self._still.game_time,
-            step_s=min((after - before for before, after in pairwise(self._received_s)),
-                       default=math.nan))
+            step_s=median_low([after - before for before, after in pairwise(self._received_s)]
+                              or [math.nan]))
 
     def motion(self, fault: str, *, is_paused: bool) -> EgoMotion:
         """Return the ego's motion; ``fault``: why the simulation is not under control, or ''."""
@@ -140,8 +141,8 @@ class Witness:
         # Since when it is to slow, s of the steady clock.
         self._slower_s = -math.inf
         # For how long it should have moved while its pose stands, s of game time, and since when,
-        # of the steady clock; the direction that has not moved it.
-        self._moving_s, self._since_s, self._stuck = 0.0, math.inf, 0.0
+        # of the steady clock; whether backward, and the direction that has not moved it.
+        self._moving_s, self._since_s, self._is_backward, self._stuck = 0.0, math.inf, False, 0.0
 
     def note(self, command: EgoCommand, deceleration: float, wanted: float, motion: EgoMotion,
              now_s: float) -> None:
@@ -200,16 +201,20 @@ class Witness:
                      now_s: float) -> bool:
         """Return whether the pose stands although the velocity or the pedals move it."""
         gained = self._gained(command, motion)
-        if abs(motion.speed) > _MOVES or gained > 0.0:
+        if abs(motion.speed) > _MOVES:
             self._moving_s += step_s
+        elif gained > 0.0:
+            # From a wall it goes the other way.
+            self._moving_s += step_s if command.reverse is self._is_backward else -step_s
         else:
             self._moving_s += step_s * gained / self._parameters.full_throttle
         self._moving_s = min(max(self._moving_s, 0.0), motion.still_s)
         if not self._moving_s:
-            self._since_s = now_s
-        is_frozen = self._moving_s > FROZEN_S and now_s - self._since_s > _PUSHED_S
+            self._since_s, self._is_backward = now_s, command.reverse
+        is_frozen = self._moving_s > FROZEN_S and (
+            abs(motion.speed) > _MOVES or now_s - self._since_s > _PUSHED_S)
         if is_frozen:
-            self._stuck = wanted
+            self._stuck = self._stuck or wanted
         elif motion.still_s < FROZEN_S or wanted != self._stuck:
             self._stuck = 0.0
         return is_frozen or self._stuck != 0.0

@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """The thread that sends commands, without ROS: newest wins, failures, defects, end."""
 
+from dataclasses import replace
 import math
 import tempfile
 import threading
@@ -22,6 +23,7 @@ from state_sensor_ros.control import ego_driver
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand
 from state_sensor_ros.control.ego_driver import EgoDriver, EgoMotion, LateCalls
+from state_sensor_ros.control.gate import DriverState, Gate
 from state_sensor_ros.control.speed_controller import Setpoint, steered
 from state_sensor_ros.emulator.bicycle import Bicycle, Pedals
 
@@ -151,6 +153,41 @@ def test_speed_is_driven_exactly_at_any_step(step_s, target):
         world.decide()
     assert max(speeds) < target + 0.1
     assert speeds[-10:] == pytest.approx([target] * 10, abs=0.1)
+
+
+def test_proofs_that_come_a_second_late_are_proofs_of_a_fast_stack():
+    ego = DrivenEgo(timeout=2.0)
+    ego.write = lambda command: (
+        lambda until_s: lambda: ego.now_s >= until_s)(ego.now_s + 1.0)
+    for i in range(500):
+        ego.driver.accept(pedal(i % 2 / 10), 0)
+        ego.decide()
+        ego.now_s += 0.01
+        ego.game_time += 0.01
+        ego.deliver()
+        assert ego.driver.state is DriverState.DRIVING
+
+
+def test_speed_after_pedals_of_the_stack_is_followed_from_a_stand_only():
+    ego = DrivenEgo(follows=True)
+    for wanted, speed, is_followed in ((Setpoint(speed=5.0), 0.0, True), (
+            pedal(1.0), 5.0, False), (Setpoint(speed=8.0), 5.0, False)):
+        ego.vehicle.speed = speed
+        ego.game_time += 0.05
+        ego.deliver()
+        ego.driver.accept(wanted, 0)
+        ego.decide()
+        assert math.isfinite(ego.last.speed) is is_followed
+
+
+def test_frames_without_the_ego_or_its_speed_neither_free_the_pedals_nor_lock_the_wheels():
+    gate = Gate(ControlParameters(max_speed=10.0), 2.0)
+    for i in range(4):
+        for motion in (EgoMotion(), EgoMotion(math.nan, i / 20), EgoMotion(20.0, i / 20, 0.0)):
+            gate.see(motion, i / 20)
+    command = gate.steered(replace(gate.passed(pedal(1.0), 0.0), steering_angle=0.3), 0.0)
+    assert command.throttle == 0.0
+    assert command.steering_angle > 0.0
 
 
 def test_mark_of_a_node_is_left_if_its_last_brake_is_not_sent(tmp_path, monkeypatch):

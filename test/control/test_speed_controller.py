@@ -111,10 +111,12 @@ def test_ego_does_not_creep_before_it_stops(second):
 
 
 @settings(max_examples=tries(100), deadline=None)
-@given(FINITE, FINITE, strategies.floats(0.0, exclude_min=True), FINITE, strategies.lists(
-    strategies.tuples(strategies.floats(), strategies.floats()), max_size=5))
-def test_no_input_gives_a_number_out_of_range(speed, acceleration, limit, angle, measured):
-    controller = SpeedController(OWN)
+@given(strategies.sampled_from([OWN, replace(OWN, kp=0.0, ki=0.0)]), FINITE, FINITE,
+       strategies.floats(0.0, exclude_min=True), FINITE, strategies.lists(
+           strategies.tuples(strategies.floats(), strategies.floats()), max_size=5))
+def test_no_input_gives_a_number_out_of_range(
+        own, speed, acceleration, limit, angle, measured):
+    controller = SpeedController(own)
     wanted = limited(Setpoint(speed=speed, acceleration=acceleration, max_acceleration=limit,
                               steering_angle=angle), OWN)
     for now, elapsed_s in [*measured, (0.0, 0.05), (5.0, 0.05)]:
@@ -345,3 +347,8 @@ def test_ego_does_not_roll_on_a_hill(slope, direction, vehicle):
     assert farthest < 0.3
     if vehicle.mass < 1.25 or slope * direction < 0.0:
         assert drive.car.speed == pytest.approx(direction * 3.0, abs=0.3)
+
+
+def test_ego_that_is_too_weak_for_a_hill_stays_on_it():
+    drive = Drive(vehicle=Vehicle(mass=1.6, delay_s=0.1), slope=0.3)
+    assert not any(drive.speeds(Setpoint(speed=3.0), 30.0)[-200:])

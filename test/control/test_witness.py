@@ -14,9 +14,9 @@ import math
 from driven_ego import DrivenEgo, RIVAL
 import pytest
 
-from state_sensor_ros.control.gate import DriverState
+from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.control.speed_controller import pedals, Setpoint
-from state_sensor_ros.control.witness import HOLD_S
+from state_sensor_ros.control.witness import EgoWatch, HOLD_S
 
 FAULTS = DriverState.FAULT, DriverState.DISOBEYED
 
@@ -51,12 +51,14 @@ def test_state_that_does_not_go_on_brakes_and_is_a_fault_until_two_seconds_after
     assert states[-1] is DriverState.DRIVING
 
 
-def test_ego_at_a_wall_brakes_until_it_is_to_go_the_other_way():
+# As soon as it is a fault, and long after that.
+@pytest.mark.parametrize('seconds', [2.05, 10.0])
+def test_ego_at_a_wall_brakes_until_it_is_to_go_the_other_way(seconds):
     ego = DrivenEgo()
     advance = ego.vehicle.advance
     ego.vehicle.advance = lambda command: command and command.reverse and advance(command)
     assert DriverState.DISOBEYED not in drive(ego, 1.9, push(ego))
-    assert drive(ego, 10.0, push(ego))[-1] is DriverState.DISOBEYED
+    drive(ego, seconds - 1.9, push(ego))
     assert 'its pose stands for 2 s' in ego.driver.disobedience
     drive(ego, HOLD_S + 1.0, push(ego, reverse=True))
     assert ego.vehicle.speed < -1.0
@@ -114,3 +116,10 @@ def test_ordinary_driving_is_no_fault():
     # A hand brake, a slope that the throttle does not climb, and a pause.
     states += drive(ego, 4.0, pedals(1.0, 0.0, 0.0, 0.0, ego.parameters, hand_brake=True))
     assert set(states) == {DriverState.DRIVING}
+
+
+def test_step_is_that_of_most_frames_and_neither_of_a_gap_nor_of_two_at_once():
+    watch = EgoWatch(lambda: 0.0)
+    for at_s in (0.0, 1.0, 2.0, 3.95, 4.0):
+        watch.see(EgoMotion(0.0, at_s), at_s)
+    assert watch.last.step_s == 1.0
