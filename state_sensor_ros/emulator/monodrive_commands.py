@@ -108,8 +108,7 @@ class SimulationState:
     def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
         """Return the frame to send for a sample: the timer may have gone on since then."""
         with self._lock:
-            is_timed = self._driver == 'timer'
-            return (self._show(self._current) if is_timed else None) or sampled
+            return (self._show(self._current) if self._driver == 'timer' else None) or sampled
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego; the first command creates one that the scenario lacks."""

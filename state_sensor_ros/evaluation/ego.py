@@ -94,8 +94,7 @@ def _relative(stack: Floats, truth: Floats, marks: Rows) -> dict[str, Floats]:
         _steps(poses[marks]) for poses in (stack, truth))
     # The translation of the relative pose of both; a rotation does not change its length.
     translation: Floats = np.linalg.norm(stack_steps - truth_steps, axis=1)
-    rotation = _angles(_between(truth_turns, stack_turns))
-    return {'translation': translation, 'rotation': rotation}
+    return {'translation': translation, 'rotation': _angles(_between(truth_turns, stack_turns))}
 
 
 def _steps(poses: Floats) -> tuple[Floats, Floats]:

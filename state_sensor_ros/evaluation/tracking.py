@@ -216,8 +216,7 @@ def _threshold_scores(tracks: Tracks, class_number: int) -> dict[str, float]:
 
 def _thresholds(tracks: Tracks, pairs: Records, n_truths: int) -> Floats:
     """Return (40,) confidences at which recalls are reached, NaN for those that are not."""
-    right = pairs[~_are_switches(tracks, pairs)]
-    scores = np.sort(tracks.stacks['score'][right['stack']])[::-1]
+    scores = np.sort(tracks.stacks['score'][pairs['stack'][~_are_switches(tracks, pairs)]])[::-1]
     if not len(scores):
         return np.full(N_THRESHOLDS, np.nan)
     recalls = np.linspace(_MIN_RECALL, 1.0, N_THRESHOLDS).round(12)

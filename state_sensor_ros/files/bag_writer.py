@@ -363,10 +363,9 @@ def profiles_of(text: str) -> list[dict[str, Any]]:
 
 def _own_files(folder: Path) -> set[str]:
     """Return the names of the files of a bag: metadata.yaml and the storage files in it."""
-    suffixes = bag.STORAGE_SUFFIXES + bag.COMPRESSED_SUFFIXES
     try:
         return {bag.METADATA, *(name for name in bag.read_metadata(folder)['relative_file_paths']
-                                if name.endswith(suffixes))}
+                                if name.endswith(bag.STORAGE_SUFFIXES + bag.COMPRESSED_SUFFIXES))}
     except Exception:  # noqa: BLE001
         # Not a bag: no file in it may be removed.
         return set()

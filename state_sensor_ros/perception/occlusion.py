@@ -109,9 +109,8 @@ def _shares(centers: _Complex, headings: _Complex, own_origins: _Complex,
     np.minimum.at(nearest, places, distances)
     widths = widths[places]
     seen = np.bincount(boxes, widths * (distances <= nearest[places]), n_boxes)
-    whole = np.bincount(boxes, widths, n_boxes)
     # Rounding may leave no angle: then the share is 1.
-    shares: Floats = (seen + _NO_ANGLE) / (whole + _NO_ANGLE)
+    shares: Floats = (seen + _NO_ANGLE) / (np.bincount(boxes, widths, n_boxes) + _NO_ANGLE)
     return shares
 
 

@@ -347,10 +347,9 @@ def _message_of(command: EgoCommand) -> Message:
 
 def _settings_of(path: str) -> str:
     """Return the text of a CarlaSettings.ini, which the server reads."""
-    text = read_limited(path, _MAX_INI_BYTES, 'a CarlaSettings.ini')
     try:
         # Editors of Windows write a BOM, which the server does not read.
-        return text.decode('utf-8-sig')
+        return read_limited(path, _MAX_INI_BYTES, 'a CarlaSettings.ini').decode('utf-8-sig')
     except UnicodeDecodeError as error:
         raise ConfigError('config_file', f'{path} ({error})', 'a CarlaSettings.ini') from error
 

@@ -113,8 +113,7 @@ def tags_of(type_id: str, attributes: Mapping[str, str], *, with_level: bool) ->
         return (_LIGHT,)
     if group == 'traffic':
         return (_SIGN, 'speed_limit_sign') if type_id.startswith(_LIMIT) else (_SIGN,)
-    is_prop = group == 'static' and (with_level or type_id != _OF_THE_LEVEL)
-    return ('prop',) if is_prop else ()
+    return ('prop',) if group == 'static' and (with_level or type_id != _OF_THE_LEVEL) else ()
 
 
 def _vehicle_tag(type_id: str, attributes: Mapping[str, str]) -> str:
