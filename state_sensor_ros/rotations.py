@@ -35,6 +35,12 @@ def wrapped(angles: Floats) -> Floats:
     return (angles + math.pi) % math.tau - math.pi
 
 
+def heading_of(orientation_xyzw: Sequence[float]) -> float:
+    """Return the direction of the x axis of one orientation in the plane, rad."""
+    x, y, z, w = orientation_xyzw
+    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
 def plane_rotations(angles: Floats) -> Floats:
     """Return the matrices of rotations in the plane."""
     # angles: (N,) float64, rad, counterclockwise.

@@ -320,3 +320,35 @@ class SteerableSource(Protocol):
 
     def restart(self) -> None:
         """Begin again with the first frame; a paused source stays paused after that frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityEdit:
+    """
+    A change of the entities of a simulator: SET, SPAWN or DELETE.
+
+    What is None stays as it is.
+    """
+
+    kind: str
+    name: str  # of the entity, as in frames
+    # Position, m, z NaN for that of the ground, and unit quaternion x y z w, in the global frame.
+    pose: tuple[float, ...] | None = None
+    # Velocity, m/s, and angular velocity, rad/s, in axes of the global frame.
+    twist: tuple[float, ...] | None = None
+    resource: str = ''  # type of a new entity, by its name in the simulator
+
+
+SET, SPAWN, DELETE = 'set', 'spawn', 'delete'
+
+
+@runtime_checkable
+class EditableSource(Protocol):
+    """A source whose simulator moves, adds and removes entities."""
+
+    def edit(self, edit: EntityEdit) -> float:
+        """
+        Have the simulator make a change; return the game time of the last frame before it, s.
+
+        :raises StateSensorError: if it refuses, or does not answer.
+        """

@@ -20,8 +20,8 @@ witness decide about the state; each other one than DRIVING is full brake:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 import math
@@ -151,6 +151,8 @@ class EgoDriver:
         self._is_closed = False
         # When the wanted command was accepted, s, and received, 0 once that is noted.
         self._accepted_s, self._received_ns = -math.inf, 0
+        # Commands that were sent earlier are for another place of the ego; set by each brake.
+        self._placed_s, self._has_braked = -math.inf, threading.Event()
         # Whether to write although nothing has changed.
         self._is_new, self.next_s = False, math.inf
         # When it was last attempted to write a command, and to brake in another way.
@@ -193,6 +195,9 @@ class EgoDriver:
             self.refuse(f'the command waited {age_s:.3g} s, longer than control.timeout')
             return
         with self._changed:
+            if self._clock() - age_s < self._placed_s:
+                self.refuse('the command was sent before the ego was moved to another place')
+                return
             self.counters.n_received += 1
             self._wanted, self._received_ns = wanted, received_ns
             self._accepted_s = self._clock() - age_s
@@ -224,6 +229,23 @@ class EgoDriver:
         with self._changed:
             if self._order is DriverState.IDLE:
                 self._wake(DriverState.LEFT)
+
+    @contextmanager
+    def held(self) -> Iterator[bool]:
+        """
+        Brake an ego that was driven; afterward it brakes until a command that is sent later.
+
+        Provides whether the brake was written in time.
+        """
+        with self._changed:
+            self._placed_s = math.inf
+            self._has_braked.clear()
+            if is_driven := self._order is not DriverState.IDLE:
+                self._wake(DriverState.BLOCKED)
+        try:
+            yield not is_driven or self._has_braked.wait(_END_S if self._thread else 0.0)
+        finally:
+            self._placed_s = self._clock()
 
     def frame_arrived(self) -> None:
         """Decide again: the ego's motion has changed."""
@@ -428,6 +450,8 @@ class EgoDriver:
                 self._brake_otherwise()
             return
         self._angle = command.steering_angle
+        if command.brake >= 1.0:
+            self._has_braked.set()
         self.counters.n_sent += 1
         if received_ns:
             self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)

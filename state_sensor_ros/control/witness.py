@@ -20,6 +20,7 @@ import time
 
 from state_sensor_ros.control.ego_commands import ControlParameters, EgoCommand, slowing_by_slope
 from state_sensor_ros.control.gate import EgoMotion
+from state_sensor_ros.rotations import heading_of
 
 # Frames that are closer, s, say nothing about the acceleration; a larger one, m/s2, is an error.
 _SHORTEST_STEP_S, _MOST_ACCELERATION = 1e-3, 15.0
@@ -188,7 +189,7 @@ class Witness:
 
     def _note_turning(self, command: EgoCommand, last: EgoMotion, motion: EgoMotion,
                       step_s: float) -> None:
-        turned = math.remainder(_heading(motion.pose) - _heading(last.pose), math.tau)
+        turned = math.remainder(heading_of(motion.pose[3:]) - heading_of(last.pose[3:]), math.tau)
         ordered = motion.speed * math.tan(command.steering_angle) / self._parameters.wheelbase
         if math.isfinite(ordered):
             # Wheels that are locked do not steer.
@@ -230,8 +231,3 @@ class Witness:
                 motion.climb, -1.0 if command.reverse else 1.0)):
             thrust = 0.0
         return thrust - parameters.full_brake * brake
-
-
-def _heading(pose: tuple[float, ...]) -> float:
-    x, y, z, w = pose[3:]
-    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))

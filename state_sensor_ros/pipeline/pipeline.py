@@ -29,7 +29,7 @@ from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics.encoder import Encoder
 from state_sensor_ros.topics.encoding import Messages
-from state_sensor_ros.topics.topic import NOTHING, Subscriptions
+from state_sensor_ros.topics.topic import NOTHING, Subscriptions, TF_TOPIC
 
 Result = TypeVar('Result')
 # Above the number of frames in a second, after which the latencies are taken.
@@ -37,6 +37,7 @@ _MAX_LATENCIES = 4096
 
 # Frames after which new subscribers get those of a source that has no details.
 _MAX_LEAN = 10
+_OF_TF = Subscriptions.of((TF_TOPIC,))
 
 
 @dataclass(slots=True)
@@ -297,6 +298,11 @@ class Pipeline:
             self._restart(is_intended=whole.is_behind_gap)
         advanced = step is not Step.REPEATED
         stamp_ns = self.stamper.stamp_ns
+        if whole.is_behind_gap and step is Step.ADVANCED and (last := self.snapshot) is not None:
+            # Nothing is derived across it; /tf has the last poses again, just before the new ones.
+            self._send(self._encoder.encode(last.frame, last.actor_list, stamp_ns - 1, _OF_TF))
+            self._encoder.restart()
+            self.checks.begin_run()
         # A repeated frame may have other actors than the last one; ~/frame contains them all.
         actor_list = self._update_actors(frame, stamp_ns)
         new_topics = self._encoder.new_topics(frame)
@@ -308,7 +314,7 @@ class Pipeline:
         self.counters.latencies_ns.append(time.perf_counter_ns() - received_ns)
         self._count(frame, advanced)
         if advanced:
-            last = None if step is Step.RESTARTED else self.snapshot
+            last = None if step is Step.RESTARTED or whole.is_behind_gap else self.snapshot
             self.snapshot = Snapshot(frame, actor_list, stamp_ns, received_ns,
                                      None if last is None else last.frame)
             if frame.game_time >= min(self.checks.next_s, self.checks.next_details_s):

@@ -253,13 +253,13 @@ class Commanding:
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._seen: Snapshot | None = None
         self._is_begun = False
-        self._driver = EgoDriver(
+        self.driver = EgoDriver(
             parameters, commands, self._motion, stale_after=settings.stale_after,
             follows_speed=find_simulator(settings.source).follows_speed(settings),
             on_sent=late(self._publish), before_first=self._mark_drive, report=late(log.warn),
             on_defect=late(log.defect))
         new_input: type[CommandInput] = INPUTS[settings.control_input]
-        self._topics = CommandTopics(node, new_input(parameters, settings.role), self._driver,
+        self._topics = CommandTopics(node, new_input(parameters, settings.role), self.driver,
                                      parameters.timeout, self._clocks_s, log.warn)
         self._mode_service: Service | None = None
         # Lights by the topic that wants them; hazard lights come before turn indicators.
@@ -274,7 +274,7 @@ class Commanding:
             modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
             self._mode_service = node.create_service(
                 modes, '/control/control_mode_request', self._answer_mode)
-        self._driver.start()
+        self.driver.start()
 
     def frame_arrived(self) -> None:
         """Decide again if there is a new frame; called by one thread."""
@@ -297,7 +297,7 @@ class Commanding:
         if math.isfinite(speed) and not self._is_begun:
             self._is_begun = True
             self._marking.late(self._begin)(speed)
-        self._driver.frame_arrived()
+        self.driver.frame_arrived()
 
     def _found_mark(self, *, is_driven: bool = False) -> DriveMark | None:
         try:
@@ -319,26 +319,26 @@ class Commanding:
     def _begin(self, speed: float) -> None:
         """Report an ego that moves at the start, and brake it if a killed node has left it."""
         mark = self._found_mark()
-        if self._driver.state is DriverState.IDLE and abs(speed) > _MOVES:
+        if self.driver.state is DriverState.IDLE and abs(speed) > _MOVES:
             text = (f'the ego moves at {speed:.1f} m/s before the first command: an autopilot, '
                     'another client or the last command of a killed driver drives it until then')
             if self._brakes_left and mark is not None and mark.was_left:
                 self._log.warn('ego', text)
-                self._driver.brake_left()
+                self.driver.brake_left()
             else:
                 self._log.info(text)
 
     def end(self) -> None:
         """Brake at once, and for good, if commands were sent; from any thread."""
-        self._driver.end()
+        self.driver.end()
 
     def close(self) -> None:
         """Brake if commands were sent; then end, once subscribers have the last command."""
-        self._driver.close()
+        self.driver.close()
         self._reports.close(_REPORTS_S)
         self._marking.close(_MARKING_S)
         if self._mark is not None:
-            self._mark.close(is_kept=bool(self._driver.failure and self._driver.counters.n_sent))
+            self._mark.close(is_kept=bool(self.driver.failure and self.driver.counters.n_sent))
         self._topics.close()
         for subscription in self._light_topics:
             self._node.destroy_subscription(subscription)
@@ -349,10 +349,10 @@ class Commanding:
 
     def status(self) -> report.Status:
         """Return the state of the driver, and the faults since the last call."""
-        counters, last, state = self._driver.counters, self._last, self._driver.state
+        counters, last, state = self.driver.counters, self._last, self.driver.state
         self._last = replace(counters)
-        faults = [each for each in (self._driver.disobedience, self._fault(state)) if each]
-        is_error = state in _ERRORS or bool(self._driver.disobedience)
+        faults = [each for each in (self.driver.disobedience, self._fault(state)) if each]
+        is_error = state in _ERRORS or bool(self.driver.disobedience)
         if counters.n_timeouts > last.n_timeouts and state in (
                 DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED):
             faults.append('no command for a while')
@@ -406,7 +406,7 @@ class Commanding:
         ego is never left to a driver: manual modes fail.
         """
         response.success = request.mode == request.AUTONOMOUS \
-            and self._driver.state is not DriverState.BLOCKED
+            and self.driver.state is not DriverState.BLOCKED
         return response
 
     def _light(self, commands: ego_commands.IndicatorCommands, place: int,

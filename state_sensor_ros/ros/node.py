@@ -33,11 +33,12 @@ from state_sensor_ros.pipeline.pipeline import Counters, Pipeline, Snapshot
 from state_sensor_ros.pipeline.stream import FrameQueue, StreamThreads
 from state_sensor_ros.ros import report, sink
 from state_sensor_ros.ros.commanding import Commanding
+from state_sensor_ros.ros.editing import Editing
 from state_sensor_ros.ros.parameters import check_packages, NodeParameters
 from state_sensor_ros.settings import ActorQos, FILE, Settings
 from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.simulators.opening import Input
-from state_sensor_ros.source import latest, SourceState, SteerableSource
+from state_sensor_ros.source import latest, Source, SourceState
 from state_sensor_ros.texts import one_line
 from state_sensor_ros.topics.encoder import Encoder, verify
 from state_sensor_ros.topics.topic import Qos
@@ -80,6 +81,7 @@ def noting(transition: _Transition) -> _Transition:
 class StateSensorNode(LifecycleNode):  # type: ignore[misc]
     """The State sensor of a simulator on ROS topics: doc/interface.md."""
 
+    # commanding: what drives the ego, None if nothing does.
     # failure: the unexpected exception of a transition or a thread, None for none.
     # refusal: the reason why the last transition was refused, None for none.
     # is_ending: whether the program is ending; the simulator then often ends as well, so that the
@@ -94,7 +96,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._pipeline: Pipeline | None = None
         self._sink: sink.TopicSink | None = None
         self._stream: StreamThreads | None = None
-        self._commanding: Commanding | None = None
+        self.commanding: Commanding | None = None
         # The stream that was stopped last; its thread may still process a frame.
         self._stopped: StreamThreads | None = None
         self._static_frames: Publisher | None = None
@@ -106,12 +108,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         sink.guard_service(self, ChangeState, self._refusing)
         # Of the services that an executor may run beside everything else, and each other.
         self.service_group = ReentrantCallbackGroup()
+        self.log = report.NodeLog(self.get_logger())
+        self._editing = Editing(self)
         if find_spec('simulation_interfaces') is not None:
             from state_sensor_ros.ros.services import Services
-            Services(self, self.service_group, self.snapshot, self.steerable, self.with_boxes,
-                     lambda: Counters() if self._pipeline is None else self._pipeline.counters,
-                     self.settings.global_frame)
-        self._log = report.NodeLog(self.get_logger())
+            Services(self, self._editing)
         self._diagnostics = report.DiagnosticsTopic(self)
         for line in self._own_parameters.warnings:
             self.get_logger().warning(one_line(line))
@@ -139,10 +140,15 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Return the parameters as they are now."""
         return self._own_parameters.settings
 
-    def steerable(self) -> SteerableSource | None:
-        """Return the source, None while the node is not active or if it cannot be held."""
-        source = None if self._stream is None else self._stream.source
-        return source if isinstance(source, SteerableSource) else None
+    @property
+    def source(self) -> Source | None:
+        """Return the source, None while the node is not active."""
+        return None if self._stream is None else self._stream.source
+
+    @property
+    def counters(self) -> Counters:
+        """Return the numbers of frames."""
+        return Counters() if self._pipeline is None else self._pipeline.counters
 
     def snapshot(self) -> Snapshot | None:
         """Return the last frame whose clock advanced, None before the first."""
@@ -164,7 +170,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         settings, definitions, counters = self.settings, load_definitions(), Counters()
 
         def note(kind: str, text: str) -> None:
-            self._log.warn(kind, text)
+            self.log.warn(kind, text)
             if kind not in _REMARKS:
                 counters.last_error.note(text)
 
@@ -172,8 +178,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             # The topic is there, too, if it may be switched on later.
             made = Encoder(
                 replace(settings, publish_clock=True), definitions, note, received.topics.encoders,
-                last_command=lambda: None if self._commanding is None
-                else self._commanding.last_command)
+                last_command=lambda: None if self.commanding is None
+                else self.commanding.last_command)
             made.reconfigure(settings)
             return made
 
@@ -187,7 +193,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self._graph.exclusive = {topic.name for topic in encoder.topics if topic.is_exclusive}
         self._stopped = None
         self._pipeline = Pipeline(
-            settings, encoder_of, self._sink, report=note, on_defect=self._log.defect,
+            settings, encoder_of, self._sink, report=note, on_defect=self.log.defect,
             counters=counters, ros_now_ns=lambda: self.get_clock().now().nanoseconds)
         static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
         if static_frames is not None:
@@ -219,12 +225,12 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         gc.freeze()
         self._log_timer.reset()
         if settings.source != FILE:
-            self._log.info(f'connecting to {self._hardware_id()} (source: {settings.source})')
+            self.log.info(f'connecting to {self._hardware_id()} (source: {settings.source})')
         self._stream.start()
         if settings.control_input:
-            self._commanding = Commanding(
+            self.commanding = Commanding(
                 self, settings, received.open_commands(source), self.snapshot, source.health,
-                self._hardware_id(), self._log)
+                self._hardware_id(), self.log)
         self._clock_left, self._clock_until_s = False, time.monotonic() + _DISCOVERY_S
         self._leave_clock()
         return super().on_activate(state)
@@ -269,7 +275,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         """Have an ego that was driven brake at once, for good, then end; from any thread."""
         self.is_ending = True
         try:
-            commanding = self._commanding
+            commanding = self.commanding
             if commanding is not None:
                 commanding.end()
         finally:
@@ -283,9 +289,10 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
 
     def _catch_up(self) -> bool:
         """Do the deferred work after a frame; called by the thread of the stream."""
-        commanding, pipeline, topics = self._commanding, self._pipeline, self._sink
+        commanding, pipeline, topics = self.commanding, self._pipeline, self._sink
         if commanding is not None:
             commanding.frame_arrived()
+        self._editing.frame_arrived()
         return pipeline is not None and topics is not None \
             and bool(pipeline.contain(topics.catch_up))
 
@@ -295,7 +302,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self.wake()
 
     def _stop(self) -> None:
-        commanding, self._commanding = self._commanding, None
+        commanding, self.commanding = self.commanding, None
         if commanding is not None:
             # First, while there is a connection: the ego brakes.
             commanding.close()
@@ -346,8 +353,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         statuses = {'stream': report.Status(report.Level.OK, 'not active', {})}
         if self._report is not None:
             statuses = {'stream': self._report.status(), 'truth': self._report.truth()}
-        if self._commanding is not None:
-            statuses['control'] = self._commanding.status()
+        if self.commanding is not None:
+            statuses['control'] = self.commanding.status()
         self._diagnostics.publish(self._hardware_id(), statuses)
 
     def _log_stream(self) -> None:

@@ -28,7 +28,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
-from rclpy.qos import ReliabilityPolicy
 
 from state_sensor_ros.pipeline.pipeline import Pipeline
 from state_sensor_ros.pipeline.stream import StreamThreads
@@ -351,8 +350,8 @@ class GraphWatch:
     """
     Warn once of each other node of the same name, publisher of an own topic, and unread publisher.
 
-    An unread publisher is one on a topic to which the node subscribes, of another type, or
-    best-effort while the subscription is reliable. All of them may start long after the node.
+    An unread publisher is one on a topic to which the node subscribes, of another type: rclpy
+    itself names one of another QoS. All of them may start long after the node.
 
     :ivar exclusive: names of topics that are wrong with a second publisher, as those of a stack.
     """
@@ -387,16 +386,11 @@ class GraphWatch:
         for subscription in self._node.subscriptions:
             type_, topic = subscription.msg_type, subscription.topic_name
             expected = f'{"/".join(type_.__module__.split(".")[:2])}/{type_.__name__}'
-            is_reliable = subscription.qos_profile.reliability is ReliabilityPolicy.RELIABLE
             for publisher in self._node.get_publishers_info_by_topic(topic):
-                reason = ''
-                if publisher.topic_type != expected:
-                    reason = f'publishes {publisher.topic_type}; expected {expected}'
-                elif is_reliable \
-                        and publisher.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT:
-                    reason = 'is best-effort; expected a reliable publisher'
-                found = topic, bytes(publisher.endpoint_gid).hex(), reason
-                if reason and publisher.node_name != _UNKNOWN and found not in self._unread:
+                found = topic, bytes(publisher.endpoint_gid).hex(), publisher.topic_type
+                if publisher.topic_type != expected and publisher.node_name != _UNKNOWN \
+                        and found not in self._unread:
                     self._unread.add(found)
                     self._warn(f'{topic}: {publisher.node_namespace.rstrip("/")}/'
-                               f'{publisher.node_name} {reason}: its messages are not received')
+                               f'{publisher.node_name} publishes {publisher.topic_type}; expected '
+                               f'{expected}: its messages are not received')

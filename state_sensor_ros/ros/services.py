@@ -33,30 +33,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 import time
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from geometry_msgs.msg import Vector3
 import numpy as np
-from rclpy.callback_groups import CallbackGroup
-from rclpy.node import Node
 from simulation_interfaces import msg, srv
 from simulation_interfaces.msg import Bounds, EntityCategory, Result
 from simulation_interfaces.msg import SimulationState as State
 from simulation_interfaces.msg import SimulatorFeatures as Features
 
 from state_sensor_ros.classes import class_of, PERSON
-from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.frame import KIND_VEHICLE, NS_PER_S
 from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twists
-from state_sensor_ros.pipeline.pipeline import Counters, Snapshot
-from state_sensor_ros.source import SteerableSource
+from state_sensor_ros.pipeline.pipeline import Snapshot
+from state_sensor_ros.ros.editing import Editing, RefusedError
+from state_sensor_ros.source import DELETE, EditableSource, EntityEdit, SET, SPAWN, SteerableSource
+
+if TYPE_CHECKING:
+    from state_sensor_ros.ros.node import StateSensorNode
 
 # Each is a method of Services.
 _SERVICES = ('get_simulator_features', 'get_entities', 'get_entities_states', 'get_entity_state',
              'get_entity_info', 'get_entity_bounds', 'get_simulation_state',
-             'set_simulation_state', 'step_simulation', 'reset_simulation')
+             'set_simulation_state', 'step_simulation', 'reset_simulation', 'set_entity_state',
+             'spawn_entity', 'delete_entity')
 _FAILED = Result.RESULT_OPERATION_FAILED
 # Between two looks whether steps have been made, s.
 _LOOK_S = 0.002
@@ -67,33 +70,29 @@ _FEATURES = (Features.ENTITY_TAGS, Features.ENTITY_CATEGORIES, Features.ENTITY_B
 _STEERABLE_FEATURES = (Features.SIMULATION_RESET, Features.SIMULATION_RESET_TIME,
                        Features.SIMULATION_STATE_SETTING, Features.SIMULATION_STATE_PAUSE,
                        Features.STEP_SIMULATION_SINGLE, Features.STEP_SIMULATION_MULTIPLE)
+# Those of a source whose simulator makes changes.
+_EDITABLE_FEATURES = (Features.SPAWNING, Features.DELETING, Features.ENTITY_STATE_SETTING)
 
 
 class Services:
-    """
-    The services of ``node``: ``~/get_entities`` and so on.
+    """The services of ``node``: ``~/get_entities`` and so on."""
 
-    :param group: that of the services, whose callbacks may run beside the other ones.
-    :param snapshot: returns the last frame, None before the first.
-    :param steerable: returns the source, None if it cannot be held or is not active.
-    :param with_boxes: returns the last frame, with boxes, None before the first.
-    :param counters: returns those of the frames of the source.
-    """
-
-    def __init__(self, node: Node, group: CallbackGroup, snapshot: Callable[[], Snapshot | None],
-                 steerable: Callable[[], SteerableSource | None],
-                 with_boxes: Callable[[], Snapshot | None], counters: Callable[[], Counters],
-                 global_frame: str) -> None:
-        self._snapshot, self._steerable, self._counters = snapshot, steerable, counters
-        self._with_boxes, self._global_frame = with_boxes, global_frame
+    def __init__(self, node: StateSensorNode, editing: Editing) -> None:
+        self._node, self._editing, self._snapshot = node, editing, node.snapshot
         for name in _SERVICES:
-            node.create_service(getattr(srv, name.title().replace('_', '')), f'~/{name}',
-                                partial(_reply, getattr(self, name)), callback_group=group)
+            node.create_service(
+                getattr(srv, name.title().replace('_', '')), f'~/{name}',
+                partial(_reply, getattr(self, name)), callback_group=node.service_group)
+
+    def _steerable(self) -> SteerableSource | None:
+        source = self._node.source
+        return source if isinstance(source, SteerableSource) else None
 
     def get_simulator_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
         response.features.features = [
-            *_FEATURES, *(() if self._steerable() is None else _STEERABLE_FEATURES)]
-        response.features.custom_info = 'state_sensor_ros: ground truth; entities are read only'
+            *_FEATURES, *(() if self._steerable() is None else _STEERABLE_FEATURES),
+            *(_EDITABLE_FEATURES if isinstance(self._node.source, EditableSource) else ())]
+        response.features.custom_info = 'state_sensor_ros: ground truth'
 
     def get_entities(self, request: Any, response: Any) -> None:  # noqa: ANN401
         response.entities = [snapshot.frame.names[row] for snapshot, row in self._matching(
@@ -115,11 +114,11 @@ class Services:
         response.info.description = snapshot.actor_list.actors[row].frame_id
 
     def get_entity_bounds(self, request: Any, response: Any) -> None:  # noqa: ANN401
-        self._with_boxes()
+        self._node.with_boxes()
         snapshot, row = self._find(request.entity)
         box = box_of(snapshot.frame, row)
         if box is None:
-            raise _RefusedError(_FAILED, f'found no box of {request.entity!r}')
+            raise RefusedError(_FAILED, f'found no box of {request.entity!r}')
         corners = box.corners()
         response.bounds.type = Bounds.TYPE_BOX
         response.bounds.points = [Vector3(x=x, y=y, z=z) for x, y, z in (
@@ -136,7 +135,7 @@ class Services:
         source, now = self._source('the state'), srv.GetSimulationState.Response()
         self.get_simulation_state(request, now)
         if request.state.state == now.state.state and not source.is_stepping:
-            raise _RefusedError(srv.SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
+            raise RefusedError(srv.SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
         if request.state.state == State.STATE_PLAYING:
             source.resume()
         elif request.state.state in (State.STATE_PAUSED, State.STATE_STOPPED):
@@ -149,14 +148,14 @@ class Services:
     def step_simulation(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('steps')
         if not source.is_paused or source.is_stepping:
-            raise _RefusedError(
+            raise RefusedError(
                 _FAILED, 'found a source that is playing; expected it to be paused')
         if request.steps < 1:
-            raise _RefusedError(_FAILED, f'found {request.steps} steps; expected 1 or more')
+            raise RefusedError(_FAILED, f'found {request.steps} steps; expected 1 or more')
         n_made = self._made(partial(source.step, request.steps))
         if n_made < request.steps:
-            raise _RefusedError(_FAILED, f'{n_made} of {request.steps} steps made: another state '
-                                'was set, or the run is over')
+            raise RefusedError(_FAILED, f'{n_made} of {request.steps} steps made: another state '
+                               'was set, or the run is over')
 
     def reset_simulation(self, request: Any, response: Any) -> None:  # noqa: ANN401
         source = self._source('the reset')
@@ -164,14 +163,50 @@ class Services:
             raise _unsupported(f'scope {request.scope}')
         self._made(source.restart)
 
+    def set_entity_state(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        self._find(request.entity)
+        state, moves = request.state, request.state.twist
+        pose = self._editing.pose_of(state.pose, state.header, response.INVALID_POSE)
+        twist = tuple(getattr(part, axis) for part in (moves.linear, moves.angular)
+                      for axis in 'xyz')
+        if not np.isfinite(twist).all():
+            raise RefusedError(_FAILED, f'found the twist {twist}; expected finite numbers')
+        # Older definitions have no flags: all is set.
+        self._editing.make(EntityEdit(
+            SET, request.entity, pose if getattr(request, 'set_pose', True) else None,
+            twist if getattr(request, 'set_twist', True) else None))
+
+    def spawn_entity(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        last, name = self._snapshot(), request.name
+        # In older definitions its members are those of the request.
+        resource = getattr(request, 'entity_resource', request)
+        if request.entity_namespace or (resource.resource_string and not resource.uri):
+            raise _unsupported('entity_namespace and resource_string')
+        if not resource.uri:
+            raise RefusedError(response.NO_RESOURCE, 'found no uri; expected a type of vehicles')
+        taken = ('', *(() if last is None else last.frame.names))
+        if name in taken and not request.allow_renaming:
+            raise RefusedError(response.NAME_NOT_UNIQUE if name else response.NAME_INVALID,
+                               f'found the name {name!r}; expected one that no entity has')
+        if name in taken:
+            name = next(new for i in count(2) if (new := f'{name or "entity"}_{i}') not in taken)
+        pose = self._editing.pose_of(request.initial_pose.pose, request.initial_pose.header,
+                                     response.INVALID_POSE)
+        self._editing.make(EntityEdit(SPAWN, name, pose, resource=resource.uri))
+        response.entity_name = name
+
+    def delete_entity(self, request: Any, response: Any) -> None:  # noqa: ANN401
+        self._find(request.entity)
+        self._editing.make(EntityEdit(DELETE, request.entity))
+
     def _made(self, request: Callable[[], None]) -> int:
         """Request steps; return how many frames were made until all were published."""
-        n_before = self._counters().n_received
+        n_before = self._node.counters.n_received
         request()
         while (source := self._steerable()) is not None and (
-                source.is_stepping or (source.is_paused and self._counters().n_in_flight)):
+                source.is_stepping or (source.is_paused and self._node.counters.n_in_flight)):
             time.sleep(_LOOK_S)
-        return self._counters().n_received - n_before
+        return self._node.counters.n_received - n_before
 
     def _source(self, wanted: str) -> SteerableSource:
         source = self._steerable()
@@ -183,7 +218,7 @@ class Services:
         """Return the last frame and the row of one entity."""
         snapshot = self._snapshot()
         if snapshot is None or name not in snapshot.frame.names:
-            raise _RefusedError(Result.RESULT_NOT_FOUND, f'found no entity {name!r}')
+            raise RefusedError(Result.RESULT_NOT_FOUND, f'found no entity {name!r}')
         return snapshot, snapshot.frame.names.index(name)
 
     def _matching(self, filters: Any) -> Iterator[tuple[Snapshot, int]]:  # noqa: ANN401
@@ -191,7 +226,7 @@ class Services:
         if filters.filter:
             raise _unsupported('a filter of names by a regular expression')
         overlaps = _overlap_test(filters.bounds)
-        snapshot = self._snapshot() if overlaps is None else self._with_boxes()
+        snapshot = self._snapshot() if overlaps is None else self._node.with_boxes()
         categories = {each.category for each in filters.categories}
         wanted = {tag.lower() for tag in filters.tags.tags}
         needs_all = filters.tags.filter_mode == msg.TagsFilter.FILTER_MODE_ALL
@@ -221,7 +256,7 @@ class Services:
 
     def _state(self, stamp_ns: int, numbers: list[float]) -> Any:  # noqa: ANN401
         state, left = msg.EntityState(), iter(numbers)
-        state.header.frame_id = self._global_frame
+        state.header.frame_id = self._node.settings.global_frame
         state.header.stamp.sec, state.header.stamp.nanosec = divmod(stamp_ns, NS_PER_S)
         for target, axes in (
                 (state.pose.position, 'xyz'), (state.pose.orientation, 'xyzw'),
@@ -253,23 +288,15 @@ def _overlap_test(bounds: Any) -> Callable[[ActorBox], bool] | None:  # noqa: AN
         raise _unsupported(f'bounds of type {bounds.type}')
     points = np.array([(each.x, each.y, each.z) for each in bounds.points]).reshape(-1, 3)
     if not np.isfinite(points).all() or len(points) != 2:
-        raise _RefusedError(
+        raise RefusedError(
             _FAILED, f'bounds: found {len(points)} points; expected two of finite numbers')
     if bounds.type == Bounds.TYPE_SPHERE:
         return lambda box: box.overlaps_sphere(points[0], float(points[1, 0]))
     return lambda box: box.overlaps_box(points.min(axis=0), points.max(axis=0))
 
 
-class _RefusedError(StateSensorError):
-    """A request that is refused: ``code`` and text of the result."""
-
-    def __init__(self, code: int, text: str = '') -> None:
-        Exception.__init__(self, text)
-        self.code = code
-
-
-def _unsupported(what: str) -> _RefusedError:
-    return _RefusedError(Result.RESULT_FEATURE_UNSUPPORTED, f'not supported: {what}')
+def _unsupported(what: str) -> RefusedError:
+    return RefusedError(Result.RESULT_FEATURE_UNSUPPORTED, f'not supported: {what}')
 
 
 def _reply(answer: Callable[[Any, Any], None], request: Any, response: Any) -> Any:  # noqa: ANN401

@@ -146,7 +146,10 @@ class Simulator:
         :param source: the live source, from :meth:`open_source` with the same settings.
         :param report: called with a kind and a line about a command that was lost.
         """
-        raise NotImplementedError(self.name)
+        # Those of a child, unless a simulator has another way.
+        from state_sensor_ros.simulators.child_process import ChildCommands, ChildSource
+        assert isinstance(source, ChildSource)
+        return ChildCommands(source)
 
     def follows_speed(self, settings: Settings) -> bool:
         """

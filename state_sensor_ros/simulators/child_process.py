@@ -27,6 +27,7 @@ import math
 from multiprocessing.connection import Connection, Pipe
 import os
 import pickle
+from queue import Empty, SimpleQueue
 import subprocess
 import sys
 import threading
@@ -35,15 +36,17 @@ from typing import ClassVar, IO, NamedTuple
 
 from state_sensor_ros.connections.live_source import LiveSource
 from state_sensor_ros.control.ego_commands import EgoCommand, Proof
-from state_sensor_ros.errors import reason_of, TransportError, UnreachableError
+from state_sensor_ros.errors import reason_of, RefusalError, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.source import SourceState
+from state_sensor_ros.source import EntityEdit, SourceState
 
 # Time for the child to release what it holds after its requests have ended, s.
 _END_S = 1.0
 # A child that has not ended by itself in that time, although busy, is stuck, s.
 _STUCK_S = 1.4
+# Longest wait for a change, s; the frames after it that may show it first.
+_EDIT_S, _N_SHOWING = 10.0, 3
 # Longest delay of steps that is made up for, s: the node would drop a longer burst of frames.
 _LONGEST_DELAY_S = 0.2
 # Last lines that the child has printed, for an error, and their longest part.
@@ -172,8 +175,11 @@ class ChildSource(LiveSource):
         self._module = module
         self.is_paused = self.is_stepping = False
         self.position, self._begin_s = 0.0, math.nan
-        # Of the requests for steps, and of the last order that has had an effect.
-        self._n_requests = self.n_proven = 0
+        # Of the requests for steps, of the last order that has had an effect, and of the next
+        # frames that may show a change.
+        self._n_requests = self.n_proven = self._n_showing = 0
+        # Errors of changes, with the game time of the last frame before each, s.
+        self._edited: SimpleQueue[tuple[str, float]] = SimpleQueue()
         # Guards the child and the pipe to it.
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -232,6 +238,10 @@ class ChildSource(LiveSource):
                     end = message
                 elif isinstance(message, StepsMade):
                     self.is_stepping &= message.number != self._n_requests
+                elif isinstance(message, str):
+                    # Why a change was not made, empty if it was, before the frame that shows it.
+                    self._n_showing = _N_SHOWING
+                    self._edited.put((message, self._begin_s + self.position))
                 elif (item := self.take(message)) is not None:
                     yield item
         if end and not end.is_failure:
@@ -339,6 +349,19 @@ class ChildSource(LiveSource):
     def brake(self) -> None:
         """Do nothing: commands go through the child only."""
 
+    def have_made(self, edit: EntityEdit) -> float:
+        """Have the child make a change: what an :class:`EditableSource` has as its ``edit``."""
+        # No late answer to another one.
+        self._edited = SimpleQueue()
+        self.send(edit)
+        try:
+            error, before_s = self._edited.get(timeout=_EDIT_S)
+        except Empty:
+            raise TransportError(self._address, f'no step within {_EDIT_S:g} s') from None
+        if error:
+            raise RefusalError(self._address, error)
+        return before_s
+
     # The steps.
 
     def begun(self) -> None:
@@ -357,7 +380,8 @@ class ChildSource(LiveSource):
         if not self.has_frame:
             self._begin_s = frame.game_time
         self.position = frame.game_time - self._begin_s
-        return replace(frame, is_behind_gap=True) if is_first else frame
+        has_gap, self._n_showing = is_first or self._n_showing > 0, max(self._n_showing - 1, 0)
+        return replace(frame, is_behind_gap=True) if has_gap else frame
 
     def step_rate(self, settings: Settings) -> float:
         """Return the pace of the steps, 0 for as fast as possible, or as others make them."""

@@ -56,6 +56,8 @@ def stack_topic(name: str, type_name: str, *, latched: bool = False,
                  is_perceived=is_perceived)
 
 
+# The depth of tf2_ros.
+TF_TOPIC = Topic('/tf', 'tf2_msgs/msg/TFMessage', Qos(depth=100))
 STATIC_TF_TOPIC = Topic('/tf_static', 'tf2_msgs/msg/TFMessage', LATCHED)
 
 

@@ -31,7 +31,7 @@ from state_sensor_ros.naming import wheel_frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.topics import encoding
 from state_sensor_ros.topics.tables import Fields, header, POSE, STAMP_FIELD, xyz, xyzw
-from state_sensor_ros.topics.topic import Qos, STATIC_TF_TOPIC, Topic
+from state_sensor_ros.topics.topic import STATIC_TF_TOPIC, TF_TOPIC, Topic
 
 # Of wheels: position xyz, orientation xyzw of unit length, in the frame of the actor.
 WHEEL_POSE = Table('wheel pose', np.float64, 7)
@@ -64,8 +64,7 @@ class ClockEncoder(encoding.TopicEncoder):
 class TransformEncoder(encoding.TopicEncoder):
     """One TFMessage with all transforms of a frame; there is none without transforms."""
 
-    # The depth of tf2_ros.
-    topics = (Topic('/tf', 'tf2_msgs/msg/TFMessage', Qos(depth=100)),)
+    topics = (TF_TOPIC,)
     switch = 'tf'
     uses_rows = True
 

@@ -13,6 +13,7 @@ Any commands and faults at any time: the speed, the brake and the steering stay 
 Commands and the kinds of faults of ``doc/safety_case.md`` are drawn, on a simulated clock.
 """
 
+from contextlib import ExitStack
 import math
 from pathlib import Path
 import re
@@ -39,8 +40,9 @@ PROMPT_S = 0.2
 STOP_S = 2.5
 # Kinds of faults: after how long the ego has to brake, s, by some way.
 FAULTS = {
-    'silence': TIMEOUT_S, 'late': TIMEOUT_S, 'two publishers': 0.0, 'lost': STALE_S, 'no ego': 0.0,
-    'no speed': 0.0, 'two egos': 0.0, 'fault': 0.0, 'stopped': TIMEOUT_S,
+    'silence': TIMEOUT_S, 'late': TIMEOUT_S, 'two publishers': 0.0, 'moved': 0.0,
+    'lost': STALE_S, 'no ego': 0.0, 'no speed': 0.0, 'two egos': 0.0, 'fault': 0.0,
+    'stopped': TIMEOUT_S,
     'frozen': FROZEN_S, 'frozen pose': FROZEN_S, 'alternating': 0.5,
     'path lost': TIMEOUT_S, 'half-open': TIMEOUT_S, 'all paths lost': math.inf,
     'all half-open': math.inf, 'two drivers': math.inf, 'two in turns': math.inf,
@@ -57,7 +59,7 @@ OF_FRAMES = ('lost', 'no ego', 'no speed', 'two egos', 'alternating', *sorted(FR
 UNJUDGED = {*OF_FRAMES, 'stopped', 'pause'}
 RIVALS = {'two drivers': 'always', 'two in turns': 'late'}
 # One of each group at a time, any groups together.
-GROUPS = (('silence', 'late', 'two publishers'), OF_FRAMES, tuple(PATHS), tuple(RIVALS),
+GROUPS = (('silence', 'late', 'two publishers', 'moved'), OF_FRAMES, tuple(PATHS), tuple(RIVALS),
           ('fault',), ('stopped',), ('pause',))
 
 SECONDS = strategies.sampled_from((0.1, 0.1, 0.5, 0.5, 2.0, 4.0))
@@ -143,6 +145,12 @@ class Drive(RuleBasedStateMachine):
         ego.fault = 'another client steps' if 'fault' in after else ''
         ego.main, ego.spare = PATHS.get(paths, ('open', 'open'))
         ego.is_paused, ego.is_stopped = 'pause' in after, 'stopped' in after
+        if 'moved' in before and 'moved' not in after:
+            ego.vehicle.place, ego.vehicle.heading = (-40.0, 9.0, 0.0), 2.0
+            self.hold.close()
+        elif 'moved' in after and 'moved' not in before:
+            self.hold = ExitStack()
+            self.hold.enter_context(ego.driver.held())
         self.drive(seconds)
 
     def drive(self, seconds):

@@ -19,6 +19,7 @@ import pytest
 from rig import NodeProcess
 from simulation_interfaces.msg import Bounds, EntityCategory, Result, SimulationState
 from simulation_interfaces.srv import (
+    DeleteEntity,
     GetEntities,
     GetEntitiesStates,
     GetEntityBounds,
@@ -27,7 +28,9 @@ from simulation_interfaces.srv import (
     GetSimulationState,
     GetSimulatorFeatures,
     ResetSimulation,
+    SetEntityState,
     SetSimulationState,
+    SpawnEntity,
     StepSimulation,
 )
 from test_playback import recorded
@@ -37,7 +40,8 @@ NAMES = {GetEntities: 'get_entities', GetEntitiesStates: 'get_entities_states',
          GetEntityState: 'get_entity_state',
          SetSimulationState: 'set_simulation_state', StepSimulation: 'step_simulation',
          GetSimulatorFeatures: 'get_simulator_features', ResetSimulation: 'reset_simulation',
-         GetSimulationState: 'get_simulation_state'}
+         SetEntityState: 'set_entity_state', SpawnEntity: 'spawn_entity',
+         DeleteEntity: 'delete_entity', GetSimulationState: 'get_simulation_state'}
 
 
 def caller(listener):
@@ -161,7 +165,11 @@ def test_services_list_entities_and_steer_the_recording(call):
     list_entities(call)
     report_bounds(call)
     filter_by_bounds(call)
-    assert 26 in call(GetSimulatorFeatures).features.features
+    features = set(call(GetSimulatorFeatures).features.features)
+    assert 26 in features
+    assert not features & {0, 1, 11}
+    for type_ in (SetEntityState, DeleteEntity):
+        assert call(type_, entity='ego_car').result.result == Result.RESULT_FEATURE_UNSUPPORTED
     assert call(StepSimulation, steps=1).result.result == Result.RESULT_OPERATION_FAILED
     pause = SimulationState(state=SimulationState.STATE_PAUSED)
     assert call(SetSimulationState, state=pause).result.result == Result.RESULT_OK

@@ -23,16 +23,12 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError, importing
 from state_sensor_ros.parameters import parameter
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.source import Report, Source
-
-if TYPE_CHECKING:
-    from state_sensor_ros.control.ego_commands import EgoCommands
 
 _OTHERS = ('python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3')
 _PROBE_S = 20.0
@@ -187,9 +183,3 @@ class Carla9Simulator(Simulator):
         from state_sensor_ros.simulators.carla9.source import Carla9Source, TickingSource
         kind = TickingSource if settings.of(Carla9Parameters).tick else Carla9Source
         return kind(settings, report, reconnect=reconnect)
-
-    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
-        """Make what sends commands to the process with the client library."""
-        from state_sensor_ros.simulators.child_process import ChildCommands, ChildSource
-        assert isinstance(source, ChildSource)
-        return ChildCommands(source)

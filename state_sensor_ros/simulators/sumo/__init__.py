@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.parameters import parameter
@@ -26,9 +25,6 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import Simulator
 from state_sensor_ros.small_files import share_file
 from state_sensor_ros.source import Report, Source
-
-if TYPE_CHECKING:
-    from state_sensor_ros.control.ego_commands import EgoCommands
 
 _SHIPPED = 'resource', 'sumo', 'grid.sumocfg'
 
@@ -96,9 +92,3 @@ class SumoSimulator(Simulator):
             return SumoSource(own, settings, report, reconnect=reconnect)
         own = replace(own, config=own.config or str(share_file(*_SHIPPED)))
         return StartedSumo(own, settings, report, reconnect=reconnect)
-
-    def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
-        """Make what sends commands to the process that runs SUMO."""
-        from state_sensor_ros.simulators.child_process import ChildCommands, ChildSource
-        assert isinstance(source, ChildSource)
-        return ChildCommands(source)

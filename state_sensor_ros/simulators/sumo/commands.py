@@ -19,6 +19,7 @@ moves it, so it is first put on the nearest lane; then it continues on the route
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 import math
@@ -31,15 +32,15 @@ from state_sensor_ros import frame as frames
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.bicycle import Bicycle, FULL_LOCK_DEG, Pedals
 from state_sensor_ros.frame import Floats, Frame
-from state_sensor_ros.rotations import global_from_unit
+from state_sensor_ros.rotations import global_from_unit, heading_of
 
 # The module libsumo, or a connection of traci: the same calls.
 Sumo: TypeAlias = Any
 # m, between the axles of each ego.
 _WHEELBASE_M = 2.9
 # moveToXY: any place of the network or outside of it; the middle of the nearest lane, m away.
-_ANY_PLACE = 2
-_ON_LANE, _FARTHEST_LANE_M = 0, 1000.0
+ANY_PLACE = 2
+ON_LANE, FARTHEST_LANE_M = 0, 1000.0
 _NO_CHECKS = 0
 # SUMO warns of each step that is faster than the maximum speed of the vehicle, m/s.
 _MOST_SPEED = 200.0
@@ -100,7 +101,7 @@ class SumoEgo:
                 command.steering_angle / math.radians(FULL_LOCK_DEG), command.throttle,
                 command.brake, command.hand_brake, command.reverse)
             body.advance(self._pedals, elapsed_s, frames.climb_of(last, last.ego))
-            self._move(body, _ANY_PLACE)
+            self._move(body, ANY_PLACE)
             if indicators is not None:
                 self._indicate(indicators)
         except Exception:
@@ -109,6 +110,14 @@ class SumoEgo:
             # Another client has removed it since the last step.
             self._body = None
         return self._body is not None
+
+    def drives(self, name: str) -> bool:
+        """Return whether commands move a vehicle."""
+        return self._body is not None and name == self._name
+
+    def let_go(self) -> None:
+        """Take the ego over again in the next step, as it is in the frame then."""
+        self._body = None
 
     def shown(self, frame: Frame) -> Frame:
         """Return a frame with the velocity and the inputs of the driven ego."""
@@ -135,7 +144,7 @@ class SumoEgo:
         left_s = _LONGEST_STOP_S
         while self._has_vehicle() and self._body is not None and self._body.speed and left_s > 0.0:
             self._body.advance(_FULL_BRAKE, step_s)
-            self._move(self._body, _ANY_PLACE)
+            self._move(self._body, ANY_PLACE)
             self._sumo.simulationStep()
             left_s -= step_s
 
@@ -154,25 +163,9 @@ class SumoEgo:
     def _restore_route(self, found: _Found) -> None:
         vehicle, body = self._sumo.vehicle, self._body
         if body is not None and not vehicle.getLaneID(self._name):
-            self._move(body, _ON_LANE, _FARTHEST_LANE_M)
+            self._move(body, ON_LANE, FARTHEST_LANE_M)
             self._sumo.simulationStep()
-        route = tuple(vehicle.getRoute(self._name))
-        if route[-len(found.route):] == found.route:
-            # SUMO has not replaced it.
-            return
-        at = vehicle.getRouteIndex(self._name)
-        # From within a junction, SUMO accepts no other next edge.
-        is_inside = vehicle.getRoadID(self._name).startswith(':')
-        *fixed, edge = route[at:at + 1 + is_inside]
-        # With a type that only this vehicle has, SUMO deletes that type: it crashes.
-        type_name = found.type_name.removesuffix(f'@{self._name}')
-        first = found.route.index(edge) if edge in found.route else 0
-        for i, goal in enumerate(found.route[first:first + _N_EDGES], first + 1):
-            way = self._sumo.simulation.findRoute(edge, goal, type_name).edges
-            if way:
-                vehicle.setRoute(self._name, (*fixed, *way, *found.route[i:]))
-                return
-        raise ValueError(f'no way from {edge} back to its route')
+        restore_route(self._sumo, self._name, found.route, found.type_name)
 
     def _restore_modes(self, found: _Found) -> None:
         vehicle = self._sumo.vehicle
@@ -189,12 +182,8 @@ class SumoEgo:
 
     def _move(self, body: Bicycle, keep_route: int, farthest_m: float = 100.0) -> None:
         """Move the ego to the place of the bicycle, or to a lane that is at most so far away."""
-        # To SUMO, its place is that of the front bumper.
-        ahead = _WHEELBASE_M / 2 + self._length / 2
-        self._sumo.vehicle.moveToXY(
-            self._name, '', -1, body.x + ahead * math.cos(body.yaw),
-            body.y + ahead * math.sin(body.yaw), 90.0 - math.degrees(body.yaw), keep_route,
-            farthest_m)
+        front = front_of((body.x, body.y), body.yaw, _WHEELBASE_M / 2 + self._length / 2)
+        self._sumo.vehicle.moveToXY(self._name, '', -1, *front, keep_route, farthest_m)
 
     def _indicate(self, indicators: int) -> None:
         vehicle = self._sumo.vehicle
@@ -223,13 +212,37 @@ class SumoEgo:
         vehicle.setSpeedMode(self._name, _NO_CHECKS)
         vehicle.setLaneChangeMode(self._name, _NO_CHECKS)
         vehicle.setMaxSpeed(self._name, _MOST_SPEED)
-        state = last.kinematics[row]
-        forward = global_from_unit(state[None, 3:7])[0][:, 0]
-        yaw = math.atan2(forward[1], forward[0])
-        self._body = Bicycle(
-            float(state[0]) - _WHEELBASE_M / 2 * math.cos(yaw),
-            float(state[1]) - _WHEELBASE_M / 2 * math.sin(yaw), yaw,
-            frames.speed_along(last, row), _WHEELBASE_M)
+        yaw = heading_of(last.orientation_xyzw[row].tolist())
+        x, y, _ = front_of(last.position_xyz[row].tolist(), yaw, -_WHEELBASE_M / 2)
+        self._body = Bicycle(x, y, yaw, frames.speed_along(last, row), _WHEELBASE_M)
+
+
+def front_of(place: Sequence[float], yaw: float, ahead_m: float) -> tuple[float, float, float]:
+    """Return what is ahead of a place, m, with SUMO's angle; its places are those of bumpers."""
+    return (place[0] + ahead_m * math.cos(yaw), place[1] + ahead_m * math.sin(yaw),
+            90.0 - math.degrees(yaw))
+
+
+def restore_route(sumo: Sumo, name: str, goals: tuple[str, ...], type_name: str) -> None:
+    """Lead a vehicle, wherever it was moved to, back to the route with these edges."""
+    vehicle = sumo.vehicle
+    route = tuple(vehicle.getRoute(name))
+    if route[-len(goals):] == goals:
+        # SUMO has not replaced it.
+        return
+    at = vehicle.getRouteIndex(name)
+    # From within a junction, SUMO accepts no other next edge.
+    is_inside = vehicle.getRoadID(name).startswith(':')
+    *fixed, edge = route[at:at + 1 + is_inside]
+    # With a type that only this vehicle has, SUMO deletes that type: it crashes.
+    type_name = type_name.removesuffix(f'@{name}')
+    first = goals.index(edge) if edge in goals else 0
+    for i, goal in enumerate(goals[first:first + _N_EDGES], first + 1):
+        way = sumo.simulation.findRoute(edge, goal, type_name).edges
+        if way:
+            vehicle.setRoute(name, (*fixed, *way, *goals[i:]))
+            return
+    raise ValueError(f'no way from {edge} back to its route')
 
 
 def _warn(line: str) -> None:

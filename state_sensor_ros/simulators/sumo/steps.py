@@ -103,6 +103,8 @@ class Run:
     # are added and never change, so that copies of a run share them.
     names: dict[tuple[bool, str], str] = field(default_factory=dict)
     first: str = ''  # name of the ego that is the first vehicle
+    # Speeds, m/s, by name, in the next step: to SUMO, a move is a movement.
+    moved: dict[str, float] = field(default_factory=dict)
 
 
 class Steps:
@@ -143,6 +145,9 @@ class Steps:
         axes = global_from_unit(orientation_xyzw)
         lateral = np.nan_to_num(columns[:, LATERAL_SPEED]) * self.network.side
         speeds = columns[:, SPEED]
+        if self.run.moved:
+            speeds[:] = [self.run.moved.pop(name, speed)
+                         for name, speed in zip(names, speeds, strict=True)]
         ego = self._ego_of(ids, names, types)
         is_assumed = np.array([kind.is_assumed for kind in types], bool)
         frame = build_frame(

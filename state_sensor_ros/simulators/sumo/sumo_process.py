@@ -35,9 +35,10 @@ from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.sumo import SumoParameters
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
+from state_sensor_ros.simulators.sumo.edits import SumoEdits
 from state_sensor_ros.simulators.sumo.map import read_network, RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
-from state_sensor_ros.source import Report
+from state_sensor_ros.source import EntityEdit, Report
 from state_sensor_ros.texts import counted
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
@@ -70,6 +71,7 @@ class SumoSource(child_process.ChildSource):
     # reconnect: whether to start again after SUMO has failed.
 
     program = simulator = 'SUMO'
+    edit = child_process.ChildSource.have_made
 
     def __init__(self, own: SumoParameters, settings: Settings, report: Report, *,
                  reconnect: bool = True) -> None:
@@ -207,13 +209,18 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
         lights: dict[str, str] = {}
         n_proven = 0
         ego, frame = SumoEgo(sumo, is_lent=not own.config, is_driven=run.is_driven), None
+        edits = SumoEdits(sumo, ego, maker.run)
         with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
             while _goes_on(sumo):
                 if not driver.await_step(step_s):
                     return True
                 if ego.advance(driver.command, frame, step_s, driver.indicators):
                     n_proven = driver.order.number
+                while driver.edits:
+                    frames.send(edits.make(driver.edits.pop(0)))
+                edits.hold()
                 sumo.simulationStep()
+                edits.settle()
                 # After a step SUMO's clock shows the next one.
                 time_s = round(sumo.simulation.getTime() - step_s, 6)
                 frame = ego.shown(maker.frame(time_s, *reader.read()))
@@ -257,6 +264,8 @@ class DriverRequests:
         self.order = child_process.Order(0, None)
         # Wanted turn signals of the ego, None before the first request.
         self.indicators: int | None = None
+        # Changes to make before the next step.
+        self.edits: list[EntityEdit] = []
 
     @property
     def command(self) -> EgoCommand | None:
@@ -276,6 +285,8 @@ class DriverRequests:
                     return False
                 if isinstance(request, child_process.Order):
                     self.order = request
+                elif isinstance(request, EntityEdit):
+                    self.edits.append(request)
                 elif isinstance(request, child_process.Indicate):
                     self.indicators = request.indicators
                 else:

@@ -1,0 +1,150 @@
+# Copyright 2026 The state_sensor_ros maintainers
+# SPDX-License-Identifier: Apache-2.0
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+# in compliance with the License. You may obtain a copy of the License at
+# http://www.apache.org/licenses/LICENSE-2.0 Unless required by applicable law or agreed to in
+# writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
+# language governing permissions and limitations under the License.
+# flake8: noqa: I100
+"""Entities that are moved, added and removed in SUMO."""
+
+from importlib.util import find_spec
+import math
+
+from commands_rig import pedals, Stack
+from geometry_msgs.msg import Point, Pose, PoseWithCovarianceStamped, Quaternion, Vector3
+import pytest
+from rig import NodeProcess
+from simulation_interfaces.msg import EntityState, Resource, Result
+from simulation_interfaces.srv import (
+    DeleteEntity,
+    GetSimulatorFeatures,
+    SetEntityState,
+    SpawnEntity,
+)
+from test_simulation_services import caller
+
+FRAME = 'state_sensor_ros/StateFrame'
+# Within one step of an ego at 20 m/s.
+NEAR_M = 1.5
+
+
+def pose_at(x, y, yaw=0.0):
+    return Pose(position=Point(x=x, y=y),
+                orientation=Quaternion(z=math.sin(yaw / 2), w=math.cos(yaw / 2)))
+
+
+def state_at(*place, frame_id='map', speed=0.0):
+    state = EntityState(pose=pose_at(*place))
+    state.header.frame_id, state.twist.linear = frame_id, Vector3(x=speed)
+    return state
+
+
+def actor_of(frame, name):
+    return next((actor for actor in frame.actors if actor.name == name), None)
+
+
+def is_at(frame, name, x, y):
+    actor = actor_of(frame, name)
+    return actor is not None and math.dist(
+        (actor.pose.position.x, actor.pose.position.y), (x, y)) < NEAR_M
+
+
+def stamp_ns(message):
+    return message.header.stamp.sec * 10 ** 9 + message.header.stamp.nanosec
+
+
+def move_the_driven_ego(call, stack, frames, transforms, ego, place):
+    """Expect the brake before the jump, no transform within it, and the stack's next command."""
+    stack.publish_until(pedals(throttle=0.5), lambda: frames and actor_of(
+        frames[-1], ego).twist.linear != Vector3() and stack.sent[-1:] and stack.sent[-1].throttle)
+    n_sent, n_frames = len(stack.sent), len(frames)
+    moved = call.start(SetEntityState, entity=ego, state=state_at(*place), set_pose=True)
+    stack.publish_until(pedals(throttle=0.5), moved.done, what='the answer')
+    assert moved.result().result.result == Result.RESULT_OK, moved.result().result
+    stack.publish_until(pedals(throttle=0.5), lambda: any(
+        is_at(frame, ego, *place[:2]) for frame in frames[n_frames:]) and stack.sent[-1].throttle)
+    first = next(frame for frame in frames[n_frames:] if is_at(frame, ego, *place[:2]))
+    brakes = [each for each in stack.sent[n_sent:] if each.brake == 1.0]
+    assert brakes
+    assert stamp_ns(brakes[0]) < stamp_ns(first)
+    # Transforms of before, just before those of the new place: no time lies between both.
+    [last] = [each for message in transforms for each in message.transforms
+              if each.child_frame_id == ego and stamp_ns(each) == stamp_ns(first) - 1]
+    assert math.dist((last.transform.translation.x, last.transform.translation.y),
+                     place[:2]) > 10.0
+
+
+def checking(call):
+    def check(code, type_, **fields):
+        answer = call(type_, **fields)
+        assert answer.result.result == code, answer.result
+        return answer
+    return check
+
+
+def change_others(call, frames, resource, place):
+    """Add actors, move and remove them; each is in a frame when the answer arrives."""
+    check, (x, y) = checking(call), place[:2]
+    pose, own = pose_at(x + 5.0, y + 30.0, 0.5), Resource(uri=resource)
+    add = {'name': 'added', 'initial_pose__pose': pose, 'entity_resource': own}
+    check(Result.RESULT_OK, SpawnEntity, **add)
+    check(SpawnEntity.Response.NAME_NOT_UNIQUE, SpawnEntity, **add)
+    # It stays beside the road.
+    n_frames = len(frames)
+    call.listener.until(lambda: len(frames) > n_frames + 20, what='a second')
+    assert is_at(frames[-1], 'added', x + 5.0, y + 30.0)
+    add['initial_pose__pose'] = pose_at(x + 5.0, y + 40.0)
+    renamed = check(Result.RESULT_OK, SpawnEntity, allow_renaming=True, **add).entity_name
+    assert renamed == 'added_2'
+    check(Result.RESULT_OK, SetEntityState, entity=renamed, set_pose=True,
+          state=state_at(x, y + 45.0))
+    for each in ('added', renamed):
+        check(Result.RESULT_OK, DeleteEntity, entity=each)
+        check(Result.RESULT_NOT_FOUND, DeleteEntity, entity=each)
+    add['initial_pose__pose'] = pose
+    check(SpawnEntity.Response.NO_RESOURCE, SpawnEntity, **{**add, 'entity_resource': Resource()})
+    wrong = check(Result.RESULT_OPERATION_FAILED, SpawnEntity, **{
+        **add, 'entity_resource': Resource(uri='none.such')})
+    assert "'none.such'" in wrong.result.error_message
+    bad = check(SpawnEntity.Response.INVALID_POSE, SpawnEntity, **{
+        **add, 'initial_pose__pose': Pose(orientation=Quaternion(w=3.0))})
+    assert bad.result.error_message.endswith('an orientation of length 1')
+
+
+def move_by_rviz(call, stack, frames, node, ego, place):
+    publisher = call.listener.node.create_publisher(PoseWithCovarianceStamped, '/initialpose', 1)
+    call.listener.until(publisher.get_subscription_count, what='the node')
+    message = PoseWithCovarianceStamped()
+    message.pose.pose, message.header.frame_id = pose_at(*place), 'odom'
+    publisher.publish(message)
+    call.listener.until(lambda: "/initialpose is refused: found the frame 'odom'; expected 'map'"
+                        in node.log, what='the refusal')
+    message.header.frame_id = 'map'
+    publisher.publish(message)
+    call.listener.until(lambda: is_at(frames[-1], ego, *place[:2]), what='the ego at its place')
+    # The stack has sent nothing since: the brake holds.
+    assert stack.sent[-1].brake == 1.0
+
+
+@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
+def test_entities_of_sumo_are_moved_added_and_removed(domain, listener):
+    frames = listener.subscribe('/state_sensor/frame', FRAME)
+    transforms = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+    with NodeProcess(domain, source='sumo', control_input='vehicle_control',
+                     overflow='block', **{'sumo.ego': 'ego'}) as node:
+        call, stack = caller(listener), Stack(listener).matched()
+        call.listener = listener
+        listener.until(lambda: frames, what='frames')
+        assert {0, 1, 11} <= set(call(GetSimulatorFeatures).features.features)
+        move_the_driven_ego(call, stack, frames, transforms, 'ego', (300.0, 278.3, -0.01))
+        name = next(actor.name for actor in frames[-1].actors if actor.name.startswith('car'))
+        for code, twist in ((Result.RESULT_OK, 3.0), (Result.RESULT_OK, 0.0)):
+            checking(call)(code, SetEntityState, entity=name, set_pose=True, set_twist=True,
+                           state=state_at(280.0, 278.3, -0.01, speed=twist))
+        checking(call)(Result.RESULT_OK, DeleteEntity, entity=name)
+        change_others(call, frames, 'car', (280.0, 278.3, -0.01))
+        move_by_rviz(call, stack, frames, node, 'ego', (320.0, 278.3, -0.01))
+        assert node.end()[0] == 0
+        assert 'Traceback' not in node.log
