@@ -188,8 +188,7 @@ def _load_commands():
     from state_sensor_ros.commands.cli import command_parser, COMMANDS, main
     for name in COMMANDS:
         command_parser(name)
-    _load('encodings.idna', 'osi3', 'rerun',
-          'state_sensor_ros.simulators.monodrive.simulator',
+    _load('encodings.idna', 'osi3', 'state_sensor_ros.simulators.monodrive.simulator',
           'state_sensor_ros.files.osi_writer', 'state_sensor_ros.evaluation.evaluator')
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)

@@ -135,10 +135,10 @@ class Drive(RuleBasedStateMachine):
         self.due_s, self.speed = min(((max(after[kind][0], self.open_s) + FAULTS[kind],
                                        after[kind][1]) for kind in counted),
                                      default=(math.inf, 0.0))
-        # A brake that does not arrive comes by another path; a command that stays is not written
-        # again before its time.
+        # A brake that does not arrive comes by another path; a command that stays, also that of a
+        # fault that has ended, is not written again before its time.
         is_cut = after.keys() & {'path lost', 'half-open'}
-        self.due_s += TIMEOUT_S if is_cut and len(after) > 1 else 0.0
+        self.due_s += TIMEOUT_S if is_cut and len(before.keys() | after.keys()) > 1 else 0.0
         frames, paths, rivals = (next((kind for kind in kinds if kind in after), '')
                                  for kinds in (OF_FRAMES, PATHS, RIVALS))
         ego.frames, ego.rival = frames or 'all', RIVALS.get(rivals, '')
