@@ -165,8 +165,7 @@ def _scalar(text: str, kind: type) -> object:
     """Return the value of a type in ``text``, or the text itself, which is refused."""
     text = text.strip()
     if kind is str:
-        is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in '\'"'
-        return text[1:-1] if is_quoted else text
+        return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in '\'"' else text
     if kind is bool:
         return {'true': True, 'false': False}.get(text.lower(), text)
     try:

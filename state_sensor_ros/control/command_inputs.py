@@ -131,8 +131,7 @@ class AutowareInput(CommandInput):
             acceleration=along.acceleration if along.is_defined_acceleration else 0.0,
             steering_angle=message.lateral.steering_tire_angle,
             hand_brake=gear == _PARK), self._parameters)
-        gears = _FORWARD if wanted.speed > 0 else _BACKWARD
-        if wanted.speed and gear not in gears:
+        if wanted.speed and gear not in (_FORWARD if wanted.speed > 0 else _BACKWARD):
             return Setpoint(speed=0.0, steering_angle=wanted.steering_angle,
                             hand_brake=wanted.hand_brake)
         return wanted

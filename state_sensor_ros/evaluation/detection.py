@@ -63,8 +63,7 @@ def error_rows(stack: Floats, truth: Floats, classes: Rows) -> Floats:
     with np.errstate(all='ignore'):
         sizes, true_sizes = stack[:, matching.SIZE], truth[:, matching.SIZE]
         common = np.minimum(sizes, true_sizes).prod(axis=1)
-        union = sizes.prod(axis=1) + true_sizes.prod(axis=1) - common
-        scale = 1.0 - common / union
+        scale = 1.0 - common / (sizes.prod(axis=1) + true_sizes.prod(axis=1) - common)
         turn = np.abs(wrapped(truth[:, matching.YAW] - stack[:, matching.YAW]))
         turn = np.minimum(turn, np.abs(stack[:, matching.PERIOD] - turn))
         velocities, true_velocities = stack[:, matching.VELOCITY], truth[:, matching.VELOCITY]

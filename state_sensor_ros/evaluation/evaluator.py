@@ -320,11 +320,10 @@ def _at_base_link(pose: Floats, twist: Floats, placed: truths.Placed,
     :param base_link: orientation and origin of base_link in the child frame.
     """
     (turn, origin), (own_turn, offset) = placed, base_link
-    velocity = twist[:3] + np.cross(twist[3:], offset)
     return np.concatenate((
         truths.turned(turn, pose[:3] + truths.turned(pose[3:], offset)) + origin,
         quaternion_product(turn, quaternion_product(pose[3:], own_turn)),
-        truths.turned(own_turn * CONJUGATE_XYZW, velocity)[:1]))
+        truths.turned(own_turn * CONJUGATE_XYZW, twist[:3] + np.cross(twist[3:], offset))[:1]))
 
 
 class _Span:

@@ -159,8 +159,7 @@ class GroundTruth:
         before, after, share, _ = brackets(self.stamps_ns, stamps_ns)
         # Exactly at a stamp the other frame is not needed.
         before = np.where(self.stamps_ns[after] == stamps_ns, after, before)
-        is_known = (before != after) | (self.stamps_ns[after] == stamps_ns)
-        for i in np.flatnonzero(is_known).tolist():
+        for i in np.flatnonzero((before != after) | (self.stamps_ns[after] == stamps_ns)).tolist():
             found[:, i] = self._states_in(int(before[i]), actors)
             if before[i] != after[i]:
                 found[:, i] += share[i] * self._change(int(after[i]), actors, found[:, i])

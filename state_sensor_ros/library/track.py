@@ -194,8 +194,7 @@ def track_of(frames: Iterable[Frame], name: str | None) -> Track:
                                             'recording' + parameters.near_names([name], others))
     numbers = np.full((len(made), len(_NAMES)), np.nan)
     numbers[:, :_LANE.start] = np.concatenate([each.floats for each in made])[:, _FLOATS]
-    is_usable = np.concatenate([each.frame.has_pose() for each in made])
-    numbers[~is_usable, _ORIENTATION] = np.nan
+    numbers[~np.concatenate([each.frame.has_pose() for each in made]), _ORIENTATION] = np.nan
     numbers[:, _ORIENTATION] /= np.linalg.norm(numbers[:, _ORIENTATION], axis=1, keepdims=True)
     for row, lanes in enumerate(each.frame.lanes for each in made):
         if len(lanes):

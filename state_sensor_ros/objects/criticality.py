@@ -390,8 +390,7 @@ class Assumptions:
         assumed = frame.is_derived(DERIVED_SIZE)
         velocities = np.isnan(frame.forward_speed) if frame.forward_speed is not None \
             else np.isnan(frame.velocity_xyz).any(axis=1)
-        derived = frame.is_derived(DERIVED_VELOCITY)
-        flags = np.stack((~has_box | assumed, derived & ~velocities,
+        flags = np.stack((~has_box | assumed, frame.is_derived(DERIVED_VELOCITY) & ~velocities,
                           velocities)) & frame.has_pose()
         key = frame.names, flags.tobytes()
         if key == self._last:

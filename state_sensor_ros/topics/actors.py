@@ -166,7 +166,7 @@ class ControlStateEncoder(encoding.TopicEncoder):
 
     topics = (Topic('~/ego/control_state', CONTROL_STATE),)
     kind, only_with, actor_switch = 'control_state', 'lanes', 'odometry'
-    type_name = CONTROL_STATE
+    type_name, uses_lanes = CONTROL_STATE, True
 
     def set_up(self, settings: Settings) -> None:
         template = self.message(CONTROL_STATE, STAMPED_LANE)
@@ -189,7 +189,7 @@ class ControlStatesEncoder(encoding.TopicEncoder):
     """One array for each frame that has a lane state."""
 
     topics = (Topic('~/control_states', 'state_sensor_ros/msg/ControlStateArray'),)
-    opens_with = attrgetter('lanes.actor.size')
+    opens_with, uses_lanes = attrgetter('lanes.actor.size'), True
 
     def set_up(self, settings: Settings) -> None:
         element = self.element(CONTROL_STATE, STAMPED_LANE)

@@ -227,7 +227,9 @@ class Encoder:
                upcoming: FutureFrame | None) -> tuple[encoding.FrameToSend, encoding.Numbers]:
         """Return the frame with the data that several topics use, and the common tables."""
         bodies, i_ego = frame.bodies(), actor_list.i_ego
-        numbers = {STAMP: stamp_numbers(stamp_ns), **lane_numbers(frame.lanes)}
+        numbers: encoding.Numbers = {STAMP: stamp_numbers(stamp_ns)}
+        if self._uses_lanes:
+            numbers |= lane_numbers(frame.lanes)
         rows, base_link = _NO_ROWS, None
         if self._uses_rows:
             rows = bodies.normalized()
@@ -248,6 +250,7 @@ class Encoder:
         for encoder in self._wanted:
             encoder.kept = None, None
         self._uses_rows = any(encoder.uses_rows for encoder in self._wanted)
+        self._uses_lanes = any(encoder.uses_lanes for encoder in self._wanted)
 
 
 # Types as message classes of ROS name them; their bounds of texts and of sequences, such as

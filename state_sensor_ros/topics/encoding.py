@@ -175,7 +175,7 @@ class TopicEncoder:
     :cvar is_of_every_frame: whether a frame whose clock did not advance has messages, too.
     :cvar opens_with: returns the part of a frame that the topics need: they are advertised with
         the first frame that has it; None if they exist from the start.
-    :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used.
+    :cvar uses_rows: whether :attr:`FrameToSend.rows` or POSE are used; ``uses_lanes`` LANE_TABLES.
     :cvar uses_perception: names of the parameters ``perception.*`` that are used.
     :cvar key: ``key(now)`` returns what the layout depends on besides the actors, their poses and
         lanes; it is compared with that of the frame before.
@@ -186,7 +186,7 @@ class TopicEncoder:
 
     topics: tuple[Topic, ...] = ()
     kind = type_name = switch = actor_switch = only_with = ''
-    has_details = is_of_every_frame = uses_rows = False
+    has_details = is_of_every_frame = uses_rows = uses_lanes = False
     opens_with: Callable[[Frame], object] | None = None
     uses_perception: frozenset[str] = frozenset()
     key: Callable[[FrameToSend], object] | None = None

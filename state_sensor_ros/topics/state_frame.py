@@ -83,7 +83,7 @@ class StateFrameEncoder(encoding.TopicEncoder):
 
     topics = (FRAME_TOPIC,)
     switch = 'frame'
-    has_details = is_of_every_frame = True
+    has_details = is_of_every_frame = uses_lanes = True
 
     def set_up(self, settings: Settings) -> None:
         self._texts = {name: field for name, field in members().items() if field.dtype == TEXT}

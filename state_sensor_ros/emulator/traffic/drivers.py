@@ -145,9 +145,8 @@ def idm(speed: FloatArray, desired: FloatArray, gap: FloatArray,
     """
     gap_term = speed * HEADWAY_S + speed * closing / (2 * np.sqrt(ACCELERATION * BRAKING))
     desired_gap = REST_GAP_M + np.maximum(gap_term, 0.0)
-    free_term = (speed / desired) ** 4
     acceleration: FloatArray = ACCELERATION * (
-        1 - free_term - (desired_gap / np.maximum(gap, 0.1)) ** 2)
+        1 - (speed / desired) ** 4 - (desired_gap / np.maximum(gap, 0.1)) ** 2)
     return np.maximum(acceleration, -HARDEST_BRAKING)
 
 

@@ -66,8 +66,7 @@ class Kinematics:
         u = np.clip((s - drivers.change_s) / drivers.change_m, 0.0, 1.0)
         # Fifth-order polynomial: its first and second derivatives are zero at both ends.
         blend = u**3 * (10 - 15 * u + 6 * u**2)
-        slope = 30 * u**2 * (1 - u) ** 2 / drivers.change_m
-        return old + width * blend, width * slope
+        return old + width * blend, width * (30 * u**2 * (1 - u) ** 2 / drivers.change_m)
 
     def evaluate(self, drivers: Drivers) -> Motion:
         """Compute the motion at this instant."""
@@ -184,8 +183,7 @@ class DrivenEgo:
         forward = np.column_stack((heading, -(up[:, :2] * heading).sum(axis=1) / up[:, 2]))
         forward /= np.linalg.norm(forward, axis=1)[:, None]
         # x and y of the surface point differ from the axle by less than the last Newton step.
-        rear = np.column_stack((xy, surface.point[:, 2]))
-        return (rear + self._rear_m * forward,
+        return (np.column_stack((xy, surface.point[:, 2])) + self._rear_m * forward,
                 np.stack([forward, np.cross(up, forward), up], axis=1))
 
     def _places(self, xy: FloatArray) -> tuple[FloatArray, FloatArray]:

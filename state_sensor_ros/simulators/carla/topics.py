@@ -244,8 +244,7 @@ class ImageEncoder(encoding.TopicEncoder):
         data, described = frames.data_of(now.frame), set[Topic]()
         found = encoding.Messages()
         for image in () if data is None else data.images:
-            frame_id = optical_frame(now.actor_list.actors[0].frame_id, image.camera)
-            givens = {'frame': frame_id}
+            givens = {'frame': optical_frame(now.actor_list.actors[0].frame_id, image.camera)}
             if image.kind == SEGMENTATION and not self._is_legend_sent:
                 self._is_legend_sent = True
                 found.append((CLASSES_TOPIC, encoding.stamped(

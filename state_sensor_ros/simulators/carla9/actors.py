@@ -179,11 +179,10 @@ class WorldActors:
             n_lives = self._n_lives.get(number, 0)
             name = f'{type_id}_{number}' + (f'_{n_lives + 1}' if n_lives else '')
         is_assumed = box is NO_BOX and tags == ('pedestrian',)
-        display = type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else ''
         return self._put(WorldActor(
             number, self._serial + 1, name, role, tags,
             NO_BOX if tags[0] in (_LIGHT, _SIGN) else _PERSON_BOX if is_assumed else box,
-            display, is_assumed))
+            type_id.removeprefix(_LIMIT) if type_id.startswith(_LIMIT) else '', is_assumed))
 
     def add_parked(self, number: int, name: str, tag: str, box: tuple[float, ...]) -> None:
         """Add a parked vehicle of the level."""

@@ -249,9 +249,10 @@ class StepDecoder:
         self._reported, self._present = set[tuple[str, str]](), set[tuple[str, str]]()
 
     def decode(self, step: _Step) -> Frame:
-        time_s = _number(step.time)
-        if not math.isfinite(time_s):
-            raise DecodeError('timestep time', repr(step.time), 'a number of seconds')
+        try:
+            time_s = _seconds(step.time)
+        except ValueError as error:
+            raise DecodeError('timestep time', repr(step.time), 'a number of seconds') from error
         if step.rows:
             self._reported, self._present = self._present, set()
         texts = [row[_N_TEXTS:] for row in step.rows]
@@ -324,6 +325,16 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.inf
+
+
+def _seconds(text: str) -> float:
+    """Return a time, s, also one of --human-readable-time: [days:]hours:minutes:seconds."""
+    units = (1.0, 60.0, 3600.0, 86400.0)
+    parts = text.removeprefix('-').split(':')
+    time_s = sum(float(part) * unit for part, unit in zip(reversed(parts), units, strict=False))
+    if len(parts) > len(units) or not math.isfinite(time_s):
+        raise ValueError(text)
+    return -time_s if text.startswith('-') else time_s
 
 
 class Neighbors:
