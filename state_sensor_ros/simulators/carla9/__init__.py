@@ -77,7 +77,7 @@ class Carla9Parameters:
 
     @property
     def ego_role(self) -> str:
-        """The role of the ego as a part of names of topics; empty if it is none."""
+        """Return the role of the ego as a part of names of topics; empty if it is none."""
         return self.ego if re.fullmatch(r'[A-Za-z]\w*', self.ego, re.ASCII) else ''
 
 
