@@ -333,7 +333,7 @@ class FrameMaker:
 
     ``columns`` names of those that are used; ``road_names`` those of the roads so far.
 
-    :param name: of the table, for errors.
+    :param name: name of the table in errors.
     :raises TrajectoryFormatError: if columns are missing or of another type.
     """
 

@@ -53,8 +53,8 @@ class Editing:
 
     def __init__(self, node: StateSensorNode) -> None:
         self._node, self._one = node, threading.Lock()
-        # Frames since the begin of the change that is being made.
-        self._frames, self._is_changing = SimpleQueue[Frame](), False
+        # Frames since the begin of the change that is being made, None without one.
+        self._frames: SimpleQueue[Frame] | None = None
         node.create_subscription(PoseWithCovarianceStamped, '/initialpose', self._take_pose, 1,
                                  callback_group=node.service_group)
 
@@ -72,8 +72,8 @@ class Editing:
 
     def frame_arrived(self) -> None:
         """Keep a frame that may be a proof; called by the thread of the stream."""
-        if self._is_changing and (last := self._node.snapshot()) is not None:
-            self._frames.put(last.frame)
+        if (frames := self._frames) is not None and (last := self._node.snapshot()) is not None:
+            frames.put(last.frame)
 
     def make(self, edit: sources.EntityEdit) -> None:
         """Make a change and wait until a frame shows it; raise StateSensorError if none does."""
@@ -88,24 +88,11 @@ class Editing:
                     and last.frame.names[i_ego] == edit.name else nullcontext(True) as is_braked:
                 if not is_braked:
                     raise RefusedError(FAILED, 'the brake is not sent: the ego is not moved')
-                self._frames, self._is_changing = SimpleQueue(), True
+                self._frames = frames = SimpleQueue()
                 try:
-                    self._await_proof(edit, source.edit(edit))
+                    _await_proof(edit, source.edit(edit), frames)
                 finally:
-                    self._is_changing = False
-
-    def _await_proof(self, edit: sources.EntityEdit, before_s: float) -> None:
-        elapsed_s, why = -math.inf, 'none arrives, or the run has begun again'
-        with suppress(Empty):
-            while elapsed_s <= _PROOF_S:
-                frame = self._frames.get(timeout=_SILENCE_S)
-                if frame.game_time - before_s < elapsed_s:
-                    break
-                elapsed_s = frame.game_time - before_s
-                if elapsed_s > 1e-6 and not (why := _difference(edit, frame, elapsed_s)):
-                    return
-        raise RefusedError(FAILED, f'no frame within {_PROOF_S:g} s shows the change of '
-                           f'{edit.name}: {why}')
+                    self._frames = None
 
     def _take_pose(self, message: Any) -> None:  # noqa: ANN401
         """Move the ego to the ground at a pose, where it stands."""
@@ -121,8 +108,23 @@ class Editing:
             self._node.log.warn('initial pose', f'/initialpose is refused: {error}')
 
 
+def _await_proof(edit: sources.EntityEdit, before_s: float, frames: SimpleQueue[Frame]) -> None:
+    """Wait until one of ``frames`` proves a change; raise RefusedError if none does."""
+    elapsed_s, why = -math.inf, 'none arrives, or the run has begun again'
+    with suppress(Empty):
+        while elapsed_s <= _PROOF_S:
+            frame = frames.get(timeout=_SILENCE_S)
+            if frame.game_time - before_s < elapsed_s:
+                break
+            elapsed_s = frame.game_time - before_s
+            if elapsed_s > 1e-6 and not (why := _difference(edit, frame, elapsed_s)):
+                return
+    raise RefusedError(FAILED, f'no frame within {_PROOF_S:g} s shows the change of '
+                       f'{edit.name}: {why}')
+
+
 def _difference(edit: sources.EntityEdit, frame: Frame, elapsed_s: float) -> str:
-    """Return what of a frame is no proof of a change, empty if it is one."""
+    """Return why a frame does not prove a change, empty if it does."""
     is_there = edit.name in frame.names
     if not is_there or edit.kind == sources.DELETE:
         return '' if is_there is not (edit.kind == sources.DELETE) else f'is it there: {is_there}'

@@ -110,19 +110,19 @@ class EgoStatusEncoder(OfEgo):
                 **{name: Slot(EGO_PEDALS, i) for i, name in enumerate(
                     ('throttle', 'steer', 'brake'), 1)}}})
 
-    def key(self, now: encoding.FrameToSend) -> object:
-        """Return the gear of the last command."""
+    def key(self, now: encoding.FrameToSend) -> dict[str, bool]:
+        """Return the gear of the last command, forward before the first one."""
         command = now.last_command()
-        return command and (command.is_reverse, command.is_parked)
+        return {'is_reverse': command is not None and command.is_reverse,
+                'is_parked': command is not None and command.is_parked}
 
     def layout(self, now: encoding.FrameToSend) -> encoding.MessageBlock | None:
         """Lay out the message; there is none without an ego."""
-        i_ego, command = now.actor_list.i_ego, now.last_command()
+        i_ego = now.actor_list.i_ego
         if i_ego < 0 or not now.usable[i_ego]:
             return None
-        return encoding.MessageBlock([MessageInstance(self._template, {
-            'is_reverse': command is not None and command.is_reverse,
-            'is_parked': command is not None and command.is_parked})], {}, self.topics)
+        return encoding.MessageBlock(
+            [MessageInstance(self._template, self.key(now))], {}, self.topics)
 
     def numbers(self, now: encoding.FrameToSend, numbers: encoding.Numbers) -> None:
         """Compute the speed of the origin; the acceleration is that of ``/carla/objects``."""

@@ -145,7 +145,7 @@ class ReplayClient:
 
     :meth:`run` is called in one thread, the other methods from any.
 
-    :param options: of the command `replay`, which name the recording and the simulator.
+    :param options: options of `replay`: the recording, the simulator and the pace.
     :param reading: iterates over the frames of the recording while it is read.
     :param warn: called with one line about what is lost, and about a silent simulator.
     """
