@@ -344,7 +344,9 @@ SET, SPAWN, DELETE = 'set', 'spawn', 'delete'
 
 @runtime_checkable
 class EditableSource(Protocol):
-    """A source whose simulator moves, adds and removes entities."""
+    """A source whose simulator makes changes of the kinds ``edits``."""
+
+    edits: tuple[str, ...]
 
     def edit(self, edit: EntityEdit) -> float:
         """
@@ -352,3 +354,8 @@ class EditableSource(Protocol):
 
         :raises StateSensorError: if it refuses, or does not answer.
         """
+
+
+def edits_of(source: Source | None) -> tuple[str, ...]:
+    """Return the kinds of changes that a source makes."""
+    return source.edits if isinstance(source, EditableSource) else ()

@@ -24,11 +24,14 @@ import threading
 from typing import Any, TYPE_CHECKING
 
 from geometry_msgs.msg import PoseWithCovarianceStamped
+import numpy as np
+from rclpy.subscription import Subscription
 
 from state_sensor_ros import source as sources
 from state_sensor_ros.errors import StateSensorError
 from state_sensor_ros.frame import Frame
-from state_sensor_ros.rotations import heading_of
+from state_sensor_ros.rotations import global_from_body, heading_of
+from state_sensor_ros.topics.transforms import BaseLink
 
 if TYPE_CHECKING:
     from state_sensor_ros.ros.node import StateSensorNode
@@ -55,8 +58,20 @@ class Editing:
         self._node, self._one = node, threading.Lock()
         # Frames since the begin of the change that is being made, None without one.
         self._frames: SimpleQueue[Frame] | None = None
-        node.create_subscription(PoseWithCovarianceStamped, '/initialpose', self._take_pose, 1,
-                                 callback_group=node.service_group)
+        self._pose_topic: Subscription | None = None
+
+    def begin(self) -> None:
+        """Listen to poses if the node's source can move the ego."""
+        if sources.SET in sources.edits_of(self._node.source):
+            self._pose_topic = self._node.create_subscription(
+                PoseWithCovarianceStamped, '/initialpose', self._take_pose, 1,
+                callback_group=self._node.service_group)
+
+    def end(self) -> None:
+        """Listen no more."""
+        if self._pose_topic is not None:
+            self._node.destroy_subscription(self._pose_topic)
+        self._pose_topic = None
 
     def pose_of(self, pose: Any, header: Any, invalid: int) -> tuple[float, ...]:  # noqa: ANN401
         """Return position and unit quaternion; raise RefusedError, with a code if it is none."""
@@ -77,8 +92,9 @@ class Editing:
 
     def make(self, edit: sources.EntityEdit) -> None:
         """Make a change and wait until a frame shows it; raise StateSensorError if none does."""
-        if not isinstance(source := self._node.source, sources.EditableSource):
-            raise RefusedError(UNSUPPORTED, 'not supported: changes of entities by this source')
+        if edit.kind not in sources.edits_of(source := self._node.source):
+            raise RefusedError(UNSUPPORTED, f'not supported: {edit.kind} by this source')
+        assert isinstance(source, sources.EditableSource)
         with self._one:
             last = self._node.snapshot()
             if last is None or (isinstance(source, sources.SteerableSource) and source.is_paused):
@@ -95,15 +111,18 @@ class Editing:
                     self._frames = None
 
     def _take_pose(self, message: Any) -> None:  # noqa: ANN401
-        """Move the ego to the ground at a pose, where it stands."""
+        """Move the ego to the ground at a pose, of base_link if it is known by that; it stands."""
         try:
-            pose = self.pose_of(message.pose.pose, message.header, FAILED)
-            last = self._node.snapshot()
-            if last is None or last.actor_list.i_ego < 0:
+            x, y, _, *turn = self.pose_of(message.pose.pose, message.header, FAILED)
+            last, settings = self._node.snapshot(), self._node.settings
+            if last is None or (i_ego := last.actor_list.i_ego) < 0:
                 raise RefusedError(NOT_FOUND, 'found no ego')
+            if settings.ego_frame or 'autoware' in settings.outputs:
+                offset = BaseLink(settings, self._node.log.warn).offset(last.frame, i_ego)
+                ahead, left, _ = global_from_body(np.array([turn]))[0] @ offset
+                x, y = x - ahead, y - left
             self.make(sources.EntityEdit(
-                sources.SET, last.frame.names[last.actor_list.i_ego],
-                (*pose[:2], math.nan, *pose[3:]), (0.0,) * 6))
+                sources.SET, last.frame.names[i_ego], (x, y, math.nan, *turn), (0.0,) * 6))
         except StateSensorError as error:
             self._node.log.warn('initial pose', f'/initialpose is refused: {error}')
 
@@ -127,7 +146,8 @@ def _difference(edit: sources.EntityEdit, frame: Frame, elapsed_s: float) -> str
     """Return why a frame does not prove a change, empty if it does."""
     is_there = edit.name in frame.names
     if not is_there or edit.kind == sources.DELETE:
-        return '' if is_there is not (edit.kind == sources.DELETE) else f'is it there: {is_there}'
+        return '' if is_there is not (edit.kind == sources.DELETE) \
+            else f'it is {"still" if is_there else "not"} there'
     x, y, _, *orientation, v_x, v_y, _ = frame.kinematics[
         frame.names.index(edit.name), :10].tolist()
     is_near = is_as_fast = True

@@ -231,6 +231,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self.commanding = Commanding(
                 self, settings, received.open_commands(source), self.snapshot, source.health,
                 self._hardware_id(), self.log)
+        self._editing.begin()
         self._clock_left, self._clock_until_s = False, time.monotonic() + _DISCOVERY_S
         self._leave_clock()
         return super().on_activate(state)
@@ -302,6 +303,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self.wake()
 
     def _stop(self) -> None:
+        self._editing.end()
         commanding, self.commanding = self.commanding, None
         if commanding is not None:
             # First, while there is a connection: the ego brakes.

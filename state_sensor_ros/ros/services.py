@@ -50,7 +50,7 @@ from state_sensor_ros.objects.box_bounds import ActorBox, box_of, point_of
 from state_sensor_ros.objects.object_maker import MAX_GAP_S, origin_twists
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros.editing import Editing, RefusedError
-from state_sensor_ros.source import DELETE, EditableSource, EntityEdit, SET, SPAWN, SteerableSource
+from state_sensor_ros.source import DELETE, edits_of, EntityEdit, SET, SPAWN, SteerableSource
 
 if TYPE_CHECKING:
     from state_sensor_ros.ros.node import StateSensorNode
@@ -70,8 +70,9 @@ _FEATURES = (Features.ENTITY_TAGS, Features.ENTITY_CATEGORIES, Features.ENTITY_B
 _STEERABLE_FEATURES = (Features.SIMULATION_RESET, Features.SIMULATION_RESET_TIME,
                        Features.SIMULATION_STATE_SETTING, Features.SIMULATION_STATE_PAUSE,
                        Features.STEP_SIMULATION_SINGLE, Features.STEP_SIMULATION_MULTIPLE)
-# Those of a source whose simulator makes changes.
-_EDITABLE_FEATURES = (Features.SPAWNING, Features.DELETING, Features.ENTITY_STATE_SETTING)
+# Those of a source whose simulator makes changes, by their kind.
+_EDIT_FEATURES = {SPAWN: Features.SPAWNING, DELETE: Features.DELETING,
+                  SET: Features.ENTITY_STATE_SETTING}
 
 
 class Services:
@@ -91,7 +92,7 @@ class Services:
     def get_simulator_features(self, request: Any, response: Any) -> None:  # noqa: ANN401
         response.features.features = [
             *_FEATURES, *(() if self._steerable() is None else _STEERABLE_FEATURES),
-            *(_EDITABLE_FEATURES if isinstance(self._node.source, EditableSource) else ())]
+            *(_EDIT_FEATURES[kind] for kind in edits_of(self._node.source))]
         response.features.custom_info = 'state_sensor_ros: ground truth'
 
     def get_entities(self, request: Any, response: Any) -> None:  # noqa: ANN401

@@ -33,9 +33,8 @@ FRAMES = '/state_sensor/frame'
 MAX_FRAMES = 30
 BURST = 4
 ALIGNMENT = 4
-# Topics of every node, those of its health at wall time, and one to which it listens.
-NOT_OF_THE_STREAM = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event',
-                     '/initialpose')
+# Topics of every node, and those of its health at wall time.
+NOT_OF_THE_STREAM = ('/diagnostics', '/parameter_events', '/rosout', '/transition_event')
 
 
 def synthetic():

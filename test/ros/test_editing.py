@@ -28,6 +28,8 @@ from test_simulation_services import caller
 FRAME = 'state_sensor_ros/StateFrame'
 # Within one step of an ego at 20 m/s.
 NEAR_M = 1.5
+# Of base_link in the ego's axes, m, more than that.
+BASE_LINK_X = -4.0
 
 
 def pose_at(x, y, yaw=0.0):
@@ -71,7 +73,7 @@ def move_the_driven_ego(call, stack, frames, transforms, ego, place):
     assert stamp_ns(brakes[0]) < stamp_ns(first)
     # Transforms of before, just before those of the new place: no time lies between both.
     [last] = [each for message in transforms for each in message.transforms
-              if each.child_frame_id == ego and stamp_ns(each) == stamp_ns(first) - 1]
+              if each.child_frame_id == 'base_link' and stamp_ns(each) == stamp_ns(first) - 1]
     assert math.dist((last.transform.translation.x, last.transform.translation.y),
                      place[:2]) > 10.0
 
@@ -123,7 +125,9 @@ def move_by_rviz(call, stack, frames, node, ego, place):
                         in node.log, what='the refusal')
     message.header.frame_id = 'map'
     publisher.publish(message)
-    call.listener.until(lambda: is_at(frames[-1], ego, *place[:2]), what='the ego at its place')
+    # The pose is that of base_link.
+    call.listener.until(lambda: is_at(frames[-1], ego, place[0] - BASE_LINK_X, place[1]),
+                        what='the ego at its place')
     # The stack has sent nothing since: the brake holds.
     assert stack.sent[-1].brake == 1.0
 
@@ -133,7 +137,8 @@ def test_entities_of_sumo_are_moved_added_and_removed(domain, listener):
     frames = listener.subscribe('/state_sensor/frame', FRAME)
     transforms = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     with NodeProcess(domain, source='sumo', control_input='vehicle_control',
-                     overflow='block', **{'sumo.ego': 'ego'}) as node:
+                     overflow='block', ego_frame='base_link',
+                     base_link_xyz=[BASE_LINK_X, 0.0, 0.0], **{'sumo.ego': 'ego'}) as node:
         call, stack = caller(listener), Stack(listener).matched()
         call.listener = listener
         listener.until(lambda: frames, what='frames')

@@ -38,7 +38,7 @@ from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.edits import SumoEdits
 from state_sensor_ros.simulators.sumo.map import read_network, RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
-from state_sensor_ros.source import EntityEdit, Report
+from state_sensor_ros.source import DELETE, EntityEdit, Report, SET, SPAWN
 from state_sensor_ros.texts import counted
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
@@ -71,7 +71,7 @@ class SumoSource(child_process.ChildSource):
     # reconnect: whether to start again after SUMO has failed.
 
     program = simulator = 'SUMO'
-    edit = child_process.ChildSource.have_made
+    edit, edits = child_process.ChildSource.have_made, (SET, SPAWN, DELETE)
 
     def __init__(self, own: SumoParameters, settings: Settings, report: Report, *,
                  reconnect: bool = True) -> None:
