@@ -27,7 +27,8 @@ import numpy as np
 
 from state_sensor_ros.emulator import monodrive_frames as frames
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.errors import TransportError
+from state_sensor_ros.emulator.traffic.frame_generator import Placement
+from state_sensor_ros.errors import StateSensorError
 
 if TYPE_CHECKING:
     from state_sensor_ros.emulator.monodrive import MonodriveServer
@@ -116,6 +117,13 @@ class SimulationState:
             self.ego = 'present'
             self._source.drive(pedals)
 
+    def update(self, actors: list[Placement]) -> None:
+        """Place actors of the simulation, which goes on from there."""
+        with self._lock:
+            if not isinstance(self._source, frames.TrafficSource):
+                raise RejectedError('frame: found recorded frames; expected a simulation')
+            self._source.traffic.place(actors)
+
     def place(self, members: dict[str, object]) -> frames.EmulatedFrame:
         """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
         with self._lock:
@@ -162,6 +170,7 @@ class CommandTable:
             'REPLAY_StepSimulationCommand_ID': self._step,
             'REPLAY_StateStepSimulationCommand_ID':
                 lambda message: CommandResult(frame=self._placed(message)),
+            'UpdateStateCommand_ID': self._update,
             'ClosedLoopStepCommand_ID': self._closed_loop_step,
             'EgoControl_ID': self._control_ego,
             'GetVersion': lambda _: CommandResult('simulator_version: 1.12, api_version: 1.12')}
@@ -176,7 +185,7 @@ class CommandTable:
                 raise RejectedError(
                     f'type: found {repr(request.type)[:80]}; expected a known command')
             return request, handler(request.message)
-        except (RejectedError, TransportError) as error:
+        except (RejectedError, StateSensorError) as error:
             return request, CommandResult(str(error), False)
 
     def _configure_simulator(self, message: object) -> CommandResult:
@@ -244,15 +253,14 @@ class CommandTable:
         return CommandResult(frame=frame)
 
     def _placed(self, message: object) -> frames.EmulatedFrame:
-        # An object, an array of one, or text in a string.
-        if isinstance(message, list) and len(message) == 1:
-            message = message[0]
-        if isinstance(message, dict) and 'state_data_as_string' in message:
-            message = parse_json(typed(message['state_data_as_string'], str), 'frame')
-        members = typed(message, dict[str, Any])
+        members = parse_frame(message)
         if not frames.has_ego(members):
             raise RejectedError('frame: found no ego; expected an actor tagged ego')
         return self._state.place(members)
+
+    def _update(self, message: object) -> CommandResult:
+        self._state.update([*map(parse_actor, frames.actors(parse_frame(message)))])
+        return CommandResult()
 
     def _closed_loop_step(self, message: object) -> CommandResult:
         typed(message, TimeStep)
@@ -341,6 +349,24 @@ def parse_json(text: bytes | str, where: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RejectedError(f'{where}: found {error}; expected JSON') from error
+
+
+def parse_frame(message: object) -> dict[str, Any]:
+    """Return the members of a frame: an object, an array of one, or text in a string."""
+    if isinstance(message, list) and len(message) == 1:
+        message = message[0]
+    if isinstance(message, dict) and 'state_data_as_string' in message:
+        message = parse_json(typed(message['state_data_as_string'], str), 'frame')
+    return typed(message, dict[str, Any])
+
+
+def parse_actor(actor: dict[str, Any]) -> Placement:
+    """Return the place of an actor of v2, or of v1 with its arrays."""
+    odometry = typed(actor.get('odometry', {}), dict[str, Any])
+    parts = {'linear_velocity': actor.get('velocity', [None] * 3), **actor, **odometry,
+             **typed(odometry.get('pose', {}), dict[str, Any])}
+    return typed({key: [part.get(axis) for axis in 'xyzw'[:len(part)]]
+                  if isinstance(part, dict) else part for key, part in parts.items()}, Placement)
 
 
 def parse_sensor(message: object) -> tuple[int, frames.SensorFilter, bool]:

@@ -186,42 +186,38 @@ class TrajectorySource:
         """Do nothing: the frames do not change."""
 
 
-class IteratorSource:
-    """Frames of an iterator, which cannot go back."""
+class TrafficSource:
+    """Frames of generated traffic, which cannot go back."""
 
-    def __init__(self, frames: Iterator[dict[str, object]]) -> None:
-        self._frames = frames
+    def __init__(self, traffic: TrafficFrames) -> None:
+        self.traffic = traffic
         self._current: EmulatedFrame | None = None
 
-    def advance(self) -> EmulatedFrame | None:
-        """Return the next frame, or None at the end of the iterator."""
-        if (members := next(self._frames, None)) is None:
-            return None
-        self._current = EmulatedFrame(members, is_verbatim=False)
+    def advance(self) -> EmulatedFrame:
+        """Return the next frame."""
+        self._current = EmulatedFrame(next(self.traffic), is_verbatim=False)
         return self._current
 
     def step(self, amount: int) -> EmulatedFrame | None:
         """Take up to 1000 frames and return the last; 0 and less return the current one."""
-        current = self._current
-        for _ in range(min(max(amount, 0 if current else 1), MAX_SKIPPED)):
-            current = self.advance() or current
-        return current
+        for _ in range(min(max(amount, 0 if self._current else 1), MAX_SKIPPED)):
+            self.advance()
+        return self._current
 
     def rewind(self) -> None:
         """Do nothing: it cannot go back."""
 
     def drive(self, pedals: Pedals) -> None:
-        """Drive the ego of generated traffic; other frames do not change."""
-        if isinstance(self._frames, TrafficFrames):
-            self._frames.drive(pedals)
+        """Drive the ego between the last frame and the next one."""
+        self.traffic.drive(pedals)
 
 
 # A sequence of frames with a current position: the first step of 1 returns the first one.
-FrameSource: TypeAlias = TrajectorySource | IteratorSource
+FrameSource: TypeAlias = TrajectorySource | TrafficSource
 
 
 def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
                      generation: str) -> FrameSource:
     """Return endless traffic, as of :func:`generate`, that began a while ago."""
-    return IteratorSource(generate(n_vehicles, n_objects, rate_hz, seed, generation,
-                                   epoch_s=int(time.time() - WARM_UP_S)))
+    return TrafficSource(generate(n_vehicles, n_objects, rate_hz, seed, generation,
+                                  epoch_s=int(time.time() - WARM_UP_S)))

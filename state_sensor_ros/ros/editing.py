@@ -153,10 +153,12 @@ def _difference(edit: sources.EntityEdit, frame: Frame, elapsed_s: float) -> str
     is_near = is_as_fast = True
     if edit.pose is not None:
         off_x, off_y = x - edit.pose[0], y - edit.pose[1]
-        # Without a velocity, NaN, the first one is less.
-        is_near = min(math.hypot(off_x, off_y), math.hypot(
-            off_x - v_x * elapsed_s, off_y - v_y * elapsed_s)) < NEAR_M and abs(math.remainder(
-                heading_of(orientation) - heading_of(edit.pose[3:]), math.tau)) < NEAR_RAD
+        # It was nearest so long ago: some frames may have been on their way before the change.
+        ago_s = min(max((off_x * v_x + off_y * v_y) / (v_x * v_x + v_y * v_y), 0.0), elapsed_s) \
+            if v_x * v_x + v_y * v_y > 0.0 else 0.0
+        is_near = math.hypot(off_x - v_x * ago_s, off_y - v_y * ago_s) < NEAR_M and abs(
+            math.remainder(heading_of(orientation) - heading_of(edit.pose[3:]), math.tau)
+        ) < NEAR_RAD
     if edit.twist is not None:
         is_as_fast = math.hypot(v_x - edit.twist[0], v_y - edit.twist[1]) < NEAR_M_S
     return '' if is_near and is_as_fast else \

@@ -14,15 +14,16 @@ import copy
 import functools
 import itertools
 import json
+import math
 
 from ports import free_port
 import pytest
-from raw_actors import states_of
+from raw_actors import actors_of, center_and_size, states_of
 from simulator_peer import Controller, Reader
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import (
-    IteratorSource,
+    TrafficSource,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
@@ -30,6 +31,7 @@ WITH_CONTROL = MonodriveOptions(control_port=0)
 ON_SAMPLE = MonodriveOptions(control_port=0, on_sample=True)
 NO_EGO = 'no ego vehicle'
 STATE_STEP = 'REPLAY_StateStepSimulationCommand_ID'
+UPDATE = 'UpdateStateCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
 SENSORS = 'REPLAY_ConfigureSensorsCommand_ID'
 TRAJECTORY = 'REPLAY_ConfigureTrajectoryCommand_ID'
@@ -258,7 +260,9 @@ INVALID = {
                  [{'frame': [{'name': 'a', 'tags': ['vehicle']}]}]],
     STEP: [None, {}, 5, *({'amount': amount} for amount in (
         None, '1', 0.5, True, float('nan'), float('inf')))],
-    STATE_STEP: INVALID_STATES}
+    STATE_STEP: INVALID_STATES,
+    # The frames of a trajectory do not change.
+    UPDATE: [*INVALID_STATES, POSE_ONLY]}
 
 
 @pytest.mark.parametrize('command', INVALID)
@@ -269,6 +273,66 @@ def test_an_invalid_message_is_refused(served, command):
         assert not reply['success'], message
         assert 'found' in reply['message'] or command != TRAJECTORY
     assert reader.has_nothing(0.05)
+
+
+# Placed actors
+
+def state_of(generation, name, x, y, yaw=0.0, speed=0.0):
+    """Return an actor at x and y, m, y to the right, yaw in rad and speed in m/s."""
+    position = {'x': 100.0 * x, 'y': 100.0 * y, 'z': None}
+    turn = {'w': math.cos(yaw / 2), 'x': 0.0, 'y': 0.0, 'z': math.sin(yaw / 2)}
+    velocity = {'x': 100.0 * speed * math.cos(yaw), 'y': 100.0 * speed * math.sin(yaw), 'z': 0.0}
+    if generation == 'v2':
+        return {'name': name, 'odometry': {'pose': {'orientation': turn, 'position': position},
+                                           'linear_velocity': velocity}}
+    return {'name': name, 'position': [position[key] for key in 'xyz'],
+            'orientation': [turn[key] for key in 'xyzw'],
+            'velocity': [velocity[key] for key in 'xyz']}
+
+
+def framed(generation, *states):
+    return {'frame': [*states] if generation == 'v1' else {
+        'vehicles': [{'state': state} for state in states[:-1]], 'objects': [states[-1]]}}
+
+
+@pytest.mark.parametrize('generation', ['v1', 'v2'])
+def test_placed_actors_go_on_from_there(generation):
+    source = TrafficSource(generate(3, 1, 20.0, 1, generation))
+    with commanded(source, ON_SAMPLE) as (_, control, reader):
+
+        def sampled():
+            control.request(SAMPLE)
+            return actors_of(reader.frame())
+
+        before = sampled()
+        ego, cone = (next(name for name, each in before.items() if tag in each.tags)
+                     for tag in ('ego', 'cone'))
+        standing, rolling = (name for name in before if name not in (ego, cone))
+        control.request('EgoControl_ID', {'forward_amount': 0.5})
+        # One of them is not there: none is moved.
+        reply = control.request(UPDATE, framed(
+            generation, *(state_of(generation, name, 0.0, 0.0) for name in (ego, 'x'))))
+        assert reply['message'].startswith("frame: found 'x'; expected names of actors")
+        places = {ego: (-3.0, 5.0, 0.2, 4.0), standing: (25.0, 3.0, 0.1),
+                  rolling: (50.0, 20.0, 0.4, 10.0), cone: (9.0, 9.0, 1.0)}
+        reply = control.request(UPDATE, framed(
+            generation, *(state_of(generation, *each) for each in (
+                (name, *place) for name, place in places.items()))))
+        assert (reply['message'], reply['success']) == ('complete', True)
+        first, *_, last = (sampled() for _ in range(21))
+    for name, (x, y, yaw, *_) in places.items():
+        actor = first[name]
+        assert math.dist(actor.position[:2], (x, -y)) < 0.6
+        assert 2.0 * math.atan2(*actor.orientation[2:]) == pytest.approx(-yaw, abs=0.02)
+        assert math.dist(center_and_size(actor)[0][:2], actor.position[:2]) < 0.5
+        # Heights are those of the ground, within the hills of the road, or as before.
+        assert abs(actor.position[2]) < 10.0
+    assert first[cone].position[2] == before[cone].position[2]
+    assert last[standing].position == first[standing].position
+    # A second of its pedals, and of the drag.
+    assert math.hypot(*last[ego].velocity) == pytest.approx(6.0, abs=0.6)
+    assert math.dist(last[rolling].position, first[rolling].position) == pytest.approx(
+        10.0, rel=0.1)
 
 
 # Sessions
@@ -323,7 +387,7 @@ def test_a_closed_loop_session_has_an_ego_after_the_first_control(served):
 
 
 def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
-    source = IteratorSource(generate(3, 0, 20.0, 1, 'v2'))
+    source = TrafficSource(generate(3, 0, 20.0, 1, 'v2'))
     with commanded(source, WITH_CONTROL) as (_, control, reader):
         reader.frame()
         for key, value in itertools.product(

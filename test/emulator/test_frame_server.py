@@ -27,7 +27,7 @@ from state_sensor_ros.emulator import threaded_server
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import (
     EmulatedFrame,
-    IteratorSource,
+    TrafficSource,
     TrajectorySource,
 )
 from state_sensor_ros.emulator.traffic.frame_generator import generate
@@ -49,7 +49,7 @@ def long_frames():
 
 
 def endless():
-    return IteratorSource(generate(3, 3, 20.0, 1, 'v2'))
+    return TrafficSource(generate(3, 3, 20.0, 1, 'v2'))
 
 
 @contextlib.contextmanager
@@ -87,8 +87,7 @@ def test_a_trajectory_is_sent_with_the_text_of_its_file():
 
 @pytest.mark.parametrize(('source', 'n_most', 'n_frames'), [
     (lambda: traffic(4), None, 4), (list, None, 0),
-    (lambda: IteratorSource(iter(traffic(3))), None, 3),
-    (lambda: IteratorSource(generate(2, 0, 20.0, 1, 'v2')), 7, 7)])
+    (lambda: TrafficSource(generate(2, 0, 20.0, 1, 'v2')), 7, 7)])
 def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent(source, n_most, n_frames):
     with played(source(), MonodriveOptions(rate='max', n_frames=n_most)) as (simulator, reader):
         frames = reader.frames_until_end()

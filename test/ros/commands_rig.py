@@ -25,7 +25,7 @@ from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
-from state_sensor_ros.emulator.monodrive_frames import IteratorSource
+from state_sensor_ros.emulator.monodrive_frames import TrafficSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 CONTROL_EGO = 'EgoControl_ID'
@@ -135,7 +135,7 @@ def is_brake(control):
     return control['brake_amount'] == 1.0 and control['forward_amount'] == 0.0
 
 
-class RecordingSource(IteratorSource):
+class RecordingSource(TrafficSource):
     """A source of frames that keeps the pedals it gets."""
 
     def __init__(self, n_vehicles, rate_hz=RATE_HZ):

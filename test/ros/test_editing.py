@@ -7,7 +7,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""Entities that are moved, added and removed in SUMO."""
+"""Entities that are moved, added and removed in SUMO, and moved in monoDrive."""
 
 from importlib.util import find_spec
 import math
@@ -24,6 +24,10 @@ from simulation_interfaces.srv import (
     SpawnEntity,
 )
 from test_simulation_services import caller
+
+from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
+from state_sensor_ros.emulator.monodrive_frames import TrafficSource
+from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 FRAME = 'state_sensor_ros/StateFrame'
 # Within one step of an ego at 20 m/s.
@@ -151,5 +155,38 @@ def test_entities_of_sumo_are_moved_added_and_removed(domain, listener):
         checking(call)(Result.RESULT_OK, DeleteEntity, entity=name)
         change_others(call, frames, 'car', (280.0, 278.3, -0.01))
         move_by_rviz(call, stack, frames, node, 'ego', (320.0, 278.3, -0.01))
+        assert node.end()[0] == 0
+        assert 'Traceback' not in node.log
+
+
+@pytest.mark.parametrize(('generation', 'on_sample'), [('v2', False), ('v1', True)])
+def test_entities_of_monodrive_are_moved(domain, listener, generation, on_sample):
+    frames = listener.subscribe('/state_sensor/frame', FRAME)
+    transforms = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
+    source = TrafficSource(generate(3, 1, 20.0, 1, generation))
+    options = MonodriveOptions(control_port=0, on_sample=on_sample)
+    with MonodriveServer(source, options) as simulator, NodeProcess(
+            domain, port=simulator.port, control_port=simulator.control_port,
+            sample_rate=20.0 * on_sample, control_input='vehicle_control',
+            desired_tags=['vehicle', 'cone'], overflow='block', ego_frame='base_link',
+            base_link_xyz=[BASE_LINK_X, 0.0, 0.0]) as node:
+        call, stack = caller(listener), Stack(listener).matched()
+        call.listener, check = listener, checking(call)
+        listener.until(lambda: frames, what='frames')
+        assert {0, 1, 11} & set(call(GetSimulatorFeatures).features.features) == {11}
+        ego, other, cone = (next(actor.name for actor in frames[-1].actors if tag in actor.tags)
+                            for tag in ('ego', 'traffic', 'cone'))
+        move_the_driven_ego(call, stack, frames, transforms, ego, (20.0, -5.0, -0.3))
+        for name, speed in ((other, 15.0), (other, 0.0), (cone, 0.0)):
+            check(Result.RESULT_OK, SetEntityState, entity=name, set_pose=True, set_twist=True,
+                  state=state_at(60.0, 30.0, speed=speed))
+        # It stands there.
+        n_frames = len(frames)
+        listener.until(lambda: len(frames) > n_frames + 10, what='half a second')
+        assert is_at(frames[-1], other, 60.0, 30.0)
+        check(Result.RESULT_FEATURE_UNSUPPORTED, DeleteEntity, entity=other)
+        check(Result.RESULT_FEATURE_UNSUPPORTED, SpawnEntity, name='added',
+              initial_pose__pose=pose_at(0.0, 0.0), entity_resource=Resource(uri='car'))
+        move_by_rviz(call, stack, frames, node, ego, (40.0, -12.0, 0.2))
         assert node.end()[0] == 0
         assert 'Traceback' not in node.log

@@ -31,7 +31,7 @@ from rig import NodeProcess
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
-from state_sensor_ros.emulator.monodrive_frames import IteratorSource
+from state_sensor_ros.emulator.monodrive_frames import TrafficSource
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 EXAMPLE = ROOT / 'examples' / 'follow_line.py'
@@ -109,7 +109,7 @@ def synthetic_line(folder):
     return line
 
 
-class PatientSource(IteratorSource):
+class PatientSource(TrafficSource):
     """Frames of monoDrive that wait for their turn."""
 
     def __init__(self, turns):

@@ -15,18 +15,22 @@ to 3 in v2; v1 has the front wheels only, ids 1 and 2. The brake of v1 is -1..0,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+import math
+from typing import Annotated, TypeAlias
 
+import msgspec
 import numpy as np
 
 from state_sensor_ros import rep103
 from state_sensor_ros.emulator.bicycle import Pedals
 from state_sensor_ros.emulator.traffic.drivers import Drivers, make_fleet
-from state_sensor_ros.emulator.traffic.motion import DrivenEgo, Kinematics
+from state_sensor_ros.emulator.traffic.motion import FreeVehicle, Kinematics
 from state_sensor_ros.emulator.traffic.road import FloatArray, make_objects, Road, StaticObject
+from state_sensor_ros.errors import StateError
 from state_sensor_ros.frame import Boxes, Frame, KIND_OBJECT, KIND_VEHICLE, Lanes, NO_LANES, Wheels
-from state_sensor_ros.rotations import quaternion_from_rpy, quaternion_product
+from state_sensor_ros.rotations import heading_of, quaternion_from_rpy, quaternion_product
 from state_sensor_ros.settings import DEFAULTS
 from state_sensor_ros.simulators.monodrive.encoding import members_of
 from state_sensor_ros.simulators.monodrive.schema import V1, V2
@@ -92,6 +96,7 @@ class Traffic:
     """Moving vehicles and static objects on a road."""
 
     # n_vehicles: number of vehicles, at least 1; one of them is the ego.
+    # free: vehicles without a driver, which a client drives or has placed, by their rows.
     # driven: the ego once a client drives it, None before.
 
     def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int) -> None:
@@ -105,13 +110,26 @@ class Traffic:
             self.drivers.advance(LONGEST_STEP_S)
         self.spin = np.random.default_rng((seed, 4)).uniform(-np.pi, np.pi, (n_vehicles, 4))
         self.motion = self.kinematics.evaluate(self.drivers)
-        self.driven: DrivenEgo | None = None
+        self.free: dict[int, FreeVehicle] = {}
+        self.driven: FreeVehicle | None = None
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego from the next step on."""
         if self.driven is None:
-            self.driven = DrivenEgo(self.road, self.fleet, self.drivers, self.motion)
+            self.driven = self._freed(next(
+                row for row, tags in enumerate(self.fleet.tags) if 'ego' in tags))
         self.driven.pedals = pedals
+
+    def place(self, row: int, x: float, y: float, yaw: float, speed: float) -> None:
+        """Put a vehicle on the ground, where it stands, or rolls straight on from there."""
+        vehicle = self._freed(row)
+        vehicle.place(x, y, yaw, speed)
+        if vehicle is not self.driven:
+            vehicle.pedals = Pedals(brake=float(not speed))
+
+    def _freed(self, row: int) -> FreeVehicle:
+        return self.free.setdefault(row, FreeVehicle(
+            self.road, self.fleet, self.drivers, self.motion, row))
 
     def step(self, elapsed_s: float | None = None) -> None:
         """Advance all vehicles; ``elapsed_s``: simulated time, s; None for one frame period."""
@@ -121,11 +139,11 @@ class Traffic:
         before = self.motion.wheel_speed
         for _ in range(n_steps):
             self.drivers.advance(dt_s)
-            if self.driven is not None:
-                self.driven.advance(dt_s, self.drivers)
+            for vehicle in self.free.values():
+                vehicle.advance(dt_s, self.drivers)
         self.motion = self.kinematics.evaluate(self.drivers)
-        if self.driven is not None:
-            self.driven.show(self.motion, self.kinematics)
+        for vehicle in self.free.values():
+            vehicle.show(self.motion, self.kinematics)
         turned = self.spin + 0.5 * (before + self.motion.wheel_speed) * period_s
         self.spin = np.mod(turned + np.pi, 2 * np.pi) - np.pi
 
@@ -143,6 +161,24 @@ def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generat
     :param epoch_s: Unix time of game_time 0, s.
     """
     return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
+
+
+# Up to 10 km in cm, 10 km/s; neither NaN nor infinite.
+Number: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
+
+
+class Placement(msgspec.Struct):
+    """
+    Where a client puts an actor; cm and cm/s, left-handed.
+
+    Heights and tilts are those of the ground; an object stands upright at its present height, or
+    at another one. An actor without a velocity stands.
+    """
+
+    name: str
+    position: tuple[Number, Number, Number | None]
+    orientation: tuple[Number, Number, Number, Number]  # x y z w
+    linear_velocity: tuple[Number | None, Number | None, Number | None] = (None, None, None)
 
 
 class TrafficFrames(Iterator[dict[str, object]]):
@@ -177,6 +213,31 @@ class TrafficFrames(Iterator[dict[str, object]]):
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego between the last frame and the next one."""
         self._traffic.drive(pedals)
+
+    def place(self, actors: Sequence[Placement]) -> None:
+        """
+        Place actors between the last frame and the next one.
+
+        :raises StateError: if one of them is not there; then none is moved.
+        """
+        names, n_vehicles = self._constant.names, len(self._traffic.fleet.names)
+        unknown = {each.name for each in actors}.difference(names)
+        if unknown or not actors:
+            raise StateError('frame', ', '.join(map(repr, unknown)) or 'no actor',
+                             'names of actors of the simulation')
+        for actor in actors:
+            (x, y, z), yaw = actor.position, heading_of(actor.orientation)
+            row = names.index(actor.name)
+            if row < n_vehicles:
+                v_x, v_y, _ = (each or 0.0 for each in actor.linear_velocity)
+                speed = v_x * math.cos(yaw) + v_y * math.sin(yaw)
+                self._traffic.place(row, x / CM, y / CM, yaw, speed / CM)
+                continue
+            bodies = self._object_bodies[row - n_vehicles], self._object_boxes[row - n_vehicles]
+            rise = 0.0 if z is None else z - float(bodies[0][2])
+            for numbers in bodies:
+                numbers[:3] = x, y, numbers[2] + rise
+                numbers[5:7] = math.sin(yaw / 2), math.cos(yaw / 2)
 
     def __next__(self) -> dict[str, object]:
         traffic = self._traffic
@@ -233,7 +294,7 @@ class TrafficFrames(Iterator[dict[str, object]]):
         inputs = np.full((self._constant.n_actors, 4), np.nan)
         inputs[:len(steer), :2] = _pedals(traffic.drivers.acceleration, traffic.drivers.speed)
         inputs[:len(steer), 2] = -steer
-        if traffic.driven is not None:
-            pedals = traffic.driven.pedals
-            inputs[traffic.driven.row, :3] = pedals.throttle, -pedals.brake, -pedals.steer
+        for row, vehicle in traffic.free.items():
+            pedals = vehicle.pedals
+            inputs[row, :3] = pedals.throttle, -pedals.brake, -pedals.steer
         return inputs

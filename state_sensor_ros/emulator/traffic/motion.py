@@ -7,14 +7,14 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 """
-Motion of vehicles: on the road, and of a driven ego as a bicycle with pedals.
+Motion of vehicles: on the road, and of those that a client drives or places, as bicycles.
 
 SI units, left-handed world axes (x forward, y right, z up). The rear axle does not slip: its path
 gives the heading, its curvature the steering angles (Ackermann) and the wheel speeds.
 
-The yaw angle turns x toward y, and so does the steering angle of the ego. Equal commands at equal
-times give equal paths. The other vehicles follow the ego and change lanes around it as if it were
-one of them.
+The yaw angle turns x toward y, and so does the steering angle of a bicycle. Equal commands at
+equal times give equal paths. The other vehicles follow a bicycle and change lanes around it as if
+it were one of them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ EPSILON_M = 1e-3
 # Iterations of Newton's method; from the place of the step before it takes two.
 _N_ITERATIONS = 8
 _CLOSE_M = 1e-9
+# Distance of the points of the road of which the nearest one is its begin after a jump.
+_SEARCH_M = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,12 @@ class Kinematics:
         return speeds
 
 
-class DrivenEgo:
-    """Takes the ego over from its driver at its place."""
+class FreeVehicle:
+    """Takes a vehicle over from its driver at its place."""
 
-    def __init__(self, road: Road, fleet: Fleet, drivers: Drivers, motion: Motion) -> None:
-        self._road = road
-        self.row = row = next(i for i, tags in enumerate(fleet.tags) if 'ego' in tags)
+    def __init__(self, road: Road, fleet: Fleet, drivers: Drivers, motion: Motion,
+                 row: int) -> None:
+        self._road, self.row = road, row
         model = fleet.models[row]
         self._rear_m = model.rear_x
         forward = motion.axes[row, 0]
@@ -139,16 +141,32 @@ class DrivenEgo:
         self._slope = math.asin(min(max(float(forward[2]), -1.0), 1.0))
         self.pedals = Pedals()
 
+    def place(self, x: float, y: float, yaw: float, speed: float) -> None:
+        """Put it on the ground."""
+        # x, y: of its origin, m, above which the slope of the road moves it by millimeters.
+        body = self._body
+        body.x, body.y = x - self._rear_m * math.cos(yaw), y - self._rear_m * math.sin(yaw)
+        body.yaw, body.speed = yaw, speed
+        s: FloatArray = np.arange(0.0, self._road.length_m, _SEARCH_M, np.float64)
+        self._offset = self._road.n_lanes * LANE_WIDTH_M / 2
+        points = self._road.surface(s, np.full(len(s), self._offset)).point
+        self._s = float(s[np.hypot(points[:, 0] - body.x, points[:, 1] - body.y).argmin()])
+        self._settle()
+
     def advance(self, elapsed_s: float, drivers: Drivers) -> None:
-        """Move by the pedals, and take the place of the ego among the drivers."""
+        """Move by the pedals, and take a place among the drivers."""
         # elapsed_s: simulated time, s.
         before = self._s
         self._body.advance(self.pedals, elapsed_s, self._slope)
-        self._slope = math.asin(float(self._poses(0.0)[1][0, 0, 2]))
-        [self._s], [self._offset] = self._places(np.array([(self._body.x, self._body.y)]))
+        self._settle()
         lane = round(self._offset / LANE_WIDTH_M - 0.5)
         drivers.place(self.row, self._s, max((self._s - before) / elapsed_s, 0.0),
                       min(max(lane, 0), self._road.n_lanes - 1))
+
+    def _settle(self) -> None:
+        """Note the slope and the place on the road."""
+        self._slope = math.asin(float(self._poses(0.0)[1][0, 0, 2]))
+        [self._s], [self._offset] = self._places(np.array([(self._body.x, self._body.y)]))
 
     def show(self, motion: Motion, kinematics: Kinematics) -> None:
         row, body = self.row, self._body
@@ -162,10 +180,7 @@ class DrivenEgo:
                 (motion.bicycle_steering, body.steering_angle),
                 (motion.s, self._s + self._rear_m)):
             array[row] = value
-        curvature = np.zeros(len(motion.s))
-        curvature[row] = body.curvature
-        speed = np.zeros(len(motion.s))
-        speed[row] = body.speed
+        curvature, speed = (np.full(len(motion.s), each) for each in (body.curvature, body.speed))
         motion.steering[row] = kinematics.steer(curvature)[row]
         motion.wheel_speed[row] = kinematics.wheel_speed(curvature, speed)[row]
 

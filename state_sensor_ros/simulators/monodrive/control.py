@@ -46,6 +46,7 @@ from enum import Enum
 from functools import partial
 import threading
 import time
+from typing import TypeVar
 
 from state_sensor_ros.connections.connection import Connection, OnSilence, Wait
 from state_sensor_ros.control.ego_commands import EgoCommand, Proof
@@ -63,6 +64,7 @@ RECONFIGURE_SENSOR = 'REPLAY_ReConfigureSensorCommand_ID'
 STEP = 'REPLAY_StepSimulationCommand_ID'
 SAMPLE = 'SampleSensorsCommand_ID'
 CONTROL_EGO = 'EgoControl_ID'
+UPDATE_STATE = 'UpdateStateCommand_ID'
 
 # The vendor's client waits as long; loading a map or a trajectory takes longer.
 REPLY_TIMEOUT_S, LOADING_TIMEOUT_S = 25.0, 60.0
@@ -85,6 +87,8 @@ _RETRY_S = 0.5
 # Reply and packet of a sample come together; after this time the packet was not sent.
 _PACKET_TIMEOUT_S = 5.0
 _JOIN_S = 1.0
+
+_Result = TypeVar('_Result')
 
 
 def state_sensor(settings: Settings) -> dict[str, object]:
@@ -360,15 +364,22 @@ class ControlClient:
             self._settings = settings
             self._changed.notify_all()
 
-    def order(self, command: str, message: Callable[[], object], *, may_wait: bool) -> Proof:
-        """Send a request of a further thread at once; see :meth:`ControlSession.order`."""
+    def made(self, call: Callable[[ControlSession], _Result]) -> _Result:
+        """Return the result of a call of a further thread with the session; a loss is noted."""
         session = self.sessions[0]
         try:
-            return session.order(command, message, may_wait=may_wait)
+            return call(session)
         except TransportError as error:
             if not isinstance(error, RefusalError | UnansweredError):
                 self._is_lost(session)
             raise
+
+    def update(self, frame: object) -> None:
+        """Have the simulator set the actors of a frame, and wait until it has said so."""
+        reply = self.made(lambda session: session.request(UPDATE_STATE, frame))
+        if reply != 'complete':
+            raise RefusalError(self.sessions[0].where, f'{reply!r} in reply to {UPDATE_STATE}',
+                               "'complete'")
 
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""
@@ -512,12 +523,16 @@ class MonodriveCommands:
     def write(self, command: EgoCommand) -> Proof:
         """Write a command, on the spare connection if the other one does not take it."""
         may_wait = command.throttle > 0.0 and not command.is_urgent(self._last)
-        message, self._last = (lambda: _message(command.now())), command
+        self._last = command
+
+        def order(session: ControlSession) -> Proof:
+            return session.order(CONTROL_EGO, lambda: _message(command.now()), may_wait=may_wait)
+
         try:
-            return self._client.order(CONTROL_EGO, message, may_wait=may_wait)
+            return self._client.made(order)
         except TransportError as error:
             with suppress(TransportError):
-                return self._client.sessions[1].order(CONTROL_EGO, message, may_wait=may_wait)
+                return order(self._client.sessions[1])
             raise error
 
     def brake(self) -> None:

@@ -11,15 +11,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, UnsetType
+import numpy as np
 
 from state_sensor_ros.connections.live_source import TcpSource
-from state_sensor_ros.errors import ConfigError, restated
-from state_sensor_ros.frame import Frame
+from state_sensor_ros.errors import ConfigError, RefusalError, restated
+from state_sensor_ros.frame import Floats, Frame, NO_LANES
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import json_text, Simulator
 from state_sensor_ros.simulators.monodrive import forms
@@ -29,10 +31,11 @@ from state_sensor_ros.simulators.monodrive.control import (
     MonodriveCommands,
     SENSOR_TYPE,
 )
+from state_sensor_ros.simulators.monodrive.encoding import members_of
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.simulators.monodrive.wire import Packet, PacketFramer
 from state_sensor_ros.small_files import read_limited
-from state_sensor_ros.source import Report
+from state_sensor_ros.source import EntityEdit, Report, SET
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
@@ -45,6 +48,8 @@ _MAX_BYTES = 16 * 1024 * 1024
 # What to check if the port is open and sends nothing.
 _SILENCE = ('check that the port is that of the sensor, that the sensor is configured (parameters '
             'control_port, config_file), and that the simulation is running')
+# A frame shows a change within this game time, s, or it was not made.
+_SHOWN_WITHIN_S = 1.0
 
 
 class _Sensor(msgspec.Struct):
@@ -82,13 +87,22 @@ class ConfiguredSource(SensorPort):
     """
     Frames of ``settings.port``, with the sensor configured over ``settings.control_port``.
 
+    It is an :class:`EditableSource`: no message removes an actor, and that which adds one has a
+    content that is described nowhere.
+
     :param report: called with a kind, for throttling, and a line about a failure of the control
         port; a failure that prevents a connection to the sensor port is in ``health`` only.
     """
 
+    edits: tuple[str, ...] = (SET,)
+
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
         self.client = ControlClient(settings, report, self._note_silence)
         self._report = report
+        self._last: Frame | None = None
+        # The last change: name of the actor, its numbers in the frame that shows it, and the time
+        # of the frame before, s.
+        self._change: tuple[str, Floats, float] | None = None
         super().__init__(settings, reconnect=reconnect, before_connect=self.client.configure,
                          after_connect=self.client.connected, patience_s=LATE_PORT_S)
 
@@ -96,7 +110,41 @@ class ConfiguredSource(SensorPort):
         """Yield frames; connect, wait and connect again until closed."""
         for frame in super().frames():
             self.client.packet_arrived()
-            yield frame
+            last, self._last = self._last, frame
+            yield replace(frame, is_behind_gap=True) if self._may_show(frame, last) else frame
+
+    def _may_show(self, frame: Frame, last: Frame | None) -> bool:
+        """Return whether a change may be between two frames; that it is ends the search."""
+        if last is None or (change := self._change) is None:
+            return False
+        name, wanted, before_s = change
+        is_over = not 0.0 <= frame.game_time - before_s <= _SHOWN_WITHIN_S
+        if name in frame and name in last:
+            now, before = (each.kinematics[each.row(name)] for each in (frame, last))
+            is_over |= bool(np.nansum((now - wanted) ** 2) < np.nansum((now - before) ** 2))
+        if is_over:
+            self._change = None
+        return True
+
+    def edit(self, edit: EntityEdit) -> float:
+        """Request a change of pose or velocity; whether it was made, later frames show."""
+        last = self._last
+        assert last is not None
+        actor = last.select([last.row(edit.name)])
+        numbers = actor.kinematics[0].copy()
+        if edit.pose is not None:
+            numbers[:7] = np.where(np.isnan(edit.pose), numbers[:7], edit.pose)
+        if edit.twist is not None:
+            numbers[7:] = edit.twist
+        self._change = edit.name, numbers, last.game_time
+        try:
+            # Without what belongs to the place and the motion of before.
+            self.client.update(members_of(replace(
+                actor, kinematics=numbers[None], boxes=None, wheels=None, lanes=NO_LANES)))
+        except RefusalError:
+            self._change = None
+            raise
+        return last.game_time
 
     def reconfigure(self, settings: Settings) -> None:
         """Have the simulator use the tags and box options of ``settings``, soon."""

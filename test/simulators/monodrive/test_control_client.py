@@ -9,7 +9,9 @@
 # flake8: noqa: I100
 """The requests of the control client, their order and repetition, and its states."""
 
+from dataclasses import replace
 from itertools import count
+import math
 import socket
 import threading
 import time
@@ -21,11 +23,12 @@ from stopwatch import until
 
 from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
-from state_sensor_ros.errors import RefusalError, TransportError
+from state_sensor_ros.errors import RefusalError, StateError, TransportError
 from state_sensor_ros.settings import parse_settings
 from state_sensor_ros.simulators.monodrive import control
 from state_sensor_ros.simulators.monodrive.control import ClientState, ControlClient
 from state_sensor_ros.simulators.monodrive.simulator import ConfiguredSource
+from state_sensor_ros.source import EntityEdit, SET
 
 CONFIGURE = 'REPLAY_ConfigureSensorsCommand_ID'
 RECONFIGURE = 'REPLAY_ReConfigureSensorCommand_ID'
@@ -317,6 +320,42 @@ def test_configured_source_closed_at_any_time_ends_at_once(peer, run, answer, mo
     peer.wait_for_requests(1)
     source.close()
     peer.wait_for(lambda p: not p._controls and not p._readers)
+
+
+def test_configured_source_changes_an_actor_and_marks_the_frames_that_may_show_it(peer, run):
+    source, frames = run(settings_for(peer))
+    peer.wait_for(lambda peer: 'sensor opened' in peer.events)
+    edit = EntityEdit(SET, 'EgoVehicle_0', (7.0, 2.0, math.nan, 0.0, 0.0, 0.0, 1.0),
+                      (3.0, 0.0, 0.0, 0.0, 0.0, 0.5))
+
+    def emitted(*times, position=b'[100.0, 0, 0]'):
+        n_before = len(frames)
+        for each in times:
+            peer.emit(frame(each).replace(b'[100.0, 0, 0]', position))
+        frames.wait_for(lambda frames: len(frames) == n_before + len(times))
+        return [each.is_behind_gap for each in frames[n_before:]]
+
+    emitted(1.0)
+    for text in ('no such actor', 'not yet'):
+        peer.answer = lambda request, text=text: reply(request, text)
+        with pytest.raises(RefusalError, match=f"'{text}' in reply to UpdateStateCommand_ID"):
+            source.edit(edit)
+    peer.answer = complete
+    with pytest.raises(StateError, match="no actor 'none'"):
+        source.edit(replace(edit, name='none'))
+    assert emitted(1.1) == [False]
+    assert source.edit(edit) == 1.1
+    [actor] = peer.messages('UpdateStateCommand_ID')[-1]['frame']
+    assert actor == {
+        'name': 'EgoVehicle_0', 'tags': ['vehicle', 'ego'], 'position': [700.0, -200.0, 0.0],
+        'orientation': [0.0, 0.0, 0.0, 1.0], 'velocity': [300.0, 0.0, 0.0],
+        'angular_velocity': [0.0, 0.0, -0.5]}
+    # One that was on its way, the first one that shows it, and one after that.
+    assert emitted(1.15) == [True]
+    assert emitted(1.2, 1.25, position=b'[700.0, -200.0, 0]') == [True, False]
+    # One that is never shown is not expected for ever.
+    source.edit(edit)
+    assert emitted(2.2, 2.3, 2.4) == [True, True, False]
 
 
 def test_configured_source_samples_the_mock_server(run, reports):
