@@ -153,12 +153,13 @@ def _difference(edit: sources.EntityEdit, frame: Frame, elapsed_s: float) -> str
     is_near = is_as_fast = True
     if edit.pose is not None:
         off_x, off_y = x - edit.pose[0], y - edit.pose[1]
-        # It was nearest so long ago: some frames may have been on their way before the change.
-        ago_s = min(max((off_x * v_x + off_y * v_y) / (v_x * v_x + v_y * v_y), 0.0), elapsed_s) \
-            if v_x * v_x + v_y * v_y > 0.0 else 0.0
-        is_near = math.hypot(off_x - v_x * ago_s, off_y - v_y * ago_s) < NEAR_M and abs(
-            math.remainder(heading_of(orientation) - heading_of(edit.pose[3:]), math.tau)
-        ) < NEAR_RAD
+        # Without a velocity, NaN, it has not gone on.
+        if (square := v_x * v_x + v_y * v_y) > 0.0:
+            # It was nearest so long ago: some frames may have been on their way before the change.
+            ago_s = min(max((off_x * v_x + off_y * v_y) / square, 0.0), elapsed_s)
+            off_x, off_y = off_x - v_x * ago_s, off_y - v_y * ago_s
+        is_near = math.hypot(off_x, off_y) < NEAR_M and abs(math.remainder(
+            heading_of(orientation) - heading_of(edit.pose[3:]), math.tau)) < NEAR_RAD
     if edit.twist is not None:
         is_as_fast = math.hypot(v_x - edit.twist[0], v_y - edit.twist[1]) < NEAR_M_S
     return '' if is_near and is_as_fast else \

@@ -14,12 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 import random
 import struct
-import sys
 
 from budgets import is_large, one_of, tries
 import carla9_logs as logs
 from equal_frames import assert_equal
-from paths import CARLA, GOOD, ROOT, SAMPLE
+from paths import CARLA, GOOD, SAMPLE
 import pytest
 from real_recordings import each_recording
 
@@ -29,7 +28,6 @@ from state_sensor_ros.library import index
 from state_sensor_ros.simulators.carla9.log import LogDecoder
 from state_sensor_ros.simulators.sumo.fcd import StepDecoder
 
-sys.path.append(str(ROOT / 'test' / 'simulators' / 'sumo'))
 N_DRAWS = tries(1)
 TAGS = '--desired-tags', 'vehicle'
 

@@ -23,6 +23,7 @@ from simulation_interfaces.srv import (
     SetEntityState,
     SpawnEntity,
 )
+from sumo_runs import write_crowd
 from test_simulation_services import caller
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
@@ -157,6 +158,24 @@ def test_entities_of_sumo_are_moved_added_and_removed(domain, listener):
         move_by_rviz(call, stack, frames, node, 'ego', (320.0, 278.3, -0.01))
         assert node.end()[0] == 0
         assert 'Traceback' not in node.log
+
+
+@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
+def test_person_of_sumo_is_moved_and_removed(domain, listener, tmp_path):
+    frames = listener.subscribe('/state_sensor/frame', FRAME)
+    with NodeProcess(domain, source='sumo', overflow='block',
+                     **{'sumo.config': str(write_crowd(tmp_path, 0))}):
+        check, name = checking(caller(listener)), 'walker0'
+        listener.until(lambda: frames and actor_of(frames[-1], name), what='a person')
+        check(Result.RESULT_OK, SetEntityState, entity=name, set_pose=True,
+              state=state_at(-50.0, -40.0))
+        n_frames = len(frames)
+        listener.until(lambda: len(frames) > n_frames + 3, what='frames')
+        assert is_at(frames[-1], name, -50.0, -40.0)
+        # SUMO takes the way for a movement, and says so until the next one.
+        assert actor_of(frames[-1], name).twist.linear == Vector3()
+        for code in (Result.RESULT_OK, Result.RESULT_NOT_FOUND):
+            check(code, DeleteEntity, entity=name)
 
 
 @pytest.mark.parametrize(('generation', 'on_sample'), [('v2', False), ('v1', True)])

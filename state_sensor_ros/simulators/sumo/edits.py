@@ -11,7 +11,7 @@ Entities that are moved, added or removed on request.
 
 A vehicle of the scenario goes on to its goal from the lane to which it was moved. SUMO removes
 what is beside its lanes unless it is moved again in each step: such a vehicle, and one that was
-added, stands where it was put.
+added, stands where it was put. A person walks on from there, or stands beside the ways.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class SumoEdits:
     def __init__(self, sumo: Sumo, ego: SumoEgo, run: Run) -> None:
         self._sumo, self._ego, self._run = sumo, ego, run
         self._stands: dict[str, _Stand] = {}
+        # Ids and places of persons, one for each step to come.
+        self._puts: list[tuple[str, tuple[float, float, float]]] = []
 
     def make(self, edit: EntityEdit) -> str:
         """Make a change before a step; return why it was not made, empty if it was."""
@@ -49,6 +51,8 @@ class SumoEdits:
         try:
             if edit.kind == SPAWN:
                 self._add(edit)
+            elif edit.name in self._sumo.person.getIDList():
+                self._change_person(edit)
             elif edit.kind == DELETE:
                 # Otherwise the next step fails.
                 self._sumo.vehicle.unsubscribe(edit.name)
@@ -74,6 +78,15 @@ class SumoEdits:
                                     commands.ON_LANE, commands.FARTHEST_LANE_M)
         self._stands[edit.name] = _Stand(place)
 
+    def _change_person(self, edit: EntityEdit) -> None:
+        person = self._sumo.person
+        if edit.kind == DELETE:
+            person.removeStages(edit.name)
+        elif edit.pose is not None:
+            # The second time without a way: beside the ways, SUMO keeps the last speed.
+            self._puts = 2 * [(edit.name, commands.front_of(
+                edit.pose, heading_of(edit.pose[3:]), person.getLength(edit.name) / 2))]
+
     def _move(self, edit: EntityEdit, name: str) -> None:
         vehicle, before = self._sumo.vehicle, self._stands.get(name)
         yaw = heading_of(edit.pose[3:]) if edit.pose \
@@ -97,6 +110,14 @@ class SumoEdits:
 
     def hold(self) -> None:
         """Move what stands, before each step."""
+        if self._puts:
+            name, place = self._puts.pop()
+            # SUMO takes the way for a movement.
+            self._run.moved[name] = self._run.yaws[name] = math.nan
+            # It may have left.
+            with suppress(Exception):
+                self._sumo.person.moveToXY(name, '', *place, commands.ANY_PLACE,
+                                           commands.FARTHEST_LANE_M)
         present = self._sumo.vehicle.getIDList() if self._stands else ()
         for name, stand in [*self._stands.items()]:
             if name not in present or self._ego.drives(name):
