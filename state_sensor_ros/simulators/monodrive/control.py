@@ -239,10 +239,9 @@ class ControlSession:
 
     def _encoded(self, command: str, message: object, *, is_order: bool) -> tuple[_Sent, bytes]:
         """Return a new request, which has no reply yet, and its bytes."""
-        reference = self._reference % wire.MAX_REFERENCE + 1
-        data = wire.encode_request(command, message, reference)
-        self._reference = reference
-        sent = _Sent(reference, is_order)
+        sent = _Sent(self._reference % wire.MAX_REFERENCE + 1, is_order)
+        data = wire.encode_request(command, message, sent.reference)
+        self._reference = sent.reference
         self._outstanding.append(sent)
         return sent, data
 

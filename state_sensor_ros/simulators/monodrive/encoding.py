@@ -196,20 +196,18 @@ def _flat_wheels(frame: Frame) -> list[Record]:
     if (wheels := frame.wheels) is None:
         return owned
     ids, source = wheel_entries(wheels, from_flat=_is_flat(frame), to_flat=True)
-    entries: dict[int, list[Record]] = {}
-    speeds: dict[int, dict[int, Number]] = {}
-    for i, wheel, wheel_id, row in zip(wheels.actor.tolist(), wheels.wheel.tolist(),
-                                       ids.tolist(), _numbers(source), strict=True):
-        speeds.setdefault(i, {})[wheel] = row[7]
-        if wheel_id != NO_SOURCE_ID:
-            orientation = {} if _is_unknown(row[3:7]) else {'orientation': row[3:7]}
-            entries.setdefault(i, []).append({'id': wheel_id, **orientation})
-    for i, by_wheel in speeds.items():
-        in_order = [by_wheel.get(wheel) for wheel in range(max(by_wheel) + 1)]
+    numbers, ids, rows = wheels.wheel.tolist(), ids.tolist(), _numbers(source)
+    for i in dict.fromkeys(wheels.actor.tolist()):
+        own = wheels.rows_of(i)
+        speeds = {numbers[each]: rows[each][7] for each in own}
+        in_order = [speeds.get(wheel) for wheel in range(max(speeds) + 1)]
         if not _is_unknown(in_order):
             owned[i]['wheel_speed'] = in_order
-    for i, records in entries.items():
-        owned[i]['wheels'] = records
+        entries = [{'id': ids[each]} if _is_unknown(rows[each][3:7])
+                   else {'id': ids[each], 'orientation': rows[each][3:7]}
+                   for each in own if ids[each] != NO_SOURCE_ID]
+        if entries:
+            owned[i]['wheels'] = entries
     return owned
 
 

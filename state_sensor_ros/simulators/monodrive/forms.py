@@ -108,9 +108,8 @@ def _items(kind: str, value: Any, where: str) -> list[tuple[str, Any, str]]:  # 
 class FormReader:
     """Decodes the frames of one payload actor by actor, and adds a fault for each that is bad."""
 
-    def __init__(self, types: schema.Schema, faults: Faults) -> None:
-        self._types = {'state': types.state, 'vehicle': types.vehicle, 'flat': types.flat}
-        self._faults = faults
+    def __init__(self, types: dict[str, Any], faults: Faults) -> None:
+        self._types, self._faults = types, faults
         self._is_finite = True
 
     def read(self, frame: Mapping[str, Any], where: str, is_finite: bool,

@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import chain
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -49,6 +49,9 @@ from state_sensor_ros.simulators.monodrive.schema import NAN, Number
 from state_sensor_ros.simulators.monodrive.wheels import flat_wheels, nested_wheels
 from state_sensor_ros.source import Faults, IGNORED, LOST, MEMBER
 
+# A payload of strict JSON: generation, and value of its types, none for ``''``.
+Parsed: TypeAlias = tuple[str, Any]
+_NOT_TYPED: Parsed = '', None
 # ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet, for a payload without.
 Head: TypeAlias = tuple[float, int, int]
 NO_HEAD: Head = NAN, 0, 0
@@ -57,13 +60,6 @@ VEHICLE_TAG = 'vehicle'
 _MAX_UNKNOWN = 64
 # 1990 and 2100, s since 1970.
 _EARLIEST_S, _LATEST_S = 631_152_000, 4_102_444_800
-
-
-class Parsed(NamedTuple):
-    """A payload of strict JSON; ``value`` of the types of a generation, none for ``''``."""
-
-    generation: str
-    value: Any
 
 
 class Decoder:
@@ -93,7 +89,7 @@ class Decoder:
         types = schema.FULL if self.details else schema.LEAN
         for generation in self._order:
             try:
-                value: Any = getattr(types, generation).decode(payload)
+                value: Any = types[generation].decode(payload)
             except json_text.NOT_TYPED:
                 continue
             if generation == schema.V2 and value.frame.objects is value.frame.vehicles is None:
@@ -106,8 +102,8 @@ class Decoder:
                     payload.decode()
             except UnicodeDecodeError:
                 return None
-            return Parsed(generation, value)
-        return Parsed('', None) if json_text.is_strict(bytes(payload)) else None
+            return generation, value
+        return _NOT_TYPED if json_text.is_strict(bytes(payload)) else None
 
     def frames(self, payload: bytes | bytearray, head: Head = NO_HEAD,
                parsed: Parsed | None = None) -> Iterator[Frame]:
@@ -121,18 +117,21 @@ class Decoder:
         """
         if not payload:
             raise DecodeError('payload', 'nothing', 'a frame')
-        parsed = parsed or self.parse(payload)
-        if parsed is not None and parsed.generation:
+        generation, value = parsed or self.parse(payload) or _NOT_TYPED
+        if generation:
+            own = value.game_time, value.time, value.sample_count
             try:
-                frame = self._typed(parsed, head)
+                frame = self._flat(schema.V1, value.frame, own, head) if generation == schema.V1 \
+                    else self._nested(value.frame.objects or (), value.frame.vehicles or (), own,
+                                      head)
             except DecodeError:
                 pass  # two actors have one name, or two wheels one id
             else:
                 self._n_payloads += 1
                 # The search takes as long as the decoding: at powers of two.
                 if not self._n_payloads & (self._n_payloads - 1) \
-                        and forms.has_other_keys(payload, parsed.generation):
-                    self._note_unknown(msgspec.json.decode(payload), parsed.generation)
+                        and forms.has_other_keys(payload, generation):
+                    self._note_unknown(msgspec.json.decode(payload), generation)
                 yield self._dated(frame)
                 return
         reader = forms.FormReader(schema.FULL if self.details else schema.LEAN, self.faults)
@@ -158,13 +157,6 @@ class Decoder:
                 self._unknown.add(path)
                 self.faults.add(MEMBER, DecodeError(
                     path, 'an unknown member, which is ignored', 'none'))
-
-    def _typed(self, parsed: Parsed, head: Head) -> Frame:
-        value = parsed.value
-        own = value.game_time, value.time, value.sample_count
-        if parsed.generation == schema.V2:
-            return self._nested(value.frame.objects or (), value.frame.vehicles or (), own, head)
-        return self._flat(schema.V1, value.frame, own, head)
 
     def _nested(self, objects: Sequence[Any], vehicles: Sequence[Any], own: tuple[Any, ...],
                 head: Head) -> Frame:

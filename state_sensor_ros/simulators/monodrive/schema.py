@@ -17,7 +17,7 @@ boxes, wheels, inputs and looks, which msgspec then skips. An absent number is N
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
@@ -187,17 +187,10 @@ class Payload(Struct, Generic[_Content], gc=False, frozen=True):
 WHEELS = JsonDecoder(tuple[tuple[Wheel, ...], ...])  # of all vehicles
 
 
-class Schema(NamedTuple):
-    """Decoders of payloads, v0 apart, and types of actors."""
-
-    v2: JsonDecoder[Any]
-    v1: JsonDecoder[Any]
-    state: type[LeanState]
-    vehicle: type[LeanVehicle]
-    flat: type[LeanFlat]
-
-
-FULL = Schema(JsonDecoder(Payload[Actors]), JsonDecoder(Payload[tuple[Flat, ...]]),
-              State, Vehicle, Flat)
-LEAN = Schema(JsonDecoder(Payload[LeanActors]), JsonDecoder(Payload[tuple[LeanFlat, ...]]),
-              LeanState, LeanVehicle, LeanFlat)
+# Decoders of payloads, v0 apart, and types of actors.
+FULL: dict[str, Any] = {
+    V2: JsonDecoder(Payload[Actors]), V1: JsonDecoder(Payload[tuple[Flat, ...]]),
+    'state': State, 'vehicle': Vehicle, 'flat': Flat}
+LEAN: dict[str, Any] = {
+    V2: JsonDecoder(Payload[LeanActors]), V1: JsonDecoder(Payload[tuple[LeanFlat, ...]]),
+    'state': LeanState, 'vehicle': LeanVehicle, 'flat': LeanFlat}

@@ -24,13 +24,7 @@ from state_sensor_ros.errors import ConfigError, RefusalError, restated
 from state_sensor_ros.frame import Floats, Frame, NO_LANES
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import json_text, Simulator
-from state_sensor_ros.simulators.monodrive import forms
-from state_sensor_ros.simulators.monodrive.control import (
-    ControlClient,
-    LATE_PORT_S,
-    MonodriveCommands,
-    SENSOR_TYPE,
-)
+from state_sensor_ros.simulators.monodrive import control, forms
 from state_sensor_ros.simulators.monodrive.encoding import members_of
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 from state_sensor_ros.simulators.monodrive.wire import Packet, PacketFramer
@@ -97,14 +91,14 @@ class ConfiguredSource(SensorPort):
     edits: tuple[str, ...] = (SET,)
 
     def __init__(self, settings: Settings, report: Report, *, reconnect: bool = True) -> None:
-        self.client = ControlClient(settings, report, self._note_silence)
+        self.client = control.ControlClient(settings, report, self._note_silence)
         self._report = report
         self._last: Frame | None = None
         # The last change: name of the actor, its numbers in the frame that shows it, and the time
         # of the frame before, s.
         self._change: tuple[str, Floats, float] | None = None
         super().__init__(settings, reconnect=reconnect, before_connect=self.client.configure,
-                         after_connect=self.client.connected, patience_s=LATE_PORT_S)
+                         after_connect=self.client.connected, patience_s=control.LATE_PORT_S)
 
     def frames(self) -> Iterator[Frame]:
         """Yield frames; connect, wait and connect again until closed."""
@@ -194,7 +188,7 @@ class MonodriveSimulator(Simulator):
     def open_commands(self, settings: Settings, source: Source, report: Report) -> EgoCommands:
         """Make what sends commands on the control port."""
         assert isinstance(source, ConfiguredSource)
-        return MonodriveCommands(source.client)
+        return control.MonodriveCommands(source.client)
 
 
 def read_sensor_config(path: str | Path) -> dict[str, object]:
@@ -211,14 +205,14 @@ def read_sensor_config(path: str | Path) -> dict[str, object]:
     value = read_json(path)
     if not isinstance(value, list | dict):
         raise ConfigError(where, json_text.shown(value), 'an array of sensors')
-    entries = [entry for entry in _sensors(value) if entry.get('type') == SENSOR_TYPE]
+    entries = [entry for entry in _sensors(value) if entry.get('type') == control.SENSOR_TYPE]
     if not entries:
         raise ConfigError(where, 'no State sensor', 'an entry with "type": "State"')
     if len(entries) > 1:
         ports = ', '.join(json_text.shown(entry.get('listen_port')) for entry in entries)
         raise ConfigError(where, f'State sensors on ports {ports}', 'one, as a node reads one')
     with restated(ConfigError, where):
-        sensor = forms.converted(entries[0], _Sensor, SENSOR_TYPE)
+        sensor = forms.converted(entries[0], _Sensor, control.SENSOR_TYPE)
     return {key: value for key, value in msgspec.structs.asdict(sensor).items()
             if value is not UNSET}
 

@@ -388,7 +388,6 @@ class TrajectoryOutput(WholeFile, FrameWriter):
         # What a generation cannot hold, in the order of its discovery.
         self._lost: dict[str, dict[str, None]] = {}
         self._generation, self._units = options.values.get('generation'), options.settings
-        self._is_complete = False
 
     @property
     def notes(self) -> list[str]:
@@ -408,8 +407,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
 
     def complete(self) -> None:
         """Finish the array, and wait until everything has reached the disk."""
-        if self.n_frames and not self._is_complete:
-            self._is_complete = True
+        if self.n_frames and self.is_open:
             self.handle.write(b'\n]\n')
         super().complete()
 

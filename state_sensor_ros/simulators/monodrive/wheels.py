@@ -36,15 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import (
-    Floats,
-    FRONT_RIGHT,
-    Ints,
-    NO_SOURCE_ID,
-    REAR_RIGHT,
-    Rows,
-    Wheels,
-)
+from state_sensor_ros.frame import Floats, FRONT_RIGHT, Ints, NO_SOURCE_ID, Rows, Wheels
 from state_sensor_ros.rep103 import from_rep103_wheels, to_rep103_wheels
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive.schema import Flat, NAN, Number, Wheel
@@ -132,7 +124,7 @@ def _placed(actor: Rows, wheel: WheelNumbers, source_id: Ints, fours: Rows,
         entries = np.roll(shifted, -1, axis=1)
         rows[shifted, _POSE] = rows[entries, _POSE]
         orientation_known[shifted] = orientation_known[entries]
-        orientation_known[shifted[:, REAR_RIGHT]] = False
+        orientation_known[shifted[:, -1]] = False
         position_known[shifted] = False
         source_id = source_id.copy()
         source_id[shifted] = _SHIFTED_SOURCE_IDS
