@@ -45,10 +45,14 @@ Ego: TypeAlias = Literal['absent', 'pending', 'present']
 
 
 class SimulationState:
-    """What the threads of a server share: source and driver of frames, and the ego."""
+    """
+    What the threads of a server share: source and driver of frames, and the ego.
+
+    Commands hold ``lock``.
+    """
 
     def __init__(self, source: frames.FrameSource, driver: ClockDriver) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.Lock()
         self._own_source = self._source = source
         self._first_driver = self._driver = driver
         self._current: frames.EmulatedFrame | None = None
@@ -63,24 +67,22 @@ class SimulationState:
         """Start over in another simulation mode."""
         # mode: 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a fixed time
         # step.
-        with self._lock:
-            self._current = None
-            self._driver = self._first_driver if mode == 0 else 'client'
-            self.ego = 'absent' if mode in (0, 3) else 'present'
-            self._source = self._own_source
-            self._source.rewind()
+        self._current = None
+        self._driver = self._first_driver if mode == 0 else 'client'
+        self.ego = 'absent' if mode in (0, 3) else 'present'
+        self._source = self._own_source
+        self._source.rewind()
 
     def load(self, trajectory: list[frames.EmulatedFrame]) -> None:
         """Replace the source by a trajectory, through which the client steps."""
-        with self._lock:
-            self._source = frames.TrajectorySource(trajectory)
-            self._current = None
-            self._driver = 'client'
+        self._source = frames.TrajectorySource(trajectory)
+        self._current = None
+        self._driver = 'client'
 
     def advance(self) -> frames.EmulatedFrame | None:
         """Go to the next frame at the configured rate."""
         # Returns the frame, None at the end or if a client advances the time now.
-        with self._lock:
+        with self.lock:
             if self._driver != 'timer':
                 return None
             frame = self._source.advance()
@@ -89,54 +91,48 @@ class SimulationState:
 
     def step(self, amount: int) -> frames.EmulatedFrame | None:
         """Step by a command of the client; ``amount``: frames, negative ones go back."""
-        with self._lock:
-            self._driver = 'client'
-            return self._show(self._source.step(amount))
+        self._driver = 'client'
+        return self._show(self._source.step(amount))
 
     def tick(self) -> None:
         """Advance by one fixed time step without a sample."""
-        with self._lock:
-            if self._driver == 'timer':
-                self._driver = 'sample'
-            self._show(self._source.step(1))
+        if self._driver == 'timer':
+            self._driver = 'sample'
+        self._show(self._source.step(1))
 
     def sample(self) -> frames.EmulatedFrame | None:
         """Return the frame of a sample command, the next one if samples advance the time."""
-        with self._lock:
-            is_next = self._current is None or self._driver == 'sample'
-            return self._show(self._source.step(1) if is_next else self._current)
+        is_next = self._current is None or self._driver == 'sample'
+        return self._show(self._source.step(1) if is_next else self._current)
 
     def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
         """Return the frame to send for a sample: the timer may have gone on since then."""
-        with self._lock:
+        with self.lock:
             return (self._show(self._current) if self._driver == 'timer' else None) or sampled
 
     def drive(self, pedals: Pedals) -> None:
         """Drive the ego; the first command creates one that the scenario lacks."""
-        with self._lock:
-            self.ego = 'present'
-            self._source.drive(pedals)
+        self.ego = 'present'
+        self._source.drive(pedals)
 
     def update(self, actors: list[Placement]) -> None:
         """Place actors of the simulation, which goes on from there."""
-        with self._lock:
-            if not isinstance(self._source, frames.TrafficSource):
-                raise RejectedError('frame: found recorded frames; expected a simulation')
-            self._source.traffic.place(actors)
+        if not isinstance(self._source, frames.TrafficSource):
+            raise RejectedError('frame: found recorded frames; expected a simulation')
+        self._source.traffic.place(actors)
 
     def place(self, members: dict[str, object]) -> frames.EmulatedFrame:
         """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
-        with self._lock:
-            self._driver = 'client'
-            before = frames.FrameClock() if self._current is None else self._current.clock
-            given = frames.EmulatedFrame(members).clock
-            game_time = max(given.game_time or 0.0,
-                            (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S)
-            time = before.time if given.time is None else given.time
-            self._current = frames.EmulatedFrame({
-                **members, 'game_time': float(np.float32(game_time)), 'time': int(time or 0),
-                'sample_count': 0}, is_verbatim=False)
-            return self._current
+        self._driver = 'client'
+        before = frames.FrameClock() if self._current is None else self._current.clock
+        given = frames.EmulatedFrame(members).clock
+        game_time = max(given.game_time or 0.0,
+                        (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S)
+        time = before.time if given.time is None else given.time
+        self._current = frames.EmulatedFrame({
+            **members, 'game_time': float(np.float32(game_time)), 'time': int(time or 0),
+            'sample_count': 0}, is_verbatim=False)
+        return self._current
 
     def _show(self, frame: frames.EmulatedFrame | None) -> frames.EmulatedFrame | None:
         """Make a frame the current one; the sensor counts its samples."""
@@ -184,7 +180,8 @@ class CommandTable:
             if handler is None:
                 raise RejectedError(
                     f'type: found {repr(request.type)[:80]}; expected a known command')
-            return request, handler(request.message)
+            with self._state.lock:
+                return request, handler(request.message)
         except (RejectedError, StateSensorError) as error:
             return request, CommandResult(str(error), False)
 

@@ -56,23 +56,19 @@ class ServerOptions:
     n_frames: int | None = None  # number of frames to send, None for no limit
 
 
-class Pacer:
+class Pacer(Schedule):
     """Waits between frames so that the average rate is kept."""
 
     def __init__(self, rate: Rate, stop: threading.Event) -> None:
-        self._step_s = None if isinstance(rate, str) else 1.0 / rate
-        self._stop, self._schedule = stop, Schedule(0.0 if rate == 'max' else 1.0)
+        super().__init__(0.0 if rate == 'max' else 1.0)
+        self._stop, self._step_s = stop, None if isinstance(rate, str) else 1.0 / rate
 
     def wait(self, period_s: float) -> None:
         """Wait until the next frame is due."""
         # period_s: simulated time since the previous frame, s.
-        while left_s := self._schedule.time_left(self._step_s or period_s):
+        while left_s := self.time_left(self._step_s or period_s):
             if self._stop.wait(left_s):
                 return
-
-    def restart(self) -> None:
-        """Begin a new schedule: the next frame is due at once, the one after it a period later."""
-        self._schedule.restart()
 
 
 class ThreadedServer(ABC):

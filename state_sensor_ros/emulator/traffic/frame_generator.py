@@ -148,21 +148,6 @@ class Traffic:
         self.spin = np.mod(turned + np.pi, 2 * np.pi) - np.pi
 
 
-def generate(n_vehicles: int, n_objects: int, rate_hz: float, seed: int, generation: str,
-             epoch_s: int = DEFAULT_EPOCH_S) -> TrafficFrames:
-    """
-    Generate frames without end.
-
-    Frames share their constant parts: treat them as read-only.
-
-    :param n_vehicles: number of vehicles, at least 1; exactly one has the tag `ego`.
-    :param rate_hz: frames per second of simulated time, at most :data:`MAX_RATE_HZ`.
-    :param generation: `v1` or `v2`.
-    :param epoch_s: Unix time of game_time 0, s.
-    """
-    return TrafficFrames(Traffic(n_vehicles, n_objects, rate_hz, seed), generation, epoch_s)
-
-
 # Up to 10 km in cm, 10 km/s; neither NaN nor infinite.
 Number: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
 
@@ -171,26 +156,33 @@ class Placement(msgspec.Struct):
     """
     Where a client puts an actor; cm and cm/s, left-handed.
 
-    Heights and tilts are those of the ground; an object stands upright at its present height, or
-    at another one. An actor without a velocity stands.
+    Heights and tilts of vehicles are those of the ground; objects stand upright. An actor without
+    a velocity stands.
     """
 
     name: str
-    position: tuple[Number, Number, Number | None]
+    position: tuple[Number, Number, Number]
     orientation: tuple[Number, Number, Number, Number]  # x y z w
     linear_velocity: tuple[Number | None, Number | None, Number | None] = (None, None, None)
 
 
 class TrafficFrames(Iterator[dict[str, object]]):
-    """The frames of traffic, without end; each is made when it is taken."""
+    """
+    The frames of traffic, without end; each is made when it is taken.
 
-    # epoch_s: Unix time of game_time 0, s.
+    They share their constant parts: treat them as read-only.
 
-    def __init__(self, traffic: Traffic, generation: str, epoch_s: int) -> None:
-        self._traffic, self._epoch_s, self._generation = traffic, epoch_s, generation
-        self._n_frames = 0
-        fleet, objects = traffic.fleet, traffic.objects
-        n_vehicles, n_objects = len(fleet.names), len(objects)
+    :param n_vehicles: number of vehicles, at least 1; exactly one has the tag `ego`.
+    :param rate_hz: frames per second of simulated time, at most :data:`MAX_RATE_HZ`.
+    :param generation: `v1` or `v2`.
+    :param epoch_s: Unix time of game_time 0, s.
+    """
+
+    def __init__(self, n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
+                 generation: str, epoch_s: int = DEFAULT_EPOCH_S) -> None:
+        self._traffic = Traffic(n_vehicles, n_objects, rate_hz, seed)
+        self._epoch_s, self._generation, self._n_frames = epoch_s, generation, 0
+        fleet, objects = self._traffic.fleet, self._traffic.objects
         # The parts that do not change.
         self._object_bodies, self._object_boxes = np.array(
             [_object_rows(each) for each in objects]).reshape(-1, 2, 13).swapaxes(0, 1)
@@ -233,11 +225,10 @@ class TrafficFrames(Iterator[dict[str, object]]):
                 speed = v_x * math.cos(yaw) + v_y * math.sin(yaw)
                 self._traffic.place(row, x / CM, y / CM, yaw, speed / CM)
                 continue
-            bodies = self._object_bodies[row - n_vehicles], self._object_boxes[row - n_vehicles]
-            rise = 0.0 if z is None else z - float(bodies[0][2])
-            for numbers in bodies:
-                numbers[:3] = x, y, numbers[2] + rise
-                numbers[5:7] = math.sin(yaw / 2), math.cos(yaw / 2)
+            body, box = self._object_bodies[row - n_vehicles], self._object_boxes[row - n_vehicles]
+            box[:3] = x, y, box[2] + z - body[2]
+            body[:3] = actor.position
+            body[5:7] = box[5:7] = math.sin(yaw / 2), math.cos(yaw / 2)
 
     def __next__(self) -> dict[str, object]:
         traffic = self._traffic
@@ -298,3 +289,6 @@ class TrafficFrames(Iterator[dict[str, object]]):
             pedals = vehicle.pedals
             inputs[row, :3] = pedals.throttle, -pedals.brake, -pedals.steer
         return inputs
+
+
+generate = TrafficFrames

@@ -89,36 +89,30 @@ class Kinematics:
         rate = drivers.speed[:, None]
         # Curvature (1/m) of the rear axle's path in the plane of the road, positive to the right.
         curvature = np.einsum('ij,ij->i', turn, up[1]) / stretch[1]
+        steering, wheel_speed = self.wheels(curvature, stretch[1] * drivers.speed)
         return Motion(
             position=origin[1],
             velocity=(origin[2] - origin[0]) * by_s * rate,
             axes=axes[1],
             angular_velocity=turn * rate,
-            steering=self.steer(curvature),
+            steering=steering,
             bicycle_steering=np.arctan(self._wheelbase_m * curvature),
-            wheel_speed=self.wheel_speed(curvature, stretch[1] * drivers.speed),
+            wheel_speed=wheel_speed,
             s=drivers.s + self._rear_m / stretch[1],
         )
 
-    def steer(self, curvature: FloatArray) -> FloatArray:
-        """Return the Ackermann angles: the axes of both wheels meet in the same center."""
-        # curvature: (N,) of the path of the rear axle, 1/m, + = right.
-        # Returns (N, 2) left and right, rad, + = right.
-        lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0])
-        angles: FloatArray = np.arctan2(self._wheelbase_m[:, None] * curvature[:, None],
-                                        1 - curvature[:, None] * lateral)
-        return angles
-
-    def wheel_speed(self, curvature: FloatArray, rear_speed: FloatArray) -> FloatArray:
-        """Return the speeds of wheels without slip; the outer ones are faster."""
+    def wheels(self, curvature: FloatArray,
+               rear_speed: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Ackermann angles, and speeds of wheels without slip."""
         # curvature: (N,) of the path of the rear axle, 1/m, + = right.
         # rear_speed: (N,) of the middle of the rear axle, m/s.
-        # Returns (N, 4) rad/s.
+        # Returns (N, 2) left and right, rad, + = right: the axes of both wheels meet in the same
+        # center; (N, 4) rad/s.
         lateral = 0.5 * self._track_m[:, None] * np.array([-1.0, 1.0, -1.0, 1.0])
         ahead = self._wheelbase_m[:, None] * np.array([1.0, 1.0, 0.0, 0.0])
-        per_meter = np.hypot(1 - curvature[:, None] * lateral, curvature[:, None] * ahead)
-        speeds: FloatArray = (rear_speed / self._radius_m)[:, None] * per_meter
-        return speeds
+        beside, before = 1 - curvature[:, None] * lateral, curvature[:, None] * ahead
+        return (np.arctan2(before, beside)[:, :2],
+                (rear_speed / self._radius_m)[:, None] * np.hypot(beside, before))
 
 
 class FreeVehicle:
@@ -181,8 +175,8 @@ class FreeVehicle:
                 (motion.s, self._s + self._rear_m)):
             array[row] = value
         curvature, speed = (np.full(len(motion.s), each) for each in (body.curvature, body.speed))
-        motion.steering[row] = kinematics.steer(curvature)[row]
-        motion.wheel_speed[row] = kinematics.wheel_speed(curvature, speed)[row]
+        steering, wheel_speed = kinematics.wheels(curvature, speed)
+        motion.steering[row], motion.wheel_speed[row] = steering[row], wheel_speed[row]
 
     def _poses(self, *distances: float) -> tuple[FloatArray, FloatArray]:
         """Return origins (K, 3) and axes (K, 3, 3), ``distances`` meters ahead on the path."""

@@ -187,18 +187,11 @@ def make_objects(road: Road, n_objects: int) -> tuple[StaticObject, ...]:
     surface = road.surface(FIRST_M + spacing * i.astype(np.float64),
                            edge + np.where(is_sign, SIGN_MARGIN_M, CONE_MARGIN_M))
     yaw = np.arctan2(surface.along[:, 1], surface.along[:, 0])
-    return tuple(_sign(k, surface.point[k], float(yaw[k])) if is_sign[k]
-                 else _cone(k, surface.point[k]) for k in range(n_objects))
-
-
-def _cone(number: int, foot: FloatArray) -> StaticObject:
-    x, y, z = (float(value) for value in foot)
-    return StaticObject(f'Misc_TrafficCone_{number}', 'cone', 'None', (x, y, z), 0.0,
-                        (x, y, z - CONE_FOOT_M + CONE_SIZE_M[2] / 2), CONE_SIZE_M)
-
-
-def _sign(number: int, foot: FloatArray, yaw: float) -> StaticObject:
-    x, y, z = (float(value) for value in foot)
-    # The sign faces oncoming traffic.
-    return StaticObject(f'SpeedLimit_sign{number:03d}', 'traffic_sign', 'Sign', (x, y, z),
-                        yaw + np.pi, (x, y, z + SIGN_SIZE_M[2] / 2), SIGN_SIZE_M)
+    # Signs face oncoming traffic.
+    return tuple(
+        StaticObject(f'SpeedLimit_sign{k:03d}', 'traffic_sign', 'Sign', (x, y, z), heading + np.pi,
+                     (x, y, z + SIGN_SIZE_M[2] / 2), SIGN_SIZE_M) if is_sign[k] else
+        StaticObject(f'Misc_TrafficCone_{k}', 'cone', 'None', (x, y, z), 0.0,
+                     (x, y, z - CONE_FOOT_M + CONE_SIZE_M[2] / 2), CONE_SIZE_M)
+        for k, ((x, y, z), heading) in enumerate(zip(
+            surface.point.tolist(), yaw.tolist(), strict=True)))
