@@ -313,8 +313,7 @@ class ControlClient:
     :ivar sessions: the session, and the spare one for orders that the other one does not take.
     """
 
-    def __init__(self, settings: Settings, report: Report,
-                 on_silence: OnSilence = ignore) -> None:
+    def __init__(self, settings: Settings, report: Report, on_silence: OnSilence = ignore) -> None:
         self._settings = settings
         self._report, self._on_silence = report, on_silence
         # Held while a control connection is made and the sensor is configured on it.
@@ -341,8 +340,7 @@ class ControlClient:
             self._begin_session(partial(self._request_sensor, command=CONFIGURE_SENSORS))
             with self._changed:
                 if self._thread is None and self.state is not ClientState.CLOSED:
-                    self._thread = threading.Thread(target=self._work, name='control',
-                                                    daemon=True)
+                    self._thread = threading.Thread(target=self._work, name='control', daemon=True)
                     self._thread.start()
 
     def connected(self) -> None:

@@ -26,7 +26,7 @@ from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.fields import parts_of
 from state_sensor_ros.frame import Floats, Frame, KIND_OBJECT, KIND_VEHICLE, NO_SOURCE_ID
 from state_sensor_ros.settings import DEFAULTS, Settings
-from state_sensor_ros.simulators.monodrive.frames import kind_of
+from state_sensor_ros.simulators.monodrive import schema
 from state_sensor_ros.simulators.monodrive.schema import GENERATIONS, Number, V1, V2, WRITTEN
 from state_sensor_ros.simulators.monodrive.wheels import wheel_entries
 
@@ -47,8 +47,7 @@ def written_as(generation: str) -> str:
     return V1 if generation in GENERATIONS and generation != V2 else V2
 
 
-def encode(frame: Frame, generation: str = '',
-           units: Settings = DEFAULTS) -> bytes:
+def encode(frame: Frame, generation: str = '', units: Settings = DEFAULTS) -> bytes:
     """
     Return the payload that the simulator would send for a frame.
 
@@ -60,8 +59,7 @@ def encode(frame: Frame, generation: str = '',
     return msgspec.json.encode(members_of(frame, generation, units))
 
 
-def members_of(frame: Frame, generation: str = '',
-               units: Settings = DEFAULTS) -> Record:
+def members_of(frame: Frame, generation: str = '', units: Settings = DEFAULTS) -> Record:
     """Return the payload of :func:`encode` as plain data."""
     generation = generation or written_as(frame.generation)
     if generation not in WRITTEN:
@@ -220,7 +218,7 @@ def losses(frame: Frame, generation: str) -> list[str]:
                for part in (frame.lanes, frame.wheels) if part is not None):
             found.append('wheels and lane states of objects')
         return found
-    if list(map(kind_of, frame.tags)) != frame.kinds.tolist():
+    if list(map(schema.kind_of, frame.tags)) != frame.kinds.tolist():
         found.append('objects tagged as vehicles or vehicles not tagged so')
     if frame.wheels is not None:
         ids, _ = wheel_entries(frame.wheels, from_flat=_is_flat(frame), to_flat=True)

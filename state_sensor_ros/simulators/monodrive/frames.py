@@ -28,20 +28,7 @@ import numpy as np
 from state_sensor_ros import rep103
 from state_sensor_ros.classes import has_ego_tag
 from state_sensor_ros.errors import DecodeError
-from state_sensor_ros.frame import (
-    Boxes,
-    Floats,
-    Frame,
-    Ints,
-    KIND_OBJECT,
-    KIND_VEHICLE,
-    Kinds,
-    Lanes,
-    NO_LANES,
-    NO_ROADS,
-    Rows,
-    Wheels,
-)
+from state_sensor_ros.frame import Boxes, Floats, Frame, Kinds, Lanes, NO_LANES, Rows, Wheels
 from state_sensor_ros.settings import DEFAULTS, Settings
 from state_sensor_ros.simulators import json_text
 from state_sensor_ros.simulators.monodrive import forms, schema
@@ -55,7 +42,6 @@ _NOT_TYPED: Parsed = '', None
 # ``game_time`` s, ``time`` s since 1970 and ``sample_count`` of a packet, for a payload without.
 Head: TypeAlias = tuple[float, int, int]
 NO_HEAD: Head = NAN, 0, 0
-VEHICLE_TAG = 'vehicle'
 # Bounds the memory if a peer sends a new key in each frame.
 _MAX_UNKNOWN = 64
 # 1990 and 2100, s since 1970.
@@ -176,7 +162,7 @@ class Decoder:
                  tuple([state.replay_class for state in states])] if self.details else [None, None]
         return self._frame(
             schema.V2, own, head, tuple([state.name for state in states]),
-            _kinds(len(objects), len(vehicles)), tuple([state.tags for state in states]),
+            schema.kinds_of(len(objects), len(vehicles)), tuple([state.tags for state in states]),
             numbers, owned, self._late_lanes(vehicles, len(objects)),
             self._late_wheels(vehicles, len(objects)) if self.details else None,
             np.full((len(states), 4), NAN) if self.details else None, *looks)
@@ -206,7 +192,7 @@ class Decoder:
         tags = tuple([actor.tags for actor in actors])
         return self._frame(
             generation, own, head, tuple([actor.name for actor in actors]),
-            np.array(list(map(kind_of, tags)), np.uint8), tags, numbers, owned, NO_LANES,
+            np.array(list(map(schema.kind_of, tags)), np.uint8), tags, numbers, owned, NO_LANES,
             flat_wheels(actors) if self.details else None,
             rep103.to_rep103_inputs(json_text.rows_of([number for actor in actors for number in (
                 actor.throttle_input, actor.brake_input, actor.wheel_input,
@@ -246,14 +232,15 @@ class Decoder:
 
         def read() -> Lanes:
             lanes = list(filter(None, states))
-            rows: Ints = np.fromiter((number for lane in lanes for number in (
+            rows = np.fromiter((number for lane in lanes for number in (
                 lane.lane_change_left, lane.lane_change_right, lane.road_id, lane.section_id,
                 lane.lane_id)), np.int32).reshape(-1, 5)
             return Lanes(actor, rows[:, :2].astype(np.bool_), rows[:, 2:].copy(),
                          rep103.to_rep103_road_s(json_text.rows_of(
                              [lane.s for lane in lanes], 1)[:, 0], self._units))
 
-        return Lanes.late(read, actor=actor, road_names=NO_ROADS) if len(actor) else NO_LANES
+        return Lanes.late(read, actor=actor, road_names=NO_LANES.road_names) if len(actor) \
+            else NO_LANES
 
     def _late_wheels(self, vehicles: Sequence[Any], i_first: int) -> Wheels:
         """Return wheels whose text, nearly half of a payload, is decoded when they are used."""
@@ -282,18 +269,7 @@ class Decoder:
         return frame if 0 <= time <= _LATEST_S else replace(frame, time=0)
 
 
-@lru_cache(maxsize=4096)
-def kind_of(tags: tuple[str, ...]) -> int:
-    """Return the kind of an actor of v0 or v1, which do not separate objects and vehicles."""
-    return KIND_VEHICLE if VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
-
-
-# Most frames of a stream have the same actors: the arrays are shared, and therefore read-only.
-@lru_cache(maxsize=16)
-def _kinds(n_objects: int, n_vehicles: int) -> Kinds:
-    return np.repeat(np.array((KIND_OBJECT, KIND_VEHICLE), np.uint8), (n_objects, n_vehicles))
-
-
+# Most frames of a stream have the same actors: the array is shared, and therefore read-only.
 @lru_cache(maxsize=16)
 def _owners(counts: tuple[int, ...]) -> Rows:
     """Return the owner's row of each part, for owners with ``counts`` parts each."""

@@ -16,16 +16,21 @@ boxes, wheels, inputs and looks, which msgspec then skips. An absent number is N
 
 from __future__ import annotations
 
+from functools import lru_cache
 import math
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
+import numpy as np
+
+from state_sensor_ros.frame import KIND_OBJECT, KIND_VEHICLE, Kinds
 
 GENERATIONS = ('v2', 'v1', 'v1t', 'v0')
 V2, V1, V1T, V0 = GENERATIONS
 # Those that are written.
 WRITTEN = (V2, V1)
+_VEHICLE_TAG = 'vehicle'
 
 # ``null`` is how the simulator writes NaN and infinity.
 Number: TypeAlias = float | None
@@ -182,6 +187,19 @@ class Payload(Struct, Generic[_Content], gc=False, frozen=True):
     game_time: Number = None
     time: Int64 | None = None
     sample_count: Uint32 | None = None
+
+
+@lru_cache(maxsize=4096)
+def kind_of(tags: tuple[str, ...]) -> int:
+    """Return the kind of an actor of v0 or v1, which do not separate objects and vehicles."""
+    return KIND_VEHICLE if _VEHICLE_TAG in map(str.lower, tags) else KIND_OBJECT
+
+
+# Most frames of a stream have the same actors: the array is shared, and therefore read-only.
+@lru_cache(maxsize=16)
+def kinds_of(n_objects: int, n_vehicles: int) -> Kinds:
+    """Return the kinds of the actors of v2."""
+    return np.repeat(np.array((KIND_OBJECT, KIND_VEHICLE), np.uint8), (n_objects, n_vehicles))
 
 
 WHEELS = JsonDecoder(tuple[tuple[Wheel, ...], ...])  # of all vehicles

@@ -178,8 +178,7 @@ class MonodriveSimulator(Simulator):
         """Return what the State entry of the simulator's sensor JSON sets."""
         return read_sensor_config(path)
 
-    def open_source(self, settings: Settings, report: Report, *,
-                    reconnect: bool = True) -> Source:
+    def open_source(self, settings: Settings, report: Report, *, reconnect: bool = True) -> Source:
         """Make the source of the sensor port; with a control port, configure the sensor first."""
         if settings.control_port:
             return ConfiguredSource(settings, report, reconnect=reconnect)

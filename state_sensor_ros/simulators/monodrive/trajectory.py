@@ -399,8 +399,7 @@ class TrajectoryOutput(WholeFile, FrameWriter):
         """Append a frame; ``frame``: in SI units and REP-103 axes."""
         generation = self._generation or written_as(frame.generation)
         if generation != frame.generation:
-            self._lost.setdefault(generation, {}).update(
-                dict.fromkeys(losses(frame, generation)))
+            self._lost.setdefault(generation, {}).update(dict.fromkeys(losses(frame, generation)))
         self.handle.write((b',\n' if self.n_frames else b'[\n')
                           + encode(frame, generation, self._units))
         self.n_frames += 1

@@ -155,8 +155,7 @@ def _shifted(fours: Rows, source_id: Ints, source: Floats) -> Rows:
     return shifted
 
 
-def wheel_entries(wheels: Wheels, *, from_flat: bool | None,
-                  to_flat: bool) -> tuple[Ints, Floats]:
+def wheel_entries(wheels: Wheels, *, from_flat: bool | None, to_flat: bool) -> tuple[Ints, Floats]:
     """Return the entries that reading would turn into ``wheels``."""
     # from_flat: whether the frame was read from v0 or v1; None for one of another simulator, whose
     # ids have another meaning.
