@@ -44,8 +44,7 @@ class SensorPort:
     def accept_readers(self) -> int:
         """Accept all connections that wait, so that they receive the next frame."""
         with self._lock:
-            while reader := threaded_server.accept_connection(
-                    self.listener, len(self._readers)):
+            while reader := threaded_server.accept_connection(self.listener, len(self._readers)):
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._readers.append(reader)
             return len(self._readers)
@@ -67,20 +66,14 @@ class SensorPort:
             try:
                 reader.sendall(packet)
             except OSError:
-                self._remove(reader)
+                self.disconnect(reader)
 
-    def _remove(self, reader: socket.socket) -> None:
+    def disconnect(self, *lost: socket.socket) -> None:
+        """Close the connections of these readers, or of all, and keep listening."""
         with self._lock:
-            if reader in self._readers:
+            for reader in set(lost or self._readers).intersection(self._readers):
                 self._readers.remove(reader)
                 threaded_server.close_connection(reader)
-
-    def disconnect(self) -> None:
-        """Close the connections of all readers and keep listening."""
-        with self._lock:
-            readers, self._readers = self._readers, []
-        for reader in readers:
-            threaded_server.close_connection(reader)
 
     def close(self) -> None:
         """Stop listening and close the connections of all readers."""
@@ -114,7 +107,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
             else 'sample' if options.on_sample else 'timer'
         if isinstance(source, Sequence | None):
             source = frames.TrajectorySource(list(map(frames.EmulatedFrame, source or ())))
-        self._state = commands.SimulationState(source, driver)
+        self._simulation = commands.Simulation(source, driver, self)
         first = SensorPort(options.bind, options.port)
         self.port, self.sensors = first.port, {first.port: first}
         self._control: socket.socket | None = None
@@ -125,7 +118,6 @@ class MonodriveServer(threaded_server.ThreadedServer):
                 first.close()
                 raise
         self.control_port: int = self._control.getsockname()[1] if self._control else 0
-        self._commands = commands.CommandTable(self._state, self)
         self._send_lock = threading.Lock()
         super().__init__()
 
@@ -171,7 +163,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
     def _serve(self, session: socket.socket) -> None:
         """Reply to the requests of one control connection, in order."""
         while (body := read_request(session)) is not None:
-            request, result = self._commands.execute(body)
+            request, result = self._simulation.execute(body)
             reply = json.dumps({
                 'message': result.message, 'reference': request.reference, 'type': request.type,
                 'success': result.success}, separators=(',', ':')).encode()
@@ -189,7 +181,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
             if self._finished.is_set() or self._closing.is_set():
                 return
             if is_sample:
-                frame = self._state.newest(frame)
+                frame = self._simulation.newest(frame)
             for port in self.sensors if ports is None else ports:
                 self.sensors[port].send_frame(frame, self._options.header_size)
             self.n_sent += 1
@@ -203,7 +195,7 @@ class MonodriveServer(threaded_server.ThreadedServer):
 
     def _may_play(self) -> bool:
         return self._closing.is_set() or (
-            self._state.is_free_running and self.accept_readers() > 0)
+            self._simulation.is_free_running and self.accept_readers() > 0)
 
     def _play(self) -> None:
         pacer = threaded_server.Pacer(self._options.rate, self._closing)
@@ -213,15 +205,15 @@ class MonodriveServer(threaded_server.ThreadedServer):
                 self._changed.wait_for(self._may_play)
             if self._closing.is_set():
                 break
-            frame = self._state.advance()
+            frame = self._simulation.advance()
             if frame is None:
-                if self._state.is_free_running:
+                if self._simulation.is_free_running:
                     with self._send_lock:
                         self._finish()
                 continue
             pacer.wait(before.period_s(frame.clock))
             before = frame.clock
-            if self._state.is_free_running and not self._closing.is_set():
+            if self._simulation.is_free_running and not self._closing.is_set():
                 self._send(frame)
 
 

@@ -33,9 +33,6 @@ from state_sensor_ros.errors import StateSensorError
 if TYPE_CHECKING:
     from state_sensor_ros.emulator.monodrive import MonodriveServer
 
-COMPLETE = 'complete'
-
-
 # What advances the simulated time: frames are sent at the configured rate; each sample advances by
 # one frame; commands of a client step or place frames, and a sample repeats the current one.
 ClockDriver: TypeAlias = Literal['timer', 'sample', 'client']
@@ -44,118 +41,28 @@ ClockDriver: TypeAlias = Literal['timer', 'sample', 'client']
 Ego: TypeAlias = Literal['absent', 'pending', 'present']
 
 
-class SimulationState:
-    """
-    What the threads of a server share: source and driver of frames, and the ego.
-
-    Commands hold ``lock``.
-    """
-
-    def __init__(self, source: frames.FrameSource, driver: ClockDriver) -> None:
-        self.lock = threading.Lock()
-        self._own_source = self._source = source
-        self._first_driver = self._driver = driver
-        self._current: frames.EmulatedFrame | None = None
-        self.ego: Ego = 'present'
-
-    @property
-    def is_free_running(self) -> bool:
-        """Whether frames are sent at the configured rate now."""
-        return self._driver == 'timer' and self.ego == 'present'
-
-    def begin(self, mode: int) -> None:
-        """Start over in another simulation mode."""
-        # mode: 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a fixed time
-        # step.
-        self._current = None
-        self._driver = self._first_driver if mode == 0 else 'client'
-        self.ego = 'absent' if mode in (0, 3) else 'present'
-        self._source = self._own_source
-        self._source.rewind()
-
-    def load(self, trajectory: list[frames.EmulatedFrame]) -> None:
-        """Replace the source by a trajectory, through which the client steps."""
-        self._source = frames.TrajectorySource(trajectory)
-        self._current = None
-        self._driver = 'client'
-
-    def advance(self) -> frames.EmulatedFrame | None:
-        """Go to the next frame at the configured rate."""
-        # Returns the frame, None at the end or if a client advances the time now.
-        with self.lock:
-            if self._driver != 'timer':
-                return None
-            frame = self._source.advance()
-            self._current = frame or self._current
-            return frame
-
-    def step(self, amount: int) -> frames.EmulatedFrame | None:
-        """Step by a command of the client; ``amount``: frames, negative ones go back."""
-        self._driver = 'client'
-        return self._show(self._source.step(amount))
-
-    def tick(self) -> None:
-        """Advance by one fixed time step without a sample."""
-        if self._driver == 'timer':
-            self._driver = 'sample'
-        self._show(self._source.step(1))
-
-    def sample(self) -> frames.EmulatedFrame | None:
-        """Return the frame of a sample command, the next one if samples advance the time."""
-        is_next = self._current is None or self._driver == 'sample'
-        return self._show(self._source.step(1) if is_next else self._current)
-
-    def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
-        """Return the frame to send for a sample: the timer may have gone on since then."""
-        with self.lock:
-            return (self._show(self._current) if self._driver == 'timer' else None) or sampled
-
-    def drive(self, pedals: Pedals) -> None:
-        """Drive the ego; the first command creates one that the scenario lacks."""
-        self.ego = 'present'
-        self._source.drive(pedals)
-
-    def update(self, actors: list[Placement]) -> None:
-        """Place actors of the simulation, which goes on from there."""
-        if not isinstance(self._source, frames.TrafficSource):
-            raise RejectedError('frame: found recorded frames; expected a simulation')
-        self._source.traffic.place(actors)
-
-    def place(self, members: dict[str, object]) -> frames.EmulatedFrame:
-        """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
-        self._driver = 'client'
-        before = frames.FrameClock() if self._current is None else self._current.clock
-        given = frames.EmulatedFrame(members).clock
-        game_time = max(given.game_time or 0.0,
-                        (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S)
-        time = before.time if given.time is None else given.time
-        self._current = frames.EmulatedFrame({
-            **members, 'game_time': float(np.float32(game_time)), 'time': int(time or 0),
-            'sample_count': 0}, is_verbatim=False)
-        return self._current
-
-    def _show(self, frame: frames.EmulatedFrame | None) -> frames.EmulatedFrame | None:
-        """Make a frame the current one; the sensor counts its samples."""
-        if frame is not None:
-            self._current = frame = replace(frame, is_verbatim=False)
-        return frame
-
-
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    message: object = COMPLETE  # member `message` of the reply
+    message: object = 'complete'  # member `message` of the reply
     success: bool = True  # whether the command was executed
     # Frame that the sensors send after the reply, None for no frame.
     frame: frames.EmulatedFrame | None = None
     ports: tuple[int, ...] | None = None  # ports of the sensors that send the frame, None for all
 
 
-class CommandTable:
-    """The commands on a simulation and its sensors."""
+class Simulation:
+    """Source and driver of frames, and the ego: what commands change, and the timer reads."""
 
-    def __init__(self, state: SimulationState, server: MonodriveServer) -> None:
-        self._state, self._server = state, server
-        self._table: dict[str, Callable[[Any], CommandResult]] = {
+    def __init__(self, source: frames.FrameSource, driver: ClockDriver,
+                 server: MonodriveServer) -> None:
+        self._server = server
+        # Held by a command, and by the timer.
+        self._lock = threading.Lock()
+        self._own_source = self._source = source
+        self._first_driver = self._driver = driver
+        self._current: frames.EmulatedFrame | None = None
+        self._ego: Ego = 'present'
+        self._table: dict[str, Callable[[Any], CommandResult | None]] = {
             'SimulatorConfig_ID': self._configure_simulator,
             'ClosedLoopConfigCommand_ID': self._configure_scenario,
             'REPLAY_ConfigureTrajectoryCommand_ID': self._configure_trajectory,
@@ -164,12 +71,31 @@ class CommandTable:
             'SampleSensorsCommand_ID': self._sample,
             'SampleSensorListCommand_ID': self._sample_list,
             'REPLAY_StepSimulationCommand_ID': self._step,
-            'REPLAY_StateStepSimulationCommand_ID':
-                lambda message: CommandResult(frame=self._placed(message)),
+            'REPLAY_StateStepSimulationCommand_ID': self._step_to_state,
             'UpdateStateCommand_ID': self._update,
             'ClosedLoopStepCommand_ID': self._closed_loop_step,
             'EgoControl_ID': self._control_ego,
             'GetVersion': lambda _: CommandResult('simulator_version: 1.12, api_version: 1.12')}
+
+    @property
+    def is_free_running(self) -> bool:
+        """Whether frames are sent at the configured rate now."""
+        return self._driver == 'timer' and self._ego == 'present'
+
+    def advance(self) -> frames.EmulatedFrame | None:
+        """Go to the next frame at the configured rate."""
+        # Returns the frame, None at the end or if a client advances the time now.
+        with self._lock:
+            if self._driver != 'timer':
+                return None
+            frame = self._source.advance()
+            self._current = frame or self._current
+            return frame
+
+    def newest(self, sampled: frames.EmulatedFrame) -> frames.EmulatedFrame:
+        """Return the frame to send for a sample: the timer may have gone on since then."""
+        with self._lock:
+            return (self._show(self._current) if self._driver == 'timer' else None) or sampled
 
     def execute(self, body: bytes) -> tuple[Envelope, CommandResult]:
         """Carry out a request; return its envelope and the result."""
@@ -180,17 +106,29 @@ class CommandTable:
             if handler is None:
                 raise RejectedError(
                     f'type: found {repr(request.type)[:80]}; expected a known command')
-            with self._state.lock:
-                return request, handler(request.message)
+            with self._lock:
+                return request, handler(request.message) or CommandResult()
         except (RejectedError, StateSensorError) as error:
             return request, CommandResult(str(error), False)
 
+    def _show(self, frame: frames.EmulatedFrame | None) -> frames.EmulatedFrame | None:
+        """Make a frame the current one; the sensor counts its samples."""
+        if frame is not None:
+            self._current = frame = replace(frame, is_verbatim=False)
+        return frame
+
     def _configure_simulator(self, message: object) -> CommandResult:
+        """Start over in another simulation mode."""
         config = typed(message, SimulatorConfig)
         if not isinstance(config.map, str) or not config.map:
             raise RejectedError('invalid map specified')
+        # 0 closed loop, 1 replay, 2 replay of placed frames, 3 closed loop with a fixed time step.
         mode = int(config.simulation_mode)
-        self._state.begin(mode)
+        self._current = None
+        self._driver = self._first_driver if mode == 0 else 'client'
+        self._ego = 'absent' if mode in (0, 3) else 'present'
+        self._source = self._own_source
+        self._source.rewind()
         for sensor in self._server.sensors.values():
             sensor.sample_count = 0
         return CommandResult(f'simulator configuration mode = {mode}')
@@ -199,31 +137,30 @@ class CommandTable:
         vehicles = typed(message, dict[str, Any]).get('vehicles')
         if not isinstance(vehicles, list) or not vehicles:
             raise RejectedError('Failed to configure scenario. No actors spawned.')
-        self._state.ego = 'present' if any(map(_is_ego, vehicles)) else 'pending'
+        self._ego = 'present' if frames.has_ego({'frame': vehicles}) else 'pending'
         return CommandResult('Successfully configured scenario.')
 
-    def _configure_trajectory(self, message: object) -> CommandResult:
+    def _configure_trajectory(self, message: object) -> None:
+        """Replace the source by a trajectory, through which the client steps."""
         trajectory = typed(message, list[dict[str, Any]])
         if not trajectory or not frames.has_ego(trajectory[0]):
             raise RejectedError('trajectory[0]: found no ego; expected an actor tagged ego')
-        self._state.load([frames.EmulatedFrame(members) for members in trajectory])
-        return CommandResult()
+        self._source = frames.TrajectorySource([*map(frames.EmulatedFrame, trajectory)])
+        self._current, self._driver = None, 'client'
 
-    def _configure_sensors(self, message: object) -> CommandResult:
+    def _configure_sensors(self, message: object) -> None:
         # A suite may contain other sensors, such as cameras; they are ignored.
         configs = [config for config in message if not (
             isinstance(config, dict) and isinstance(kind := config.get('type'), str)
             and kind != 'State')] if isinstance(message, list) else [message]
         for state in [parse_sensor(config) for config in configs]:
             self._server.configure(*state)
-        return CommandResult()
 
-    def _reconfigure_sensor(self, message: object) -> CommandResult:
+    def _reconfigure_sensor(self, message: object) -> None:
         port, sensor_filter, is_streaming = parse_sensor(message)
         if port not in self._server.sensors:
             raise RejectedError(f'listen_port: found {port}; expected that of a State sensor')
         self._server.configure(port, sensor_filter, is_streaming)
-        return CommandResult()
 
     def _sample(self, message: object) -> CommandResult:
         typed(message or {}, dict[str, Any])
@@ -237,48 +174,65 @@ class CommandTable:
         return self._sampled(tuple(dict.fromkeys(ports)))
 
     def _sampled(self, ports: tuple[int, ...] | None) -> CommandResult:
-        frame = self._state.sample() if self._state.ego == 'present' else None
+        """Send the current frame, or the next one if samples advance the time."""
+        is_next = self._current is None or self._driver == 'sample'
+        frame = None if self._ego != 'present' else self._show(
+            self._source.step(1) if is_next else self._current)
         if frame is None:
             raise RejectedError('unable to sample sensors, no ego vehicle is registered')
         return CommandResult(frame=frame, ports=ports)
 
     def _step(self, message: object) -> CommandResult:
-        frame = self._state.step(int(typed(message, Step).amount))
+        amount = int(typed(message, Step).amount)
+        self._driver = 'client'
+        frame = self._show(self._source.step(amount))
         if frame is None:
             raise RejectedError('trajectory: found none; expected '
                                 'REPLAY_ConfigureTrajectoryCommand_ID before')
         return CommandResult(frame=frame)
 
-    def _placed(self, message: object) -> frames.EmulatedFrame:
+    def _step_to_state(self, message: object) -> CommandResult:
+        """Make a frame of the client the current one; game_time advances by at least 0.05 s."""
         members = parse_frame(message)
         if not frames.has_ego(members):
             raise RejectedError('frame: found no ego; expected an actor tagged ego')
-        return self._state.place(members)
+        self._driver = 'client'
+        before = frames.FrameClock() if self._current is None else self._current.clock
+        given = frames.EmulatedFrame(members).clock
+        game_time = max(given.game_time or 0.0,
+                        (before.game_time or 0.0) + frames.DEFAULT_PERIOD_S)
+        time = before.time if given.time is None else given.time
+        self._current = frames.EmulatedFrame({
+            **members, 'game_time': float(np.float32(game_time)), 'time': int(time or 0),
+            'sample_count': 0}, is_verbatim=False)
+        return CommandResult(frame=self._current)
 
-    def _update(self, message: object) -> CommandResult:
-        self._state.update([*map(parse_actor, frames.actors(parse_frame(message)))])
-        return CommandResult()
+    def _update(self, message: object) -> None:
+        """Place actors of the simulation, which goes on from there."""
+        actors = [*map(parse_actor, frames.actors(parse_frame(message)))]
+        if not isinstance(self._source, frames.TrafficSource):
+            raise RejectedError('frame: found recorded frames; expected a simulation')
+        self._source.traffic.place(actors)
 
     def _closed_loop_step(self, message: object) -> CommandResult:
+        """Advance by one fixed time step without a sample."""
         typed(message, TimeStep)
-        self._state.tick()
+        if self._driver == 'timer':
+            self._driver = 'sample'
+        self._show(self._source.step(1))
         return CommandResult(True)
 
-    def _control_ego(self, message: object) -> CommandResult:
+    def _control_ego(self, message: object) -> None:
+        """Drive the ego; the first command creates one that the scenario lacks."""
         control = typed(message, Control)
         forward, right, brake, mode = (min(max(amount, -1.0), 1.0) for amount in (
             control.forward_amount, control.right_amount, control.brake_amount,
             control.drive_mode))
-        if self._state.ego == 'absent':
+        if self._ego == 'absent':
             raise RejectedError('no ego vehicle found')
+        self._ego = 'present'
         # Assumed: the sign of forward_amount is a direction, as is drive_mode.
-        self._state.drive(Pedals(right, abs(forward), brake,
-                                 reverse=forward < 0 or mode < 0))
-        return CommandResult()
-
-
-def _is_ego(vehicle: object) -> bool:
-    return isinstance(vehicle, dict) and 'ego' in frames.lower_tags(vehicle.get('tags'))
+        self._source.drive(Pedals(right, abs(forward), brake, reverse=forward < 0 or mode < 0))
 
 
 class RejectedError(Exception):

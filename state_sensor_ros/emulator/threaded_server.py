@@ -163,8 +163,7 @@ class ThreadedServer(ABC):
         self._sessions.add(session)
         self._begin(self._run_session, session, serve)
 
-    def _run_session(self, session: socket.socket,
-                     serve: Callable[[socket.socket], None]) -> None:
+    def _run_session(self, session: socket.socket, serve: Callable[[socket.socket], None]) -> None:
         try:
             serve(session)
         except (FramingError, OSError, RecursionError, OverflowError, UnicodeError):

@@ -332,6 +332,5 @@ class Drivers:
         length_m = self._road.length_m
         apart = np.mod(self.s[other] - self.s[one] + length_m / 2, length_m) - length_m / 2
         reach = np.maximum(self._front_m, -self._rear_m)
-        close: BoolArray = (other >= 0) & (
-            np.abs(apart) < reach[one] + reach[other] + REST_GAP_M)
+        close: BoolArray = (other >= 0) & (np.abs(apart) < reach[one] + reach[other] + REST_GAP_M)
         return close
