@@ -70,9 +70,9 @@ class _Found:
 class SumoEgo:
     """Takes the ego over at the first command."""
 
-    def __init__(self, sumo: Sumo, *, is_lent: bool, is_driven: bool) -> None:
+    def __init__(self, sumo: Sumo, *, is_lent: bool) -> None:
         self._sumo = sumo
-        self._is_lent, self._is_driven = is_lent, is_driven
+        self._is_lent = is_lent
         self._body: Bicycle | None = None
         self._pedals = Pedals()
         self._name = ''
@@ -122,13 +122,9 @@ class SumoEgo:
     def shown(self, frame: Frame) -> Frame:
         """Return a frame with the velocity and the inputs of the driven ego."""
         body, pedals = self._body, self._pedals
-        if frame.ego is None:
+        if frame.ego is None or body is None or frame.names[frame.ego] != self._name:
             return frame
         inputs: Floats = np.full((frame.n_actors, 4), math.nan)
-        if body is None or frame.names[frame.ego] != self._name:
-            # The wheels of the bicycle that the first command will move: controllers wait for it.
-            inputs[frame.ego, 3] = 0.0
-            return replace(frame, inputs=inputs) if self._is_driven else frame
         inputs[frame.ego] = (pedals.throttle, pedals.brake, body.steering_angle / math.radians(
             FULL_LOCK_DEG), body.steering_angle)
         kinematics = frame.kinematics.copy()

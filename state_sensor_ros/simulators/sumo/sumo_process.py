@@ -52,7 +52,6 @@ class Run(NamedTuple):
     own: SumoParameters
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether it makes steps only on request
-    is_driven: bool  # whether commands are expected
 
 
 class Stepped(NamedTuple):
@@ -85,8 +84,7 @@ class SumoSource(child_process.ChildSource):
 
     def first_request(self) -> Run:
         self._network = None
-        return Run(self._own, self.step_rate(self.settings), self.is_paused,
-                   bool(self.settings.control_input))
+        return Run(self._own, self.step_rate(self.settings), self.is_paused)
 
     def step_rate(self, settings: Settings) -> float:
         """Return the pace of the steps, 0 if the other clients of a joined SUMO set it."""
@@ -208,7 +206,7 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
         maker = Steps(network, own.ego)
         lights: dict[str, str] = {}
         n_proven = 0
-        ego, frame = SumoEgo(sumo, is_lent=not own.config, is_driven=run.is_driven), None
+        ego, frame = SumoEgo(sumo, is_lent=not own.config), None
         edits = SumoEdits(sumo, ego, maker.run)
         with nullcontext() if own.config else _lending(ego, own, step_s, driver.pipe):
             while _goes_on(sumo):

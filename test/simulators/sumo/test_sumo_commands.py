@@ -137,7 +137,7 @@ def test_route_is_given_back_on_a_junction_that_leads_elsewhere():
     libsumo = pytest.importorskip('libsumo')
     libsumo.start(['sumo', '-c', str(GRID), '--no-step-log'])
     with closing(libsumo):
-        ego, vehicle = SumoEgo(libsumo, is_lent=True, is_driven=True), libsumo.vehicle
+        ego, vehicle = SumoEgo(libsumo, is_lent=True), libsumo.vehicle
         libsumo.simulationStep()
         ego._name, route = 'ego', vehicle.getRoute('ego')
         vehicle.moveToXY('ego', '', -1, *libsumo.lane.getShape(':F3_5_0')[1], 0.0, 2)
