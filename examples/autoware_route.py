@@ -58,6 +58,10 @@ goal = srv.SetRoutePoints.Request()
 goal.header.frame_id, goal.goal.position.x, goal.goal.position.y = 'map', x, y
 goal.goal.orientation.z, goal.goal.orientation.w = math.sin(yaw / 2), math.cos(yaw / 2)
 call(srv.SetRoutePoints, 'routing/set_route_points', goal)
-wait('a trajectory', lambda: states['operation_mode/state'].is_autonomous_mode_available)
+wait('a trajectory', lambda: states['routing/state'].state == msg.RouteState.SET
+     and states['operation_mode/state'].is_autonomous_mode_available)
 call(srv.ChangeOperationMode, 'operation_mode/change_to_autonomous')
-wait('the goal', lambda: states['routing/state'].state == msg.RouteState.ARRIVED)
+wait('the goal', lambda: states['routing/state'].state in (
+    msg.RouteState.ARRIVED, msg.RouteState.UNSET))
+if states['routing/state'].state == msg.RouteState.UNSET:
+    sys.exit('the route was cleared before the goal')

@@ -8,7 +8,7 @@
 # language governing permissions and limitations under the License.
 """A stand-in of Autoware drives a mission of 200 m through its topics and its AD API."""
 
-from contextlib import ExitStack
+from contextlib import contextmanager, ExitStack
 from importlib import import_module
 import json
 import math
@@ -23,6 +23,7 @@ from programs import PIPES, start_script
 import pytest
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from test_follow_line import Turns
 
 ADAPI = 'autoware_adapi_v1_msgs'
 LOCALIZATION, ROUTE, MODE = (f'{ADAPI}/{name}State' for name in (
@@ -38,6 +39,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 VOLATILE = QoSProfile(depth=1)
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 STATE = '/localization/kinematic_state'
+CONTROL, COMMANDS = 'autoware_control_msgs/Control', '/control/command/control_cmd'
 # As planning and control subscribe to them.
 INPUTS = {
     '/localization/initialization_state': (LOCALIZATION, LATCHED),
@@ -58,7 +60,10 @@ MISSION_M, SPEED, BRAKING, WHEELBASE = 200.0, 15.0, 1.0, 2.9
 class StandIn:
     """Holds the ego until it has a route and is engaged; drives straight to the goal; stops."""
 
-    def __init__(self, node):
+    def __init__(self, listener):
+        node, self._listener = listener.node, listener
+        self._executor = SingleThreadedExecutor(context=node.context)
+        self._executor.add_node(node)
         self.received, self.place, self.way_m = {}, 0.0, 0.0
         for topic, (kind, qos) in INPUTS.items():
             node.create_subscription(type(message_of(kind)), topic, lambda message, topic=topic:
@@ -70,13 +75,17 @@ class StandIn:
                                (MODE, '/api/operation_mode/state', LATCHED),
                                ('autoware_vehicle_msgs/GearCommand',
                                 '/control/command/gear_cmd', LATCHED),
-                               ('autoware_control_msgs/Control',
-                                '/control/command/control_cmd', VOLATILE))}
+                               (CONTROL, COMMANDS, VOLATILE))}
         services = import_module(f'{ADAPI}.srv')
         node.create_service(services.SetRoutePoints, '/api/routing/set_route_points', self.plan)
         node.create_service(services.ChangeOperationMode,
                             '/api/operation_mode/change_to_autonomous', self.engage)
         self.change(UNSET, STOP)
+
+    def until(self, is_done, what):
+        # The executor serves the services.
+        self._listener.until(
+            lambda: self._executor.spin_once(1.0) or is_done(), 10 * AWAIT_S, what)
 
     def send(self, kind, **fields):
         self.publishers[kind].publish(message_of(kind, **fields))
@@ -114,10 +123,10 @@ class StandIn:
             way = (self.goal - place) * complex(math.cos(yaw), -math.sin(yaw))
             speed = min(SPEED, math.sqrt(2.0 * BRAKING * max(way.real - 0.5, 0.0)))
             angle = math.atan(WHEELBASE * 2.0 * way.imag / max(abs(way) ** 2, 100.0))
-            if way.real < 1.0 and state.twist.twist.linear.x < 0.1:
+            if abs(way) < 1.0 and state.twist.twist.linear.x < 0.1:
                 self.change(ARRIVED, STOP)
         self.place = place
-        self.send('autoware_control_msgs/Control', stamp=state.header.stamp,
+        self.send(CONTROL, stamp=state.header.stamp,
                   longitudinal__velocity=speed, lateral__steering_tire_angle=angle)
 
 
@@ -135,29 +144,49 @@ def test_types_have_the_hashes_of_the_originals(name):
     assert hashes[f'{ADAPI}/{name}'] == f'RIHS01_{HASHES[name]}'
 
 
+@contextmanager
+def started_route(domain, goal, yaw):
+    """Provide the process of the example that sets a goal and engages."""
+    words = map(str, (ROOT / 'examples' / 'autoware_route.py', goal.real, goal.imag, yaw))
+    with start_script([*words], env=os.environ | {'ROS_DOMAIN_ID': str(domain)},
+                      **PIPES) as route:
+        try:
+            yield route
+        finally:
+            route.kill()
+
+
+def test_cleared_route_ends_the_example(listener, domain):
+    stack = StandIn(listener)
+    stack.received = dict.fromkeys(INPUTS)
+    stack.send(LOCALIZATION, state=3)
+    with started_route(domain, 1j, 0.0) as route:
+        stack.until(lambda: stack.mode == AUTONOMOUS, 'the engagement')
+        # As of a stack that was started again.
+        stack.change(UNSET, STOP)
+        output, errors = route.communicate(timeout=AWAIT_S)
+    assert errors == 'the route was cleared before the goal\n', output
+    assert route.returncode == 1
+
+
 @pytest.mark.thorough
-def test_mission_of_200_m(listener, domain):
-    executor, stack = SingleThreadedExecutor(context=listener.node.context), StandIn(listener.node)
-    executor.add_node(listener.node)
-
-    def until(is_done, what):
-        # The executor serves the services.
-        listener.until(lambda: executor.spin_once(1.0) or is_done(), 10 * AWAIT_S, what)
-
+@pytest.mark.parametrize('simulator', ['monodrive', 'carla9', 'sumo'])
+def test_mission_of_200_m(listener, domain, simulator):
+    stack = StandIn(listener)
+    turns = Turns(listener, type(message_of(CONTROL)), COMMANDS)
     with ExitStack() as exits:
-        Obeying('monodrive', domain, exits, in_step=True, control_input='autoware',
-                outputs=['autoware'], ego_frame='base_link', **{'control.timeout': 60.0})
-        until(lambda: stack.received.keys() == INPUTS.keys()
-              and stack.received[STATE].twist.twist.linear.x < 0.1, 'an ego that stands')
+        Obeying(simulator, domain, exits, in_step=True, control_input='autoware',
+                outputs=['autoware'], ego_frame='base_link',
+                **{'control.timeout': 60.0, 'sumo.ego': 'ego'})
+        stack.until(lambda: stack.received.keys() == INPUTS.keys()
+                    and stack.received[STATE].twist.twist.linear.x < 0.1, 'an ego that stands')
+        if simulator != 'monodrive':
+            turns.begin(by_services=True)
         place, yaw = place_of(stack.received[STATE])
         goal = place + (MISSION_M + 2.0) * complex(math.cos(yaw), math.sin(yaw))
-        words = map(str, (ROOT / 'examples' / 'autoware_route.py', goal.real, goal.imag, yaw))
-        with start_script([*words], env=os.environ | {'ROS_DOMAIN_ID': str(domain)},
-                          **PIPES) as route:
-            try:
-                until(lambda: route.poll() is not None, 'the goal')
-            finally:
-                route.kill()
+        with started_route(domain, goal, yaw) as route:
+            stack.until(lambda: turns.go_on(stack.received[STATE].header.stamp)
+                        and route.poll() is not None, 'the goal')
             output, errors = route.communicate(timeout=AWAIT_S)
     assert (route.returncode, errors) == (0, ''), output
     assert output.splitlines()[-1] == 'waiting for the goal'

@@ -43,17 +43,17 @@ LOST_S = 1.5
 
 class Turns:
     """
-    Lets a simulator make a frame when the twist that answers the last one is there.
+    Lets a simulator make a frame when the command that answers the last one is there.
 
     The drive is the same however late the processes come to a core. Before :meth:`begin` and after
     :meth:`end` the simulator makes frames by its own clock.
     """
 
-    def __init__(self, listener):
+    def __init__(self, listener, kind=TwistStamped, topic=VELOCITY):
         self._listener, self._answered, self._is_over = listener, threading.Event(), True
-        self._step, self._n_frames, self._seen_s = self._answered.set, 0, time.monotonic()
-        self._listener.node.create_subscription(
-            TwistStamped, VELOCITY, lambda _: self._step(), 10)
+        self._step, self._frame, self._seen_s = self._answered.set, 0, time.monotonic()
+        self._topic = topic
+        self._listener.node.create_subscription(kind, topic, lambda _: self._step(), 10)
 
     def wait(self):
         """Wait, in the thread of a mock server."""
@@ -62,8 +62,8 @@ class Turns:
             self._answered.clear()
 
     def begin(self, *, by_services):
-        """Begin with the next twist; by services, the simulator is paused and makes steps."""
-        self._listener.matched(VELOCITY)
+        """Begin with the next command; by services, the simulator is paused and makes steps."""
+        self._listener.matched(self._topic)
         if by_services:
             from simulation_interfaces.srv import SetSimulationState, StepSimulation
             pause, step = (self._listener.node.create_client(type_, f'/state_sensor/{name}')
@@ -81,14 +81,14 @@ class Turns:
             # A step is refused while another one is outstanding, whose frame may be there.
             self._step = lambda: self._asked.add_done_callback(ask)
         self._is_over = False
-        # A twist that came before has no answer.
+        # A command that came before has no answer.
         self._step()
 
-    def go_on(self, n_frames):
-        """Make a frame where none has come for a while: its twist was lost; return True."""
+    def go_on(self, frame):
+        """Make a frame where no other has come for a while: its command was lost; return True."""
         now_s = time.monotonic()
-        if n_frames != self._n_frames:
-            self._n_frames, self._seen_s = n_frames, now_s
+        if frame != self._frame:
+            self._frame, self._seen_s = frame, now_s
         elif now_s - self._seen_s > LOST_S:
             self._seen_s = now_s
             self._step()
