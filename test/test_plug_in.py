@@ -23,7 +23,7 @@ from state_sensor_ros.commands.cli import main
 
 TEXT = (ROOT / 'doc' / 'design' / 'extending.md').read_text(encoding='utf-8')
 BLOCKS = dict(re.findall(r'^```(python|toml|console)\n(.*?)^```$', TEXT, re.DOTALL | re.MULTILINE))
-CACHES = plug_ins.plug_ins, files.formats, simulators.find_simulator, simulators.parameters_of
+CACHES = plug_ins.plug_ins, files.formats, simulators.find_simulator
 
 
 def clear():

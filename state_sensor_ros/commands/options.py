@@ -86,7 +86,7 @@ class _Choices:
 
 
 def _format_names() -> list[str]:
-    return sorted(row.name for row in formats() if row.is_written and row.suffixes)
+    return sorted(row.name for row in formats() if row.writer and row.suffixes)
 
 
 def completed_by(action: argparse.Action, complete: Callable[..., list[str]]) -> None:
@@ -206,7 +206,7 @@ def _add_stream(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--port', type=port,
                        help=f'port of its frames (default: that of the source, {DEFAULTS.port})')
     group.add_argument('--frames', type=count, metavar='N', help='end after N frames')
-    group.add_argument('--seconds', type=above_zero, metavar='S',
+    group.add_argument('--seconds', type=above_zero, default=math.inf, metavar='S',
                        help='end S s after the first frame, or after S s without one')
 
 
@@ -231,10 +231,9 @@ def settings_of(args: argparse.Namespace, *, is_live: bool = False, **own: Value
     """Return the settings of a command; ``own``: values where the command line has none."""
     values: dict[str, object] = {**own, **args.values}
     if is_live:
-        values = simulators.with_config_file({**values, 'source': args.source})
-    else:
-        values.pop('source', None)
-    return simulators.checked_settings(values, is_live=is_live)
+        return simulators.live_settings({**values, 'source': args.source})
+    values.pop('source', None)
+    return simulators.checked_settings(values, is_live=False)
 
 
 def selection_of(args: argparse.Namespace) -> frame_selection.RecordingSelection:

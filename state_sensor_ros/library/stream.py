@@ -23,7 +23,7 @@ from state_sensor_ros.files.frame_selection import (
 from state_sensor_ros.files.recording import RecordingReader
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import DEFAULTS, NO_PARAMETERS, Settings
-from state_sensor_ros.simulators import checked_settings, find_simulator, with_config_file
+from state_sensor_ros.simulators import find_simulator, live_settings
 from state_sensor_ros.source import Faults
 
 # A faulty recording may have one fault for each actor of each frame.
@@ -251,6 +251,5 @@ def open_stream(host: str | None = None, port: int | None = None, *, reconnect: 
     :returns: a context manager to iterate over, once.
     :raises ConfigError: if a parameter is unknown or out of its range.
     """
-    given = {'source': source, **parameters, 'host': host, 'port': port}
-    return Stream(checked_settings(with_config_file({
-        name: value for name, value in given.items() if value is not None})), reconnect=reconnect)
+    return Stream(live_settings({'source': source, **parameters, 'host': host, 'port': port}),
+                  reconnect=reconnect)

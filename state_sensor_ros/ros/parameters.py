@@ -27,7 +27,7 @@ from state_sensor_ros.parameters import did_you_mean, Value
 from state_sensor_ros.plug_ins import PlugInWarning
 from state_sensor_ros.ros.sink import given_parameters
 from state_sensor_ros.settings import CORE, DEFAULTS, FILE, ParameterTable, PERCEPTION, Settings
-from state_sensor_ros.simulators import checked_settings, schema_of, with_config_file
+from state_sensor_ros.simulators import checked_settings, live_settings, schema_of
 from state_sensor_ros.topics.encoder import perception_used
 
 _DOUBLES = (Parameter.Type.DOUBLE, Parameter.Type.DOUBLE_ARRAY)
@@ -56,10 +56,8 @@ class NodeParameters:
             schema = schema_of(source if isinstance(source, str) else DEFAULTS.source,
                                with_added=True)
         self._names = tuple(dict.fromkeys((*schema.names, *schema.aliases)))
-        given = {name: self._given(name) for name in self._names}
         # Explicit parameters take precedence over the simulator's own configuration.
-        self.settings = checked_settings(with_config_file(
-            {name: value for name, value in given.items() if value is not None}))
+        self.settings = live_settings({name: self._given(name) for name in self._names})
         for name in self._names:
             self._declare(name, schema)
         node.add_pre_set_parameters_callback(self._as_declared)

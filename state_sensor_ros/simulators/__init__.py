@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import cast, ClassVar, NamedTuple, TYPE_CHECKING, TypeAlias
+from typing import cast, ClassVar, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,13 +30,12 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.parameters import did_you_mean, parameters_in
 from state_sensor_ros.plug_ins import imported, plug_ins
 from state_sensor_ros.settings import CORE, DEFAULTS, FILE, NAMES, ParameterTable, Settings
-from state_sensor_ros.source import Report
+from state_sensor_ros.source import Report, Source
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
     from state_sensor_ros.files import Format
     from state_sensor_ros.files.recording import RecordingReader
-    from state_sensor_ros.source import Source
     from state_sensor_ros.topics.encoding import NewTopicEncoder
     from state_sensor_ros.topics.transforms import StaticTransform
 
@@ -181,22 +180,13 @@ class Simulator:
         return None
 
 
-class Row(NamedTuple):
-    """A simulator of this package: its class, and that of its parameters, by their modules."""
-
-    simulator: str
-    parameters: str = ''
-
-
 # In the order of the parameter ``source``; the first one is its default.
 SIMULATORS = {
-    'monodrive': Row('.simulators.monodrive.simulator:MonodriveSimulator'),
-    'carla': Row('.simulators.carla:CarlaSimulator',
-                 '.simulators.carla:CarlaParameters'),
-    'carla9': Row('.simulators.carla9:Carla9Simulator',
-                  '.simulators.carla9:Carla9Parameters'),
-    'sumo': Row('.simulators.sumo:SumoSimulator', '.simulators.sumo:SumoParameters'),
-    'osi': Row('.simulators.osi.simulator:OsiSimulator', '.simulators.osi:OsiParameters')}
+    'monodrive': '.simulators.monodrive.simulator:MonodriveSimulator',
+    'carla': '.simulators.carla:CarlaSimulator',
+    'carla9': '.simulators.carla9:Carla9Simulator',
+    'sumo': '.simulators.sumo:SumoSimulator',
+    'osi': '.simulators.osi.simulator:OsiSimulator'}
 
 
 def simulator_names() -> list[str]:
@@ -211,7 +201,7 @@ def find_simulator(name: str) -> Simulator:
     if name in ('', FILE):
         name = next(iter(SIMULATORS))
     if name in SIMULATORS:
-        return cast(Simulator, imported(SIMULATORS[name].simulator)())
+        return cast(Simulator, imported(SIMULATORS[name])())
     found = plug_ins().get(name)
     if not isinstance(found, Simulator):
         known = [*simulator_names(), FILE]
@@ -225,15 +215,6 @@ def simulators() -> dict[str, Simulator]:
     return {name: find_simulator(name) for name in simulator_names()}
 
 
-@cache
-def parameters_of(name: str) -> type | None:
-    """Return the class of the parameters that only one simulator needs, None for none."""
-    if name in SIMULATORS:
-        row = SIMULATORS[name].parameters
-        return cast(type, imported(row)) if row else None
-    return find_simulator(name).parameters
-
-
 def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> ParameterTable:
     """Return the parameters that there are."""
     # source: the selected simulator, whose own host and port the general ones mean.
@@ -241,7 +222,7 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
     names = simulator_names() if with_added else [*SIMULATORS]
     if source not in ('', FILE, *names):
         names.append(find_simulator(source).name)
-    own = {name: kind for name in names if (kind := parameters_of(name)) is not None}
+    own = {name: kind for name in names if (kind := find_simulator(name).parameters)}
     general = {field.name for field in fields(own[source])} if source in own else set()
     return ParameterTable({
         CONTROL: cast(type, imported('.control.ego_commands:ControlParameters')), **own}, {
@@ -251,8 +232,8 @@ def schema_of(source: str = DEFAULTS.source, *, with_added: bool = False) -> Par
 def schema_for(names: Iterable[str], source: str = DEFAULTS.source) -> ParameterTable:
     """Return a table with at least the parameters ``names``, for which little is loaded."""
     others = set(names).difference(NAMES)
-    if not others and (source == FILE or (
-            source in SIMULATORS and not SIMULATORS[source].parameters)):
+    # The default has no parameters of its own.
+    if not others and source in (FILE, DEFAULTS.source):
         return CORE
     known = schema_of(source)
     return known if others.issubset(known.names) else schema_of(source, with_added=True)
@@ -300,10 +281,10 @@ def _check_libraries(simulator: Simulator, settings: Settings) -> None:
                     raise ModuleNotFoundError(f'No module named {library!r}', name=library)
 
 
-def with_config_file(explicit: Mapping[str, object]) -> dict[str, object]:
-    """Add to the parameters of a live stream what the file in ``config_file`` sets."""
-    path = explicit.get('config_file', DEFAULTS.config_file)
-    source = explicit.get('source', DEFAULTS.source)
-    if not isinstance(path, str) or not path or not isinstance(source, str):
-        return dict(explicit)
-    return {**find_simulator(source).parameters_of_config(path), **explicit}
+def live_settings(given: Mapping[str, object]) -> Settings:
+    """Check parameters of a live stream; the file in ``config_file`` sets those that are None."""
+    values = {name: value for name, value in given.items() if value is not None}
+    path, source = values.get('config_file'), values.get('source', DEFAULTS.source)
+    if isinstance(path, str) and path and isinstance(source, str):
+        values = {**find_simulator(source).parameters_of_config(path), **values}
+    return checked_settings(values)

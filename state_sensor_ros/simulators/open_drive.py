@@ -22,19 +22,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 import math
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, MapLine
 from state_sensor_ros.small_files import read_limited
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
-__all__ = ['parse_lanes', 'read_lanes']
 
 # Distance between points, m: a chord deviates from an arc of 20 m radius by 0.03 m at most.
 _STEP = 2.0
@@ -48,6 +43,7 @@ _SHORT = 1e-6
 _MAX_LANE_ID = 2**31 - 1
 _JUNCTION, _NO_JUNCTION, _NO_LANE = 'junction', '-1', 'none'
 _Curve = Callable[[Floats], Floats]
+_Places = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def read_lanes(path: str) -> Sequence[MapLine]:
@@ -157,12 +153,9 @@ def _outer_border(lane: Element, s: Floats, inner: Floats) -> Floats:
     """Return the distance of the outer border of a lane from the middle of the road."""
     # s: (K,) float64, m from the beginning of the section.
     # inner: (K,) float64, of its inner border, m.
-    widths = lane.findall('width')
-    borders = lane.findall('border')
-    if borders and not widths:
-        border: Floats = np.abs(_cubic(borders, 'sOffset')(s))
-        return border
-    outer: Floats = inner + np.maximum(_cubic(widths, 'sOffset')(s), 0.0)
+    widths, borders = lane.findall('width'), lane.findall('border')
+    outer: Floats = np.abs(_cubic(borders, 'sOffset')(s)) if borders and not widths \
+        else inner + np.maximum(_cubic(widths, 'sOffset')(s), 0.0)
     return outer
 
 
@@ -200,7 +193,7 @@ class _RoadPiece:
     length: float
     # Returns for (K,) distances from there, m, (K, 2) x and y, m, and (K,) headings, rad, in the
     # axes of its beginning.
-    places: Callable[[Floats], tuple[Floats, Floats]]
+    places: _Places
 
 
 def _number(element: Element, name: str) -> float:
@@ -241,7 +234,7 @@ def _piece(geometry: Element) -> _RoadPiece:
                       _number(geometry, 'hdg'), length, _SHAPES[shape.tag](shape, length))
 
 
-def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+def _curve(begin: float, end: float, length: float) -> _Places:
     """Return the places of a piece whose curvature changes from ``begin`` to ``end``, 1/m."""
     change = (end - begin) / length if length else 0.0
 
@@ -269,24 +262,20 @@ def _curve(begin: float, end: float, length: float) -> Callable[[Floats], tuple[
     return places
 
 
-def _polynomials(u: Floats, v: Floats, parameters: Callable[[Floats], Floats],
-                 ) -> Callable[[Floats], tuple[Floats, Floats]]:
+def _polynomials(u: Floats, v: Floats, parameters: _Curve) -> _Places:
     """Return the places of a piece given by two cubic polynomials."""
     # u: (4,) coefficients of x from the lowest power, m.
     # v: (4,) of y.
-    powers = np.polynomial.polynomial
+    x, y = np.polynomial.Polynomial(u), np.polynomial.Polynomial(v)
 
     def places(s: Floats) -> tuple[Floats, Floats]:
         p = parameters(s)
-        xy: Floats = np.stack((powers.polyval(p, u), powers.polyval(p, v)), 1)
-        angles: Floats = np.arctan2(powers.polyval(p, powers.polyder(v)),
-                                    powers.polyval(p, powers.polyder(u)))
-        return xy, angles
+        return np.stack((x(p), y(p)), 1), np.arctan2(y.deriv()(p), x.deriv()(p))
 
     return places
 
 
-def _poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+def _poly3(shape: Element, length: float) -> _Places:
     v = np.array([_number(shape, name) for name in 'abcd'])
     # The distance along the curve by u: the sum of chords of 0.1 m and less.
     grid = np.linspace(0.0, length, min(max(16, math.ceil(length * 10.0)), 100_000) + 1)
@@ -296,14 +285,14 @@ def _poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Fl
                         lambda s: np.interp(s, distances, grid))
 
 
-def _param_poly3(shape: Element, length: float) -> Callable[[Floats], tuple[Floats, Floats]]:
+def _param_poly3(shape: Element, length: float) -> _Places:
     u, v = (np.array([_number(shape, f'{name}{axis}') for name in 'abcd']) for axis in 'UV')
     is_normalized = shape.get('pRange', 'normalized') != 'arcLength'
     scale = 1.0 / length if is_normalized and length else 1.0
     return _polynomials(u, v, lambda s: s * scale)
 
 
-_SHAPES: dict[str, Callable[[Element, float], Callable[[Floats], tuple[Floats, Floats]]]] = {
+_SHAPES: dict[str, Callable[[Element, float], _Places]] = {
     'line': lambda _, length: _curve(0.0, 0.0, length),
     'arc': lambda arc, length: _curve(
         _number(arc, 'curvature'), _number(arc, 'curvature'), length),

@@ -26,13 +26,12 @@ from state_sensor_ros.frame import MapLine
 from state_sensor_ros.plug_ins import imported
 from state_sensor_ros.settings import FILE, Settings
 from state_sensor_ros.simulators import find_simulator, simulators, SimulatorTopics
-from state_sensor_ros.source import Report
+from state_sensor_ros.source import Report, Source
 from state_sensor_ros.topics.encoder import output_encoders, TOPICS
 from state_sensor_ros.topics.map_topics import MapEncoder, OpenDriveEncoder
 
 if TYPE_CHECKING:
     from state_sensor_ros.control.ego_commands import EgoCommands
-    from state_sensor_ros.source import Source
 
 
 class Input:
