@@ -116,7 +116,6 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                     if not writer.checks:
                         remarks.add(frame)
                     with held(), lock:
-                        # The first one has all parts, to name those that the format lacks.
                         writer.losses.add(frame)
                         n_before = writer.n_frames
                         writer.write(frame)
@@ -125,7 +124,6 @@ def _write(args: argparse.Namespace, output: Format, reader: RecordingReader,
                         if writer.part is None:
                             # The reader of a pipe waits for it.
                             writer.flush()
-                    selected.reader.details = writer.details
         except (KeyboardInterrupt, errors.TransportError) as end:
             # The ordinary end of a stream, or its failure: what has come is kept.
             if stream is None or not summary.n_frames:

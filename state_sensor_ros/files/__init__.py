@@ -109,11 +109,6 @@ class Format:
     command: str = CONVERT
     carries: frozenset[str] = frozenset()
 
-    @property
-    def is_written(self) -> bool:
-        """Whether `convert` and `record` write it."""
-        return bool(self.writer)
-
     def is_of(self, path: Path) -> bool:
         """
         Return whether a folder, or a file with a suffix of this format, has this format.
@@ -235,7 +230,8 @@ def _by_content(path: Path, found: Format) -> Format:
     # Formats of this package save the search for plug-ins.
     known = tuple(FORMATS.values()) if found in FORMATS.values() else formats()
     try:
-        head = _head(path)
+        with path.open('rb') as file:
+            head = decompressed(file)[0].read(_HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
         for begin, texts in _STRANGERS.items():
             if head.startswith(begin):
                 raise TrajectoryFormatError(str(path), *texts)
@@ -250,12 +246,6 @@ def _by_content(path: Path, found: Format) -> Format:
     except OSError:
         # The reader gives the reason.
         return found
-
-
-def _head(path: Path) -> bytes:
-    """Return the beginning of a text."""
-    with path.open('rb') as file:
-        return decompressed(file)[0].read(_HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
 
 
 def folder_format(folder: Path) -> Format | None:
@@ -326,7 +316,7 @@ def _by_name(path: str, command: str, *, is_bag: bool = False) -> Format | None:
 
 
 def _is_made(format_: Format) -> bool:
-    return format_.is_written or format_.command != CONVERT
+    return bool(format_.writer) or format_.command != CONVERT
 
 
 def suffix_of(path: str) -> str:

@@ -32,13 +32,21 @@ from state_sensor_ros.objects.object_maker import centers_of, default_sizes, MAX
 from state_sensor_ros.pipeline.stamps import Stamper, Step
 from state_sensor_ros.settings import DEFAULTS, Settings
 
-# Columns of the block of numbers, and of the first of each group.
+# Columns of the block of numbers.
 FLOAT_NAMES = (
     'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz', 'roll', 'pitch',
     'yaw', 'ax', 'ay', 'az', 'speed', 'center_x', 'center_y', 'center_z', 'length', 'width',
     'height')
-_VELOCITY, _ANGLES, _ACCELERATION, _SPEED, _CENTER, _SIZE = map(
-    FLOAT_NAMES.index, ('vx', 'roll', 'ax', 'speed', 'center_x', 'length'))
+
+
+def _group(first: str, last: str) -> slice:
+    return slice(FLOAT_NAMES.index(first), FLOAT_NAMES.index(last) + 1)
+
+
+KINEMATICS, VELOCITY, TURNING = _group('x', 'wz'), _group('vx', 'vz'), _group('wx', 'wz')
+TWIST, ANGLES, ACCELERATION = _group('vx', 'wz'), _group('roll', 'yaw'), _group('ax', 'az')
+BOX, CENTER = _group('center_x', 'height'), _group('center_x', 'center_z')
+SIZE, SPEED = _group('length', 'height'), FLOAT_NAMES.index('speed')
 # Largest number of repeated frames, from a paused simulator, that wait for an acceleration.
 _MAX_REPEATED = 256
 # Larger blocks are not faster, and OpenBLAS would start threads for their products.
@@ -157,12 +165,11 @@ class RowMaker:
             has_box = self._fill(
                 whole, np.concatenate([rows.actors.classes for rows in block]), floats)
         has_box &= ~whole.is_derived(DERIVED_SIZE)
-        velocities = floats[:, _VELOCITY:_VELOCITY + 3]
+        velocities = floats[:, VELOCITY]
         if self._of_centers:
             velocities = transported(
-                floats[:, _VELOCITY:_VELOCITY + 6],
-                floats[:, _CENTER:_CENTER + 3] - floats[:, :3], is_finite=False)[:, :3]
-        derived = (~has_box & np.isfinite(floats[:, _SIZE])).astype(np.uint8) * DERIVED_SIZE
+                floats[:, TWIST], floats[:, CENTER] - floats[:, :3], is_finite=False)[:, :3]
+        derived = (~has_box & np.isfinite(floats[:, SIZE.start])).astype(np.uint8) * DERIVED_SIZE
         if whole.derived is not None:
             derived |= whole.derived
         begin = 0
@@ -206,25 +213,25 @@ class RowMaker:
         found[order] = found.copy()
         for rows, end in zip(frames, np.cumsum(counts).tolist(), strict=True):
             if new[0].number <= rows.number <= new[-1].number:
-                target = rows.floats[:, _ACCELERATION:_ACCELERATION + 3]
+                target = rows.floats[:, ACCELERATION]
                 np.copyto(target, found[end - len(target):end],
                           where=np.isnan(target).all(axis=1, keepdims=True))
 
     def _fill(self, frame: Frame, classes: Kinds, floats: Floats) -> Bools:
         """Set all columns of frames but central differences; return which actors have a box."""
         usable = frame.bodies().usable
-        floats[:, :_VELOCITY + 6] = frame.kinematics
+        floats[:, KINEMATICS] = frame.kinematics
         if frame.accelerations is not None:
-            floats[:, _ACCELERATION:_ACCELERATION + 3] = frame.accelerations
+            floats[:, ACCELERATION] = frame.accelerations
         centers = centers_of(frame, self._default_sizes, classes)
-        floats[:, _ANGLES:_ANGLES + 3] = np.where(
+        floats[:, ANGLES] = np.where(
             usable[:, None], rotations.rpy_from_quaternion(centers.poses[:, 3:7]), np.nan)
-        floats[:, _SPEED] = np.where(usable, np.einsum(
+        floats[:, SPEED] = np.where(usable, np.einsum(
             'ij,ij->i', frame.velocity_xyz, centers.axes[:, :, 0]), np.nan) \
             if frame.forward_speed is None else frame.forward_speed
         have_centers = usable & (centers.have_boxes | (classes != UNKNOWN))
-        floats[have_centers, _CENTER:_CENTER + 3] = centers.poses[have_centers, :3]
-        floats[have_centers, _SIZE:_SIZE + 3] = centers.sizes[have_centers]
+        floats[have_centers, CENTER] = centers.poses[have_centers, :3]
+        floats[have_centers, SIZE] = centers.sizes[have_centers]
         return centers.have_boxes
 
 

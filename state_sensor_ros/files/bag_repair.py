@@ -158,7 +158,8 @@ class _Salvage:
                                             validate_crc=True)]
         except Exception as error:  # noqa: BLE001 damaged data can raise anything
             if not is_cut:
-                self._lose(f'the record at byte {begin}', error)
+                reason = ' '.join(str(error).split()) or type(error).__name__
+                self.losses.append(f'the record at byte {begin} ({reason})')
             return
         for record in records:
             if isinstance(record, Schema):
@@ -189,9 +190,6 @@ class _Salvage:
             self.losses.append(f'the last {chunk.uncompressed_size - at} of '
                                f'{chunk.uncompressed_size} bytes in the chunk at byte {begin}')
         return replace(chunk, compression='', data=data[:at], uncompressed_crc=0)
-
-    def _lose(self, what: str, error: Exception) -> None:
-        self.losses.append(f'{what} ({" ".join(str(error).split()) or type(error).__name__})')
 
 
 class BagRepair:

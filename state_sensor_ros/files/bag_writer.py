@@ -50,19 +50,19 @@ class _McapStorage:
             self._file, _CHUNK_BYTES, CompressionType[compression.upper()], enable_data_crcs=True)
         self._writer.start(bag.PROFILE, 'state_sensor_ros')
         self._schemas: dict[str, int] = {}
-        self._channels: dict[int, int] = {}
 
-    def add(self, number: int, topic: bag.StoredTopic) -> None:
+    def add(self, topic: bag.StoredTopic) -> int:
+        """Add a topic; return its number."""
         schema = self._schemas.get(topic.type_name)
         if schema is None:
             schema = self._schemas[topic.type_name] = self._writer.register_schema(
                 topic.type_name, topic.encoding, topic.definition.encode())
-        self._channels[number] = self._writer.register_channel(
+        return cast(int, self._writer.register_channel(
             topic.name, topic.serialization, schema,
-            {'offered_qos_profiles': topic.qos, 'topic_type_hash': topic.type_hash})
+            {'offered_qos_profiles': topic.qos, 'topic_type_hash': topic.type_hash}))
 
     def write(self, number: int, log_ns: int, data: bytes, publish_ns: int, sequence: int) -> None:
-        self._writer.add_message(self._channels[number], log_ns, data, publish_ns, sequence)
+        self._writer.add_message(number, log_ns, data, publish_ns, sequence)
 
     def flush(self) -> None:
         self._writer.flush()
@@ -89,14 +89,14 @@ class _SqliteStorage:
         self._types: set[str] = set()
         self._n_bytes = 0
 
-    def add(self, number: int, topic: bag.StoredTopic) -> None:
+    def add(self, topic: bag.StoredTopic) -> int:
         if topic.definition and topic.type_name not in self._types:
             self._types.add(topic.type_name)
             self._insert('message_definitions (topic_type, encoding, encoded_message_definition, '
                          'type_description_hash)', topic.type_name, topic.encoding,
                          topic.definition, topic.type_hash)
-        self._insert('topics', number, topic.name, topic.type_name, topic.serialization,
-                     topic.qos, topic.type_hash)
+        return self._insert('topics', None, topic.name, topic.type_name, topic.serialization,
+                            topic.qos, topic.type_hash)
 
     def write(self, number: int, log_ns: int, data: bytes, publish_ns: int, sequence: int) -> None:
         self._database.execute('INSERT INTO messages (topic_id, timestamp, data) VALUES (?, ?, ?)',
@@ -105,9 +105,10 @@ class _SqliteStorage:
         if self._n_bytes > _COMMIT_BYTES:
             self.flush()
 
-    def _insert(self, table: str, *values: str | int) -> None:
-        self._database.execute(
-            f'INSERT INTO {table} VALUES ({", ".join("?" * len(values))})', values)
+    def _insert(self, table: str, *values: str | int | None) -> int:
+        """Insert a row; return its number, which SQLite sets in a column of its own."""
+        return cast(int, self._database.execute(
+            f'INSERT INTO {table} VALUES ({", ".join("?" * len(values))})', values).lastrowid)
 
     def flush(self) -> None:
         self._n_bytes = 0
@@ -319,8 +320,7 @@ class BagSink(output.Output):
         return number
 
     def _add(self, key: str | tuple[str, str], topic: bag.StoredTopic) -> int:
-        number = self._numbers[key] = len(self._numbers) + 1
-        self._storage.add(number, topic)
+        number = self._numbers[key] = self._storage.add(topic)
         self._topics[number] = topic
         return number
 
@@ -334,7 +334,7 @@ class BagSink(output.Output):
             raise SinkError(self.name, str(error)) from error
         except struct.error as error:
             # MCAP numbers topics with 16 bits.
-            raise SinkError(self.name, f'{len(self._numbers)} topics',
+            raise SinkError(self.name, f'{len(self._numbers) + 1} topics',
                             'at most 65535 in a bag: a lower max_actor_topics') from error
 
 

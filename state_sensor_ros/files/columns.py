@@ -312,10 +312,10 @@ def _texts(texts: Iterable[str | None]) -> Any:  # noqa: ANN401
         pa.string(), len(encoded), [known, pa.py_buffer(ends), pa.py_buffer(b''.join(encoded))])
 
 
-_KINEMATICS = ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy', 'wz')
+_KINEMATICS, _BOXES = (actor_rows.FLOAT_NAMES[group] for group in (
+    actor_rows.KINEMATICS, actor_rows.BOX))
 _CHANGES, _LANE_IDS = ('lane_change_left', 'lane_change_right'), (
     'road_id', 'section_id', 'lane_id')
-_BOXES = ('center_x', 'center_y', 'center_z', 'length', 'width', 'height')
 # Columns that an actor of a frame needs.
 _NEEDED = ('frame', 'game_time', 'name', 'kind', 'tags', *_KINEMATICS, *_CHANGES, *_LANE_IDS, 's',
            *_BOXES)

@@ -28,58 +28,46 @@ from state_sensor_ros.classes import Kind
 
 def build_frame(generation: str, game_time: float, names: Sequence[str],
                 position_xyz: npt.ArrayLike, *,
-                roll_pitch_yaw: npt.ArrayLike | None = None,
                 orientation_xyzw: npt.ArrayLike | None = None,
                 velocity_xyz: npt.ArrayLike | None = None,
                 angular_velocity_xyz: npt.ArrayLike | None = None,
                 tags: Sequence[Sequence[str]] | None = None,
                 is_vehicle: npt.ArrayLike = True,
                 size_xyz: npt.ArrayLike | None = None,
-                box_center_xyz: npt.ArrayLike | None = None,
-                lanes: frames.Lanes = frames.NO_LANES, wheels: frames.Wheels = frames.NO_WHEELS,
-                inputs: npt.ArrayLike | None = None,
+                lanes: frames.Lanes = frames.NO_LANES,
                 traffic_lights: frames.TrafficLights | None = None,
                 map_lines: tuple[frames.MapLine, ...] = (),
                 ids: npt.ArrayLike | None = None,
-                derived: npt.ArrayLike | None = None,
-                time: int = 0, sample_count: int = 0) -> frames.Frame:
+                derived: npt.ArrayLike | None = None) -> frames.Frame:
     """
-    Make a frame of N actors from arrays.
+    Make a frame of N actors from arrays; :func:`dataclasses.replace` sets its other fields.
 
     :param generation: name of the simulator.
     :param game_time: s since the simulation started.
     :param names: N names, each of one actor.
     :param position_xyz: (N, 3) origins of the actors, m: for a vehicle or a person, best the
         middle of its footprint on the ground.
-    :param roll_pitch_yaw: (N, 3) rad; level and along x by default.
-    :param orientation_xyzw: (N, 4) in its place.
+    :param orientation_xyzw: (N, 4), such as those of :func:`rotations.quaternion_from_rpy`; level
+        and along x by default.
     :param velocity_xyz: (N, 3) m/s; unknown by default.
     :param angular_velocity_xyz: (N, 3) rad/s; unknown by default.
     :param tags: N sequences of strings, such as ``('car', 'ego')``; none by default.
     :param is_vehicle: (N,) bool, or one for all.
-    :param size_xyz: (N, 3) lengths of the edges of the boxes along the axes of the actors, m; NaN
-        for an actor without a box; no boxes by default.
-    :param box_center_xyz: (N, 3) middles of the boxes in the axes of the actors, from their
-        origins, m; by default half of the height above the origin.
+    :param size_xyz: (N, 3) lengths of the edges of the boxes along the axes of the actors, m; the
+        origins are in the middle of their lower faces. NaN for an actor without a box; no boxes by
+        default.
     :param lanes: of :func:`lane_states`.
-    :param wheels: of the actors.
-    :param inputs: (N, 4) throttle 0..1, brake 0..1, steering -1..1 (+ = left), steering angle
-        (rad, + = left); unknown by default.
     :param traffic_lights: those that are no actors.
     :param map_lines: the map, best the same object for all frames.
     :param ids: (N,) ids of the actors, 0 to 2^32 - 1, each of one actor, -1 for an actor without
         a usable one; by default the actors are numbered.
     :param derived: (N,) the sum of DERIVED_VELOCITY and DERIVED_SIZE for each actor whose velocity
         is derived from positions or whose size is that of its class; none by default.
-    :param time: s since the Unix epoch; 0 where the simulator has no wall time.
-    :param sample_count: number of the frame; 0 where the simulator does not count.
     :raises StateError: on unequal lengths or a wrong shape.
     """
     n_actors = len(names)
     if orientation_xyzw is None:
-        orientation_xyzw = np.broadcast_to(rotations.IDENTITY_XYZW, (n_actors, 4)) \
-            if roll_pitch_yaw is None else rotations.quaternion_from_rpy(
-                _rows('roll_pitch_yaw', roll_pitch_yaw, n_actors, 3))
+        orientation_xyzw = np.broadcast_to(rotations.IDENTITY_XYZW, (n_actors, 4))
     kinematics = np.concatenate([
         _rows('position_xyz', position_xyz, n_actors, 3),
         _rows('orientation_xyzw', orientation_xyzw, n_actors, 4),
@@ -88,24 +76,22 @@ def build_frame(generation: str, game_time: float, names: Sequence[str],
     boxes = frames.NO_BOXES
     if size_xyz is not None:
         sizes = _rows('size_xyz', size_xyz, n_actors, 3)
-        middles = sizes * (0.0, 0.0, 0.5) if box_center_xyz is None \
-            else _rows('box_center_xyz', box_center_xyz, n_actors, 3)
         # The actors whose size and pose are known have boxes, in their axes.
         actor = np.flatnonzero(np.isfinite(sizes).all(axis=1) & np.isfinite(
             kinematics[:, 0:7]).all(axis=1) & kinematics[:, 3:7].any(axis=1))
         rows = np.ones((len(actor), 13))
         axes = rotations.global_from_unit(rotations.normalized(kinematics[actor, 3:7]))
-        rows[:, 0:3] = kinematics[actor, 0:3] + np.einsum('nij,nj->ni', axes, middles[actor])
+        rows[:, 0:3] = kinematics[actor, 0:3] + axes[:, :, 2] * sizes[actor, 2:] / 2.0
         rows[:, 3:7] = kinematics[actor, 3:7]
         rows[:, 7:10] = sizes[actor]
         boxes = frames.Boxes(actor, ('',) * len(actor), rows)
     return frames.Frame(
-        generation, game_time, time, sample_count, tuple(names),
+        generation, game_time, 0, 0, tuple(names),
         np.where(np.broadcast_to(is_vehicle, n_actors), Kind.VEHICLE, Kind.OBJECT).astype(
             np.uint8),
         ((),) * n_actors if tags is None else tuple(map(tuple, tags)), kinematics, lanes, boxes,
-        wheels, _rows('inputs', inputs, n_actors, 4),
-        has_exact_time=True, ids=None if ids is None else np.array(ids, np.int64),
+        frames.NO_WHEELS, np.full((n_actors, 4), np.nan), has_exact_time=True,
+        ids=None if ids is None else np.array(ids, np.int64),
         derived=None if derived is None else np.array(derived, np.uint8),
         traffic_lights=traffic_lights, map_lines=map_lines)
 

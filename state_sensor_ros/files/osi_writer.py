@@ -55,17 +55,6 @@ _XYZ, _ANGLE_NAMES = ('x', 'y', 'z'), ('roll', 'pitch', 'yaw')
 _PARTS = (('dimension', ('length', 'width', 'height')), ('position', _XYZ),
           ('orientation', _ANGLE_NAMES), ('velocity', _XYZ), ('acceleration', _XYZ),
           ('orientation_rate', _ANGLE_NAMES))
-
-
-def _columns(*names: str) -> list[int]:
-    return [actor_rows.FLOAT_NAMES.index(name) for name in names]
-
-
-_CENTER = _columns('center_x', 'center_y', 'center_z')
-_SIZE, _ANGLES = _columns('length', 'width', 'height'), _columns('roll', 'pitch', 'yaw')
-_TURNING, _ACCELERATION = _columns('wx', 'wy', 'wz'), _columns('ax', 'ay', 'az')
-
-
 # Tag of all stationary objects of a trace.
 STATIONARY = 'stationary'
 # Type of the ExternalReference whose only identifier is the name of an actor.
@@ -250,9 +239,11 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
         floats = rows.floats[chosen]
         with np.errstate(all='ignore'):
             # The parts of _PARTS; the velocity is that of the center.
+            angles = floats[:, actor_rows.ANGLES]
             values = np.hstack((
-                floats[:, _SIZE + _CENTER + _ANGLES], rows.velocities[chosen],
-                floats[:, _ACCELERATION], rates_of(floats[:, _TURNING], floats[:, _ANGLES])))
+                floats[:, actor_rows.SIZE], floats[:, actor_rows.CENTER], angles,
+                rows.velocities[chosen], floats[:, actor_rows.ACCELERATION],
+                rates_of(floats[:, actor_rows.TURNING], angles)))
         for row, id_, actor, numbers in zip(chosen, ids, actors, values.tolist(), strict=True):
             _add_object(message, self._types[row], id_, actor.name, numbers)
         self._write_bytes(message.SerializeToString(deterministic=True), stamp_ns)
@@ -260,10 +251,10 @@ class OsiWriter(output.WholeFile, recording.FrameWriter):
 
     def _chosen(self, rows: actor_rows.FrameRows) -> list[int]:
         """Return the rows of the actors with a pose and a size; note what is assumed of them."""
-        have_pose = np.isfinite(rows.floats[:, _ANGLES]).all(axis=1)
+        have_pose = np.isfinite(rows.floats[:, actor_rows.ANGLES]).all(axis=1)
         with np.errstate(all='ignore'):
-            chosen = have_pose & np.isfinite(rows.floats[:, _CENTER + _SIZE]).all(axis=1) & (
-                rows.floats[:, _SIZE] > 0.0).all(axis=1)
+            chosen = have_pose & np.isfinite(rows.floats[:, actor_rows.BOX]).all(axis=1) & (
+                rows.floats[:, actor_rows.SIZE] > 0.0).all(axis=1)
         listing = rows.actors.actor_list
         if listing is not self._actor_list:
             self._actor_list = listing

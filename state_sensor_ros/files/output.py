@@ -206,12 +206,9 @@ class WholeFile(Output):
             self._file.flush()
             if self.part is not None:
                 os.fsync(self._file.fileno())
-            self._close()
-
-    def _close(self) -> None:
-        self.is_open = False
-        if self.name != STANDARD_OUTPUT:
-            self._file.close()
+            self.is_open = False
+            if self.name != STANDARD_OUTPUT:
+                self._file.close()
 
     def commit(self) -> None:
         """Give the file its name."""

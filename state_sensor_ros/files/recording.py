@@ -163,7 +163,6 @@ class FrameWriter(Output):
 
     n_frames: int  # number of frames so far
     losses: Losses  # what the format does not carry of its frames
-    details = True  # whether it writes boxes, wheels or inputs
     checks = False  # whether it checks that the frames are consistent
     # Whether a frame without a ``game_time`` is written with one that continues at 20 Hz.
     is_timed = True

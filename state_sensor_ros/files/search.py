@@ -62,18 +62,14 @@ def find_recordings(inputs: Iterable[str], without: str = '', *,
     counts = Counter(recording.place for recording in found.values())
     apart = [replace(recording, place=f'{recording.place}_{_ending(recording.path)}')
              if counts[recording.place] > 1 else recording for recording in found.values()]
-    refuse_same((recording.place, recording.path) for recording in apart)
-    return apart
-
-
-def refuse_same(outputs: Iterable[tuple[str, str]]) -> None:
-    """Refuse two recordings with the same output; ``outputs``: that and the path of each."""
     first: dict[str, str] = {}
-    for output, path in outputs:
-        other = first.setdefault(output, path)
-        if other != path:
-            raise ConfigError('IN', f'two recordings for the same output {output}: {other} and '
-                              f'{path}', 'different names, or a command for each')
+    for recording in apart:
+        other = first.setdefault(recording.place, recording.path)
+        if other != recording.path:
+            raise ConfigError('IN', f'two recordings for the same output {recording.place}: '
+                              f'{other} and {recording.path}',
+                              'different names, or a command for each')
+    return apart
 
 
 def _ending(path: str) -> str:

@@ -28,7 +28,7 @@ from state_sensor_ros.files import format_of, format_of_name, formats
 from state_sensor_ros.files.search import find_recordings
 
 READ = [each for each in formats() if each.reader]
-WRITTEN = [each for each in formats() if each.is_written]
+WRITTEN = [each for each in formats() if each.writer]
 N_FRAMES = 12
 FCD_STEP = ('<timestep time="{0}"><vehicle id="a" x="{1}" y="0" angle="90" speed="20" type="t"/>'
             '<vehicle id="b" x="{1}" y="9" angle="90" speed="20" type="t"/></timestep>')
