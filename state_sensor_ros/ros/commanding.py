@@ -17,7 +17,7 @@ both kinds of publishers, so what it receives of a transient local one comes twi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -31,26 +31,18 @@ from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.service import Service
 from rclpy.subscription import Subscription
 from rclpy.time import Time
 
 from state_sensor_ros import frame as frames
 from state_sensor_ros.connections.connection import resolved
+from state_sensor_ros.control import command_inputs as inputs
 from state_sensor_ros.control import ego_commands
-from state_sensor_ros.control.command_inputs import (
-    CommandAge,
-    CommandInput,
-    DRIVE,
-    INPUTS,
-    InputTopic,
-)
 from state_sensor_ros.control.drive_mark import DriveMark
 from state_sensor_ros.control.ego_driver import CommandCounters, EgoDriver, LateCalls
 from state_sensor_ros.control.gate import DriverState, EgoMotion
 from state_sensor_ros.control.witness import EgoWatch
 from state_sensor_ros.errors import reason_of, StateError, StateSensorError
-from state_sensor_ros.frame import climb_of, speed_along, speed_by_positions
 from state_sensor_ros.pipeline.pipeline import Snapshot
 from state_sensor_ros.ros import report
 from state_sensor_ros.ros.sink import await_delivery, message_class
@@ -75,6 +67,8 @@ _MOVES = 0.3
 # Longest time between two frames whose positions give a speed, s: it is that of half of it ago.
 _LONGEST_STEP_S = 0.25
 _NO_STAMP = Time().to_msg()
+# States without a fault.
+_ORDINARY = frozenset((DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED))
 # States in which the ego cannot be driven, and what happens to it is not known.
 _ERRORS = frozenset((DriverState.SEVERAL, DriverState.FAULT, DriverState.UNANSWERED,
                      DriverState.DISOBEYED, DriverState.DEFECT))
@@ -95,7 +89,7 @@ class CommandTopics:
     :ivar rivals: error text about a topic with several publishers, ``''`` if there is none.
     """
 
-    def __init__(self, node: Node, command_input: CommandInput, driver: EgoDriver,
+    def __init__(self, node: Node, command_input: inputs.CommandInput, driver: EgoDriver,
                  timeout_s: float, clocks_s: Callable[[], tuple[float, ...]],
                  on_fault: Report) -> None:
         self._node, self._input, self._driver, self._report = (
@@ -104,7 +98,8 @@ class CommandTopics:
         self.rivals = self._reported = ''
         # When an unknown state is assumed, s of the steady clock.
         self._assume_s = math.inf
-        self._ages = {topic: (CommandAge(), CommandAge()) for topic in command_input.topics}
+        self._ages = {topic: (inputs.CommandAge(), inputs.CommandAge())
+                      for topic in command_input.topics}
         # Types by name of the topics that may have one publisher together: all streams.
         self._alternatives = [
             {self._name(topic): topic.type_name for topic in topics} for topics in (
@@ -127,17 +122,18 @@ class CommandTopics:
         for subscription in self._subscriptions + self._latched:
             self._node.destroy_subscription(subscription)
 
-    def _name(self, topic: InputTopic) -> str:
+    def _name(self, topic: inputs.InputTopic) -> str:
         return str(self._node.resolve_topic_name(topic.name))
 
     def _subscribe_latched(self) -> list[Subscription]:
         return [self._subscribe(topic, is_latched=True) for topic in self._input.topics
                 if topic.is_state]
 
-    def _subscribe(self, topic: InputTopic, *, is_latched: bool) -> Subscription:
+    def _subscribe(self, topic: inputs.InputTopic, *, is_latched: bool) -> Subscription:
         # Another publisher may use another clock.
         events = SubscriptionEventCallbacks(
-            matched=lambda event: self._ages.update({topic: (CommandAge(), CommandAge())}))
+            matched=lambda event: self._ages.update(
+                {topic: (inputs.CommandAge(), inputs.CommandAge())}))
         if is_latched:
             # Each publisher of a state matches one of both: no warning of the other one.
             events.incompatible_qos = lambda event: None
@@ -151,7 +147,7 @@ class CommandTopics:
             qos, event_callbacks=events,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
 
-    def _take(self, topic: InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
+    def _take(self, topic: inputs.InputTopic, is_latched: bool, message: Any,  # noqa: ANN401
               info: Mapping[str, int]) -> None:
         received_ns = time.perf_counter_ns()
         if topic.is_state and not is_latched and any(
@@ -205,7 +201,7 @@ class CommandTopics:
         if now_s < self._assume_s:
             return
         if not self._node.count_publishers(state):
-            self._gear = DRIVE
+            self._gear = inputs.DRIVE
             self._report('command state', f'{state} has no publisher: the gear is drive')
 
     def _has_rivals(self) -> bool:
@@ -251,6 +247,10 @@ class Commanding:
         self._publisher = node.create_publisher(
             self._status_class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        # Destroys what is made of ROS.
+        self._made = ExitStack()
+        self._made.callback(node.destroy_publisher, self._publisher)
+        self._made.callback(await_delivery, [self._publisher], _DELIVERY_S)
         self._seen: Snapshot | None = None
         self._is_begun = False
         self.driver = EgoDriver(
@@ -258,23 +258,28 @@ class Commanding:
             follows_speed=find_simulator(settings.source).follows_speed(settings),
             on_sent=late(self._publish), before_first=self._mark_drive, report=late(log.warn),
             on_defect=late(log.defect))
-        new_input: type[CommandInput] = INPUTS[settings.control_input]
-        self._topics = CommandTopics(node, new_input(parameters, settings.role), self.driver,
-                                     parameters.timeout, self._clocks_s, log.warn)
-        self._mode_service: Service | None = None
+        new_input: type[inputs.CommandInput] = inputs.INPUTS[settings.control_input]
+        self._topics = self._made.enter_context(closing(CommandTopics(
+            node, new_input(parameters, settings.role), self.driver, parameters.timeout,
+            self._clocks_s, log.warn)))
         # Lights by the topic that wants them; hazard lights come before turn indicators.
         self._lights = [frames.INDICATORS_OFF] * len(_LIGHTS)
-        self._light_topics: list[Subscription] = []
         if settings.control_input == 'autoware':
-            if isinstance(commands, ego_commands.IndicatorCommands):
-                self._light_topics = [node.create_subscription(
+            self._serve_autoware(commands)
+        self.driver.start()
+
+    def _serve_autoware(self, commands: ego_commands.EgoCommands) -> None:
+        """Take turn signals, if the simulator has them, and requests for a control mode."""
+        node = self._node
+        if isinstance(commands, ego_commands.IndicatorCommands):
+            for place, (kind, name, lights) in enumerate(_LIGHTS):
+                self._made.callback(node.destroy_subscription, node.create_subscription(
                     message_class(f'autoware_vehicle_msgs/msg/{kind}Command'),
                     f'/control/command/{name}', partial(self._light, commands, place, lights),
-                    QoSProfile(depth=1)) for place, (kind, name, lights) in enumerate(_LIGHTS)]
-            modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
-            self._mode_service = node.create_service(
-                modes, '/control/control_mode_request', self._answer_mode)
-        self.driver.start()
+                    QoSProfile(depth=1)))
+        modes = import_module('autoware_vehicle_msgs.srv').ControlModeCommand
+        self._made.callback(node.destroy_service, node.create_service(
+            modes, '/control/control_mode_request', self._answer_mode))
 
     def frame_arrived(self) -> None:
         """Decide again if there is a new frame; called by one thread."""
@@ -284,14 +289,14 @@ class Commanding:
         before, self._seen = self._seen, snapshot
         frame, i_ego = snapshot.frame, snapshot.actor_list.i_ego
         has_ego = i_ego >= 0 and bool(frame.has_pose()[i_ego])
-        speed = speed_along(frame, i_ego) if has_ego else math.nan
+        speed = frames.speed_along(frame, i_ego) if has_ego else math.nan
         if has_ego and math.isnan(speed) and before is not None \
                 and before.actor_list.i_ego >= 0 \
                 and 0.0 < frame.game_time - before.frame.game_time < _LONGEST_STEP_S:
-            speed = speed_by_positions(before.frame, before.actor_list.i_ego, frame, i_ego)
+            speed = frames.speed_by_positions(before.frame, before.actor_list.i_ego, frame, i_ego)
         self._watch.see(
             EgoMotion(speed, frame.game_time, n_egos=snapshot.actor_list.n_egos,
-                      climb=climb_of(frame, i_ego) if has_ego else math.nan,
+                      climb=frames.climb_of(frame, i_ego) if has_ego else math.nan,
                       pose=tuple(frame.kinematics[i_ego, :7].tolist()) if has_ego else ()),
             time.monotonic() - (time.perf_counter_ns() - snapshot.received_ns) / 1e9)
         if math.isfinite(speed) and not self._is_begun:
@@ -328,10 +333,6 @@ class Commanding:
             else:
                 self._log.info(text)
 
-    def end(self) -> None:
-        """Brake at once, and for good, if commands were sent; from any thread."""
-        self.driver.end()
-
     def close(self) -> None:
         """Brake if commands were sent; then end, once subscribers have the last command."""
         self.driver.close()
@@ -339,13 +340,7 @@ class Commanding:
         self._marking.close(_MARKING_S)
         if self._mark is not None:
             self._mark.close(is_kept=bool(self.driver.failure and self.driver.counters.n_sent))
-        self._topics.close()
-        for subscription in self._light_topics:
-            self._node.destroy_subscription(subscription)
-        await_delivery([self._publisher], _DELIVERY_S)
-        self._node.destroy_publisher(self._publisher)
-        if self._mode_service is not None:
-            self._node.destroy_service(self._mode_service)
+        self._made.close()
 
     def status(self) -> report.Status:
         """Return the state of the driver, and the faults since the last call."""
@@ -353,8 +348,7 @@ class Commanding:
         self._last = replace(counters)
         faults = [each for each in (self.driver.disobedience, self._fault(state)) if each]
         is_error = state in _ERRORS or bool(self.driver.disobedience)
-        if counters.n_timeouts > last.n_timeouts and state in (
-                DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED):
+        if counters.n_timeouts > last.n_timeouts and state in _ORDINARY:
             faults.append('no command for a while')
         if counters.n_refused > last.n_refused and state is not DriverState.BLOCKED:
             faults.append(f'commands refused ({counters.n_refused - last.n_refused}): '
@@ -395,8 +389,7 @@ class Commanding:
             return f'the ego brakes: its last new frame is {motion.age_s:.1f} s old'
         if state is DriverState.DRIVING and self._topics.unknown_state:
             return f'the ego does not move: no message on {self._topics.unknown_state} yet'
-        return '' if state in (DriverState.DRIVING, DriverState.IDLE, DriverState.CLOSED) \
-            else state.value
+        return '' if state in _ORDINARY else state.value
 
     def _answer_mode(self, request: Any, response: Any) -> Any:  # noqa: ANN401
         """

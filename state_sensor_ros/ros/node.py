@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, ExitStack, suppress
 from dataclasses import replace
 from functools import wraps
 import gc
@@ -24,7 +24,6 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message
 
 from state_sensor_ros.cdr.definitions import load_definitions
@@ -99,8 +98,9 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self.commanding: Commanding | None = None
         # The stream that was stopped last; its thread may still process a frame.
         self._stopped: StreamThreads | None = None
-        self._static_frames: Publisher | None = None
         self._input: Input | None = None
+        # What :meth:`on_configure` has opened.
+        self._opened = ExitStack()
         self._report: report.StreamReport | None = None
         self._n_losses = 0
         # Whether /clock is left to another node, and the end of the search for it.
@@ -184,20 +184,22 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             return made
 
         check_packages(settings)
-        self._input = received = Input(settings, note)
-        encoder = encoder_of(settings)
-        verify(encoder.type_names, definitions, sink.message_class, deserialize_message)
-        qos = settings.of(ActorQos)
-        self._sink = sink.TopicSink(self, encoder.topics, Qos(
-            reliable=qos.reliability == 'reliable', depth=qos.depth))
-        self._graph.exclusive = {topic.name for topic in encoder.topics if topic.is_exclusive}
-        self._stopped = None
-        self._pipeline = Pipeline(
-            settings, encoder_of, self._sink, report=note, on_defect=self.log.defect,
-            counters=counters, ros_now_ns=lambda: self.get_clock().now().nanoseconds)
-        static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
-        if static_frames is not None:
-            self._static_frames = sink.publish_static(self, static_frames[1])
+        with ExitStack() as opened:
+            self._input = received = opened.enter_context(closing(Input(settings, note)))
+            encoder = encoder_of(settings)
+            verify(encoder.type_names, definitions, sink.message_class, deserialize_message)
+            qos = settings.of(ActorQos)
+            self._sink = opened.enter_context(closing(sink.TopicSink(self, encoder.topics, Qos(
+                reliable=qos.reliability == 'reliable', depth=qos.depth))))
+            self._graph.exclusive = {topic.name for topic in encoder.topics if topic.is_exclusive}
+            self._pipeline = Pipeline(
+                settings, encoder_of, self._sink, report=note, on_defect=self.log.defect,
+                counters=counters, ros_now_ns=lambda: self.get_clock().now().nanoseconds)
+            static_frames = encode_static_frames(settings, definitions, received.topics.transforms)
+            if static_frames is not None:
+                opened.callback(sink.destroy_publisher, self,
+                                sink.publish_static(self, static_frames[1]))
+            self._opened = opened.pop_all()
         self._own_parameters.is_frozen = True
         return _SUCCESS
 
@@ -257,9 +259,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             self._diagnostics.flush()
         return _SUCCESS
 
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Go back to unconfigured after a failed transition."""
-        return self.on_shutdown(state)
+    # After a failed transition, back to unconfigured.
+    on_error = on_shutdown
 
     def shut_down(self) -> None:
         """Go to the state finalized, from any state."""
@@ -278,7 +279,7 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         try:
             commanding = self.commanding
             if commanding is not None:
-                commanding.end()
+                commanding.driver.end()
         finally:
             self.wake()
 
@@ -319,13 +320,8 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
             counters.last_error = replace(latest(counters.last_error, stream.source.health.error))
 
     def _tear_down(self) -> None:
-        if self._sink is not None:
-            self._sink.close()
-        if self._static_frames is not None:
-            sink.destroy_publisher(self, self._static_frames)
-        if self._input is not None:
-            self._input.close()
-        self._sink = self._pipeline = self._static_frames = self._stopped = self._input = None
+        self._opened.close()
+        self._sink = self._pipeline = self._stopped = self._input = None
         self._own_parameters.is_frozen = False
         gc.unfreeze()
 

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.impl.rcutils_logger import RcutilsLogger
-from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 
 from state_sensor_ros.pipeline.pipeline import Pipeline
@@ -87,19 +86,17 @@ class StreamReport:
 
     def __init__(self, address: str, settings: Settings, stream: StreamThreads,
                  pipeline: Pipeline, *, use_sim_time: bool) -> None:
-        self._address, self._stream, self._pipeline = address, stream, pipeline
+        self._address, self._settings = address, settings
+        self._stream, self._pipeline = stream, pipeline
         is_told = use_sim_time or settings.stamp_source != 'game_time'
         self._stamps = settings.stamp_source.replace('_', ' ') + (
             '' if is_told else ', not the time of day: nodes that use them need use_sim_time')
-        self._stale_after, self._max_actor_topics = (
-            settings.stale_after, settings.max_actor_topics)
         self._recent_ms: deque[float] = deque(maxlen=_N_RECENT)
         # Numbers at the last status, and frames before the stream and at the last line.
         self._last = self._counts()
         self._n_before = self._n_published = pipeline.counters.n_published
         self._n_losses = self._n_connects = self._error_ns = 0
-        # Frames dropped at the last line about them, and whether more have been since.
-        self._n_dropped, self._is_dropping = pipeline.counters.n_dropped, False
+        self._n_dropped = pipeline.counters.n_dropped
         # What was logged: all but the lines of a whole stream are logged again after a frame.
         self._written: set[str] = set()
 
@@ -126,7 +123,7 @@ class StreamReport:
         # A live stream has a reason for its end.
         end = health.loss if health.state is SourceState.ENDED else ''
         is_held = health.state in (SourceState.ENDED, SourceState.PAUSED)
-        if silence_s > self._stale_after and (end or not is_held):
+        if silence_s > self._settings.stale_after and (end or not is_held):
             return Level.STALE, f'nothing received for {silence_s:.1f} s', end or health.silence
         if is_held:
             return Level.OK, end or health.silence or f'the recording is {health.state}', ''
@@ -144,7 +141,7 @@ class StreamReport:
         n_frames = counters.n_published - self._n_before
         if counters.n_published > self._n_published:
             self._n_published = counters.n_published
-            self._written &= {'first', 'end'}
+            self._written &= {'first', 'end', 'dropped'}
         level, what, why = self.describe()
         lines: list[tuple[bool, str]] = []
 
@@ -155,11 +152,11 @@ class StreamReport:
 
         n_dropped = counters.n_dropped - self._n_dropped
         self._n_dropped += n_dropped
-        if n_dropped and not self._is_dropping:
-            text = (f'{counted(n_dropped, "frame")} dropped: they came faster than this machine '
-                    'publishes them; queue_size and overflow decide')
-            lines.append((True, text))
-        self._is_dropping = n_dropped > 0
+        if n_dropped:
+            write(f'{counted(n_dropped, "frame")} dropped: they came faster than this machine '
+                  'publishes them; queue_size and overflow decide', 'dropped', is_warning=True)
+        else:
+            self._written.discard('dropped')
         if health.n_losses > self._n_losses:
             write(f'connection lost: {health.loss}', f'lost {health.loss}', is_warning=True)
         elif health.error.at_ns != self._error_ns and health.state is not SourceState.CONNECTED:
@@ -221,7 +218,7 @@ class StreamReport:
                             'simulation')
         if counters.n_without_topics:
             warnings.append(f'{counted(counters.n_without_topics, "actor")} without topics of '
-                            f'their own: max_actor_topics is {self._max_actor_topics}')
+                            f'their own: max_actor_topics is {self._settings.max_actor_topics}')
         if counters.n_actors and counters.n_egos != 1:
             warnings.append(f'{counted(counters.n_egos, "actor")} with the ego tag')
         return (Level.WARN if warnings else Level.OK,
@@ -273,7 +270,7 @@ class NodeLog:
         """Log a fault of the stream."""
         # kind: kind of the fault; it is logged at most once per second.
         if self._may_log(kind):
-            self._logger.log(one_line(text), LoggingSeverity.WARN)
+            self._logger.warning(one_line(text))
 
     def info(self, text: str) -> None:
         """Log what is usual."""

@@ -22,7 +22,7 @@ from importlib import import_module
 from importlib.util import find_spec
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 
 import rclpy
 from rclpy.duration import Duration
@@ -160,15 +160,15 @@ class TopicSink:
             _profile(self._actor_qos if topic.actor else topic.qos), event_callbacks=_NO_EVENTS,
             qos_overriding_options=None if topic.actor
             else QoSOverridingOptions.with_default_policies())
-        return _OpenTopic(topic, publisher, raw_publish(publisher),
-                          subscription_counter(publisher))
+        return _OpenTopic(
+            topic, publisher, fast(publisher, 'publish_raw', publisher.publish),
+            fast(publisher, 'get_subscription_count', publisher.get_subscription_count))
 
 
 def message_class(type_name: str) -> type:
     """Return the generated class of ``type_name``, such as ``nav_msgs/msg/Odometry``."""
     package, _, name = type_name.split('/')
-    found: type = getattr(import_module(f'{package}.msg'), name)
-    return found
+    return cast(type, getattr(import_module(f'{package}.msg'), name))
 
 
 def _profile(qos: Qos) -> QoSProfile:
@@ -192,24 +192,14 @@ def publish_static(node: Node, data: bytes) -> Publisher:
     return publisher
 
 
-def raw_publish(publisher: Publisher) -> Callable[[bytes], None]:
-    """Return what publishes serialized messages in half the time of ``publish()``."""
-    found: Callable[[bytes], None] = getattr(
-        getattr(publisher, 'handle', None), 'publish_raw', publisher.publish)
-    return found
-
-
-def subscription_counter(publisher: Publisher) -> Callable[[], int]:
-    """Return what counts the subscribers of a publisher in half the time of its own method."""
-    found: Callable[[], int] = getattr(getattr(publisher, 'handle', None),
-                                       'get_subscription_count', publisher.get_subscription_count)
-    return found
+def fast(publisher: Publisher, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of the C++ object of a publisher, twice as fast as its own ``method``."""
+    return cast('Callable[..., Any]', getattr(getattr(publisher, 'handle', None), name, method))
 
 
 def given_parameters(node: Node) -> Mapping[str, Parameter]:
     """Return the parameters given at start, declared or not; none if rclpy does not keep them."""
-    found: Mapping[str, Parameter] = getattr(node, '_parameter_overrides', {})
-    return found
+    return cast('Mapping[str, Parameter]', getattr(node, '_parameter_overrides', {}))
 
 
 def release_state_machine(node: Node) -> None:
@@ -244,7 +234,7 @@ def await_delivery(publishers: Iterable[Publisher], seconds: float) -> None:
     start_s = time.monotonic()
     has_subscribers = False
     for publisher in publishers:
-        has_subscribers |= subscription_counter(publisher)() > 0
+        has_subscribers |= publisher.get_subscription_count() > 0
         left_s = max(0.0, start_s + seconds - time.monotonic())
         with suppress(AttributeError, RuntimeError):
             publisher.wait_for_all_acked(Duration(seconds=left_s))

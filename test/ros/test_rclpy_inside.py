@@ -49,16 +49,14 @@ def node(domain):
     context.try_shutdown()
 
 
-@pytest.fixture
-def received(domain, listener):
-    return listener.subscribe('/text', 'std_msgs/String')
-
-
 @pytest.mark.parametrize('hidden', [(), ('handle',)])
-def test_publishers_work_without_the_handle(node, listener, received, hidden):
+def test_publishers_work_without_the_handle(node, listener, hidden):
+    received = listener.subscribe('/text', 'std_msgs/String')
     publisher = Without(node.create_publisher(String, '/text', 10), *hidden)
-    listener.until(sinks.subscription_counter(publisher), what='the subscriber')
-    sinks.raw_publish(publisher)(serialize_message(String(data='whole')))
+    count = sinks.fast(publisher, 'get_subscription_count', publisher.get_subscription_count)
+    listener.until(count, what='the subscriber')
+    publish = sinks.fast(publisher, 'publish_raw', publisher.publish)
+    publish(serialize_message(String(data='whole')))
     listener.until(lambda: received, what='the message')
     assert received[0].data == 'whole'
 
