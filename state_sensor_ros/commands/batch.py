@@ -198,24 +198,24 @@ def _cluster(address: str) -> Iterator[futures.Executor]:
         yield client.get_executor(pure=False, retries=3)
 
 
-def records_of(jobs: Sequence[Job], *, n_processes: int | None, dask: str,
-               is_json: bool) -> list[dict[str, Any]]:
+def records_of(args: argparse.Namespace, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """
-    Run jobs that print JSON and write nothing, as :func:`run_jobs`; print their warnings.
+    Run jobs that print JSON and write nothing; print their warnings.
 
-    :param is_json: whether each record is printed as soon as those before it are.
+    With --json, each record is printed as soon as those before it are.
+
     :returns: what each job printed, in the order of the jobs, with ``file``, and ``error``, text
         without the file, or None.
     """
     records: dict[str, dict[str, Any]] = {}
     waiting = deque(jobs)
-    for job, result in run_jobs(jobs, n_processes=n_processes, dask=dask):
+    for job, result in run_jobs(jobs, n_processes=args.jobs, dask=args.dask):
         for line in result.warnings:
             terminal.print_line(line)
         printed = json.loads(result.text) if result.text.strip() else {}
         error = result.error.removeprefix(f'{job.source}: ')
         records[job.source] = {**printed, 'file': job.source, 'error': error or None}
-        while is_json and waiting and waiting[0].source in records:
+        while args.json and waiting and waiting[0].source in records:
             terminal.print_output(json.dumps(records[waiting.popleft().source], allow_nan=False))
     return [records[job.source] for job in jobs]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from html import escape
 import json
 import math
@@ -100,11 +100,11 @@ def _classes(text: str) -> list[str]:
     return names
 
 
-def _bound(text: str) -> str:
+def _bound(text: str) -> tuple[str, float]:
     path, _, value = text.rpartition('=')
     with suppress(ValueError):
         if path and not math.isnan(float(value)):
-            return text
+            return path, float(value)
     raise argparse.ArgumentTypeError(f'{text!r} is not PATH=VALUE, such as detection/map=0.5')
 
 
@@ -255,16 +255,15 @@ def _check_bounds(args: argparse.Namespace, stack: str, result: Mapping[str, Any
     """Refuse numbers of a result beyond ``--fail-below`` or ``--fail-above``, or missing."""
     failures = []
     for bounds, word, sign in ((args.fail_below, 'least', -1.0), (args.fail_above, 'most', 1.0)):
-        for text in bounds:
-            path, _, limit = text.rpartition('=')
+        for path, limit in bounds:
             try:
                 found = report.number_at(result, path)
                 value = 'no value' if found is None else f'{found:.6g}'
             except errors.ConfigError as error:
                 found, value = None, error.found
-            if found is None or sign * (found - float(limit)) > 0.0:
+            if found is None or sign * (found - limit) > 0.0:
                 failures.append(errors.TrajectoryFormatError(f'{stack}: {path}', value,
-                                                             f'at {word} {limit}'))
+                                                             f'at {word} {limit:.12g}'))
     for failure in failures[1:]:
         terminal.print_line(f'error: {failure}')
     if failures:
@@ -303,7 +302,7 @@ def _evaluate_many(args: argparse.Namespace) -> None:
                        html=None, force=False,
                        parquet=args.parquet and os.path.join(folder, f'{i}.parquet'))
                 for i, (stack, truth) in enumerate(zip(stacks, truths, strict=True))]
-        records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
+        records = records_of(args, jobs)
         if args.parquet is not None:
             write_table(args, lambda: _joined([(job.source, job.args.parquet) for job in jobs]))
     tables = [report.bags_table(records)]
@@ -398,9 +397,9 @@ def _of_objects(args: argparse.Namespace, bag: Bag, settings: Settings) -> Groun
         for _, _, data in bag.messages({key}):
             message = messages.objects_in(data, messages.TRACKED)
             if message.frame_id.removeprefix('/') not in ('', settings.global_frame):
-                raise errors.DecodeError(key[0], f'objects in the frame {message.frame_id}',
-                                         f'the frame {settings.global_frame}; -p '
-                                         'global_frame:=NAME selects another')
+                raise errors.DecodeError('frame_id', message.frame_id,
+                                         f'{settings.global_frame}; -p global_frame:=NAME '
+                                         'selects another')
             objects = message.in_frame(np.array(rotations.IDENTITY_XYZW), np.zeros(3))
             seen.update(objects.ids)
             builder.add(message.stamp_ns, objects, np.array(
@@ -431,15 +430,10 @@ def _ego_of(bag: Bag) -> EgoTrack | None:
                     frozenset(), np.zeros(3))
 
 
-@contextmanager
-def _decoding(bag: Bag, key: tuple[str, str]) -> Iterator[None]:
+def _decoding(bag: Bag, key: tuple[str, str]) -> AbstractContextManager[None]:
     """Check the definition of a topic, and name the topic in errors of its messages."""
     bag.check_definition(key)
-    try:
-        yield
-    except errors.DecodeError as error:
-        raise errors.TrajectoryFormatError(f'{bag.name}: {key[0]}', error.found,
-                                           error.expected) from error
+    return errors.restated(errors.TrajectoryFormatError, f'{bag.name}: {key[0]}')
 
 
 def _checked(args: argparse.Namespace, truth: GroundTruth) -> GroundTruth:

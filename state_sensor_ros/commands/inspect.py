@@ -32,13 +32,7 @@ from state_sensor_ros.commands.inspection import Inspection
 from state_sensor_ros.commands.reading import open_frames, read_frames
 from state_sensor_ros.commands.terminal import print_output
 from state_sensor_ros.files import search
-from state_sensor_ros.library.safety import (
-    EGO,
-    MEASURES,
-    safety_record,
-    safety_rows,
-    SafetyCollector,
-)
+from state_sensor_ros.library import safety
 from state_sensor_ros.library.stream import FrameLoop
 from state_sensor_ros.pipeline.checks import Checks
 from state_sensor_ros.simulators import schema_of
@@ -49,7 +43,8 @@ _EPILOG = """examples:
   state_sensor inspect drive_bag --json --start 10 --actors EgoVehicle_0
   state_sensor inspect 'days/**/*.json' --parquet days.parquet"""
 
-# Columns of a row for each of many recordings: name, type, and path in the JSON.
+# Columns of a row for each of many recordings: name, type, and path in the JSON; in a list, of the
+# elements of a kind.
 _COLUMNS = (
     ('file', 'string', 'file'), ('form', 'string', 'form'), ('frames', 'int64', 'frames'),
     ('bytes', 'int64', 'bytes'), ('generations', 'string', 'generations'),
@@ -63,8 +58,8 @@ _EVENTS = {'hard_brakings': 'hard_braking', 'cut_ins': 'cut_in', 'near_misses': 
            'collisions': 'collision'}
 _SAFETY_COLUMNS = (
     ('ego', 'string', 'safety actor'),
-    *((name, 'double', f'safety worst {name} value') for name in MEASURES),
-    *((name, 'int64', '') for name in _EVENTS))
+    *((name, 'double', f'safety worst {name} value') for name in safety.MEASURES),
+    *((name, 'int64', f'safety events {kind}') for name, kind in _EVENTS.items()))
 # Columns of a printed row.
 _SHOWN = 'frames', 'duration_s', 'rate_hz', 'n_actors', 'n_anomalies'
 _SHOWN_OF_SAFETY = 'closest_distance', 'time_to_collision', *_EVENTS
@@ -97,15 +92,15 @@ def run_inspect(args: argparse.Namespace) -> None:
         _inspect_many(args)
         return
     settings, reader = open_frames(args, args.file[0] if args.file else None)
-    selection, safety = options.selection_of(args), None
-    collector = SafetyCollector(EGO, settings.ego_tag) if args.safety else None
+    selection, measured = options.selection_of(args), None
+    collector = safety.SafetyCollector(safety.EGO, settings.ego_tag) if args.safety else None
     with closing(FrameLoop(reader, is_timed=False, selection=selection)) as recording:
         found = Inspection(recording, selection, settings.ego_tag)
         found.read(read_frames(recording, 'inspect', is_quiet=args.quiet, warns=False), collector)
     failure: errors.StateSensorError | None = found.refusal
     simulator = args.source if args.live else recording.simulator
     if collector is not None and found.egos:
-        safety = collector.safety()
+        measured = collector.safety()
     elif collector is not None:
         # What cannot be read has no ego, but that is not the reason.
         failure = failure or errors.StateError(
@@ -113,12 +108,12 @@ def run_inspect(args: argparse.Namespace) -> None:
             f'an ego; {_ego_hint(simulator)}')
     record = found.record()
     if args.json:
-        print_output(json.dumps(record if safety is None else {
-            **record, 'safety': safety_record(safety)}, indent=2, allow_nan=False))
+        print_output(json.dumps(record if measured is None else {
+            **record, 'safety': safety.safety_record(measured)}, indent=2, allow_nan=False))
     elif found.n_frames:
         rows = _screen(found, record, simulator)
-        if safety is not None:
-            rows += safety_rows(safety)
+        if measured is not None:
+            rows += safety.safety_rows(measured)
             if not selection.has_all_actors:
                 rows.append(('', 'measured only among the selected actors'))
         print_output('\n'.join(f'{heading:<12}{one_line(text)}' for heading, text in rows))
@@ -217,7 +212,7 @@ def _inspect_many(args: argparse.Namespace) -> None:
     found = search.find_recordings(args.file, has_results=False)
     jobs = [job_of('inspect', args, recording.path, file=[recording.path], json=True,
                    parquet=None) for recording in found]
-    records = records_of(jobs, n_processes=args.jobs, dask=args.dask, is_json=args.json)
+    records = records_of(args, jobs)
     columns = (*_COLUMNS, *(_SAFETY_COLUMNS if args.safety else ()), ('error', 'string', 'error'))
     rows = [_row(record, columns) for record in records]
     if args.parquet:
@@ -231,15 +226,12 @@ def _inspect_many(args: argparse.Namespace) -> None:
 
 def _row(record: Mapping[str, Any], columns: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
     """Return the values of a record by column; a list counts, a dict is its names."""
-    events = (record.get('safety') or {}).get('events')
     row: dict[str, Any] = {}
     for name, _, path in columns:
         value: Any = record
         for key in path.split():
-            value = value.get(key) if isinstance(value, dict) else None
-        if name in _EVENTS:
-            value = None if events is None else sum(
-                event['kind'] == _EVENTS[name] for event in events)
+            value = [each for each in value if each['kind'] == key] if isinstance(value, list) \
+                else value.get(key) if isinstance(value, dict) else None
         row[name] = len(value) if isinstance(value, list) else \
             ','.join(value) if isinstance(value, dict) else value
     row['file'] = row['file'].encode(errors='backslashreplace').decode()

@@ -71,7 +71,7 @@ class Inspection:
         self._complaints: list[dict[str, str]] = []
         self.refusal: errors.TrajectoryFormatError | None = None
         self.checks, self._stamper = Checks(math.inf), Stamper('game_time')
-        self.duration_s, self._steps = 0.0, array('d')
+        self._steps = array('d')
         self._longest, self._last_place = (0.0, ''), ''
 
     @property
@@ -167,7 +167,6 @@ class Inspection:
             self.checks.begin_run()
         elif not math.isnan(last_s):
             step_s = frame.game_time - last_s
-            self.duration_s += step_s
             self._steps.append(step_s)
             if step_s > self._longest[0]:
                 self._longest = step_s, place
@@ -250,7 +249,7 @@ class Inspection:
         return {
             'file': recording.name, 'form': recording.format_name, 'frames': self.n_frames,
             'bytes': recording.n_bytes, 'generations': dict(self._generations),
-            'duration_s': self.duration_s, 'rate_hz': _known(pace.get('rate')),
+            'duration_s': math.fsum(self._steps), 'rate_hz': _known(pace.get('rate')),
             'step_s': {name: _known(pace.get(name))
                        for name in ('median', 'least', 'greatest', 'jitter')},
             'game_time_s': {'first': _known(self._first_s), 'last': _known(self._last_s)},

@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
 import gc
 import math
 import sys
@@ -46,28 +45,21 @@ def open_frames(args: argparse.Namespace, path: str | None, *,
     return settings, open_any(path, ReadOptions(settings, args.topic))
 
 
-@contextmanager
-def _progress(recording: RecordingReader, what: str, *,
-              is_quiet: bool) -> Iterator[Callable[[], object]]:
-    """Yield what shows the position in a recording on a terminal; report a cut at its end."""
+def with_progress(recording: RecordingReader, frames: Iterable[Frame], what: str, *,
+                  is_quiet: bool) -> Generator[Frame, None, None]:
+    """Yield frames of a recording, show its position on a terminal, and report a cut."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
         try:
-            yield lambda: None if bar is None else bar.update(recording.position - bar.n)
+            for frame in frames:
+                yield frame
+                if bar is not None:
+                    bar.update(recording.position - bar.n)
         finally:
             gc.unfreeze()
     if recording.cut is not None:
         print_line(f'warning: {recording.cut.warning}')
-
-
-def with_progress(recording: RecordingReader, what: str, *,
-                  is_quiet: bool) -> Generator[Frame, None, None]:
-    """Yield the frames of a recording, show its position on a terminal, and report a cut."""
-    with _progress(recording, what, is_quiet=is_quiet) as show:
-        for frame in recording.frames():
-            yield frame
-            show()
 
 
 def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
@@ -79,14 +71,12 @@ def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
     :param warns: whether to warn of faults; a cut and what is not found are always reported.
     """
     has_frames, faults, last_s = False, FaultList(), math.nan
-    with _progress(recording.reader, what, is_quiet=is_quiet) as show:
-        for frame in recording:
-            has_frames = True
-            if frame.game_time == last_s:
-                faults.add(FrameFault('repeated_frame', recording.place, again(last_s)))
-            last_s = frame.game_time
-            yield frame
-            show()
+    for frame in with_progress(recording.reader, recording, what, is_quiet=is_quiet):
+        has_frames = True
+        if frame.game_time == last_s:
+            faults.add(FrameFault('repeated_frame', recording.place, again(last_s)))
+        last_s = frame.game_time
+        yield frame
     if warns:
         print_warnings(recording.name, [*fault_lines(recording.faults), *fault_lines(faults)])
     # Without a frame there is an error.
@@ -133,11 +123,10 @@ class LiveRecording:
         self.source: source.Source = simulator.open_source(
             settings, self.notes.__setitem__, reconnect=not ends)
         self.source.health.failures.limit = _MAX_FAILURES
-        seconds = math.inf if args.seconds is None else args.seconds
         # A simulation as fast as possible is measured by its own clock.
         is_unpaced = not settings.rate and simulator.is_paced
-        self._simulated_s: float = seconds if is_unpaced else math.inf
-        self._seconds: float = math.inf if is_unpaced else seconds
+        self._simulated_s: float = args.seconds if is_unpaced else math.inf
+        self._seconds: float = math.inf if is_unpaced else args.seconds
         self.total: int | None = args.frames
         self.position = 0
         self._is_quiet: bool = args.quiet

@@ -18,14 +18,10 @@ import argparse
 from pathlib import Path
 
 from state_sensor_ros import files
-from state_sensor_ros.commands.options import add_force, add_quiet
-from state_sensor_ros.commands.terminal import bar_type, show_result
+from state_sensor_ros.commands import options, terminal
 from state_sensor_ros.errors import ConfigError, TrajectoryFormatError
-from state_sensor_ros.files.bag import STORAGE_OF_SUFFIX
-from state_sensor_ros.files.bag_repair import BagRepair, find_files
-from state_sensor_ros.files.bag_writer import BagSink
-from state_sensor_ros.files.input import check_regular, decompressed
-from state_sensor_ros.files.output import STANDARD_OUTPUT, WholeFile
+from state_sensor_ros.files import bag, bag_repair, bag_writer, output
+from state_sensor_ros.files import input as inputs
 from state_sensor_ros.texts import counted, listed
 
 _EPILOG = """A command of this package that is killed leaves .OUT.part beside OUT: a
@@ -46,19 +42,18 @@ def add_repair(parser: argparse.ArgumentParser) -> None:
                         'folder or storage file of a bag; recognized by its content')
     parser.add_argument('output', metavar='OUT', help='NAME.json (or - for standard output) for a '
                         'trajectory, a folder for a bag, NAME.log for a recorder log')
-    add_force(parser)
-    add_quiet(parser)
+    options.add(parser, 'output')
 
 
 def run_repair(args: argparse.Namespace) -> None:
     """Copy the complete frames or messages, and print what is lost."""
     part = Path(args.part)
-    check_regular(part)
+    inputs.check_regular(part)
     here, there = part.resolve(), Path(args.output).resolve()
-    if args.output != STANDARD_OUTPUT and (
+    if args.output != output.STANDARD_OUTPUT and (
             here == there or here in there.parents or there in here.parents):
         raise ConfigError('OUT', args.output, 'a path that neither contains PART nor lies in it')
-    show_result(args.output, [_repaired(part, args)], is_quiet=args.quiet)
+    terminal.show_result(args.output, [_repaired(part, args)], is_quiet=args.quiet)
 
 
 def _repaired(part: Path, args: argparse.Namespace) -> str:
@@ -68,7 +63,7 @@ def _repaired(part: Path, args: argparse.Namespace) -> str:
     if wanted is not None and wanted.repair and not wanted.recognized_by \
             and wanted != files.TRAJECTORY:
         return _copied(wanted, args)
-    if stored := find_files(part):
+    if stored := bag_repair.find_files(part):
         return _repair_bag(stored, args)
     found = files.format_of(args.part)
     if not found.repair:
@@ -84,9 +79,9 @@ def _repaired(part: Path, args: argparse.Namespace) -> str:
 
 def _copied(file_format: files.Format, args: argparse.Namespace) -> str:
     """Copy the complete frames of a file; return a line about the result."""
-    with open(args.part, 'rb') as part, WholeFile(
+    with open(args.part, 'rb') as part, output.WholeFile(
             args.output, force=args.force, read=Path(args.part).resolve()) as file:
-        source, compressed = decompressed(part)
+        source, compressed = inputs.decompressed(part)
         n_frames, lost = file_format.copy_whole(source, file.handle, args.part)
         if compressed is not None and compressed.fault and not lost:
             lost = 'nothing but the end of the compressed data'
@@ -97,12 +92,12 @@ def _repair_bag(stored: list[Path], args: argparse.Namespace) -> str:
     """Copy the messages that can be read; return a line about the result."""
     if not files.output_format(args.output).storage:
         raise ConfigError('OUT', args.output, 'a folder, because PART is a bag')
-    repair, n_copied = BagRepair(stored), 0
-    storage = STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or 'mcap'
-    with BagSink(args.output, storage=storage, overwrite=args.force,
-                 read=Path(args.part).resolve()) as sink:
-        for topic, message in bar_type()(repair.messages(), unit='message', desc='repair',
-                                         leave=False, disable=args.quiet or None):
+    repair, n_copied = bag_repair.BagRepair(stored), 0
+    storage = bag.STORAGE_OF_SUFFIX.get(Path(args.output).suffix) or 'mcap'
+    with bag_writer.BagSink(args.output, storage=storage, overwrite=args.force,
+                            read=Path(args.part).resolve()) as sink:
+        for topic, message in terminal.bar_type()(repair.messages(), unit='message', desc='repair',
+                                                  leave=False, disable=args.quiet or None):
             sink.copy(topic, message.log_time, message.data, message.publish_time,
                       message.sequence)
             n_copied += 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 import os
 import select
 import sys
@@ -69,7 +69,7 @@ def run_replay(args: argparse.Namespace) -> None:
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
     args.read_options = ReadOptions(options.settings_of(args))
     replay = ReplayClient(args, lambda recording: closing(reading.with_progress(
-        recording, 'read', is_quiet=args.quiet)), _warn)
+        recording, recording.frames(), 'read', is_quiet=args.quiet)), _warn)
     replaying: list[Future[None]] = []
     with ThreadPoolExecutor(1, 'replay') as thread:
         try:
@@ -112,19 +112,15 @@ def _watch(replaying: Future[None], replay: ReplayClient, *, is_quiet: bool) -> 
 @contextmanager
 def _keyboard() -> Iterator[int | None]:
     """Read single keys while the block runs; yield the descriptor of the terminal, if any."""
-    if not sys.stdin.isatty():
+    is_used = sys.stdin.isatty()
+    # An error of the system: it is not the controlling terminal of this process.
+    with suppress(OSError):
+        # In the background, a change of the terminal would stop the program.
+        is_used = is_used and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    if not is_used:
         yield None
         return
     descriptor = sys.stdin.fileno()
-    try:
-        # In the background, a change of the terminal would stop the program.
-        is_in_foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:
-        # It is not the controlling terminal of this process.
-        is_in_foreground = True
-    if not is_in_foreground:
-        yield None
-        return
     before = termios.tcgetattr(descriptor)
     try:
         # Ctrl-C still interrupts in this mode.

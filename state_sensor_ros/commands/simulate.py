@@ -18,7 +18,6 @@ import msgspec
 from state_sensor_ros.commands import options, terminal
 from state_sensor_ros.emulator import monodrive_frames as mock_frames
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
-from state_sensor_ros.emulator.threaded_server import Rate
 from state_sensor_ros.emulator.traffic.frame_generator import generate, GENERATIONS, MAX_RATE_HZ
 from state_sensor_ros.errors import no_frames, TruncatedError, UsageError
 from state_sensor_ros.files import output, output_format, ReadOptions, TRAJECTORY
@@ -86,9 +85,8 @@ def _add_traffic(parser: argparse.ArgumentParser) -> None:
 _frame_rate = options.number_from(float, 1e-3, MAX_RATE_HZ)
 
 
-def _rate(text: str) -> Rate:
-    rate: Rate = text if text in ('real', 'max') else _frame_rate(text)  # type: ignore[assignment]
-    return rate
+def _rate(text: str) -> str | float:
+    return text if text in ('real', 'max') else float(_frame_rate(text))
 
 
 def run_simulate(args: argparse.Namespace) -> None:

@@ -386,7 +386,7 @@ def test_cut_message_is_an_error_in_one_line(tmp_path, evaluate, stack, size):
                 typestore().serialize_cdr(message, type_name))[:size]
     error = evaluate(write_bag(tmp_path / 'bag', bags()), code=1)
     assert error.count('\n') == 1
-    assert f'{TRACKING}: found {size} bytes' in error
+    assert f'{TRACKING}: autoware_perception_msgs/msg/TrackedObjects: found {size} bytes' in error
 
 
 def test_frame_with_the_slash_of_ros_1(tmp_path, evaluate, stack):
