@@ -233,8 +233,7 @@ class Obeying:
             service = pytest.importorskip('simulation_interfaces.srv').ResetSimulation
             client = listener.node.create_client(service, '/state_sensor/reset_simulation')
             listener.until(client.service_is_ready, what='the service')
-            answer = client.call_async(service.Request())
-            listener.until(answer.done, what='the reset')
+            listener.call(client, service.Request())
         elif self._kind.startswith('carla9'):
             world = self.server.world
             episode = world.episode

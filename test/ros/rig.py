@@ -9,13 +9,14 @@
 # flake8: noqa: A003
 """A scripted simulator, the node as a process, and a listener: the rig of the ROS tests."""
 
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from functools import partial
 from importlib import import_module
 from itertools import islice, pairwise
 import json
 import os
 from pathlib import Path
+from select import select
 import shutil
 import signal
 import socket
@@ -107,12 +108,15 @@ class ScriptedSimulator:
 
     def __init__(self, port=0):
         self._server = socket.create_server(('127.0.0.1', port or free_port()))
-        self._server.settimeout(AWAIT_S)
+        self._server.settimeout(0.0)
         self.port = self._server.getsockname()[1]
         self.connection = None
 
-    def accept(self):
+    def accept(self, seconds=AWAIT_S):
         """Wait for the node to connect."""
+        deadline = time.monotonic() + seconds
+        while not select([self._server], [], [], 0.1)[0] and time.monotonic() < deadline:
+            assert not (logs := failed_logs()), logs
         self.connection, _ = self._server.accept()
         self.connection.settimeout(AWAIT_S)
         return self.connection
@@ -141,6 +145,10 @@ class ScriptedSimulator:
         self.close()
 
 
+# The nodes of the test that runs.
+_nodes = []
+
+
 class NodeProcess:
     """
     ``state_sensor_node`` as users start it.
@@ -155,7 +163,7 @@ class NodeProcess:
     def __init__(self, domain, *, arguments=(), program=None, prefix=(), environment=None,
                  is_new=False, output=None, **parameters):
         given = [part for name, value in parameters.items()
-                 for part in ('-p', f'{name}:={_as_yaml(value)}')]
+                 for part in ('-p', f'{name}:={json.dumps(value)}')]
         words = [program or shutil.which('state_sensor_node'), '--ros-args', *given, *arguments]
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         options = {'stdout': self._log if output is None else output,
@@ -168,6 +176,7 @@ class NodeProcess:
             self.process = start_node(words, **options)
         # Measures its end by a signal.
         self.ending = None
+        _nodes.append(self)
 
     @property
     def log(self):
@@ -202,11 +211,13 @@ class NodeProcess:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        _nodes.remove(self)
         self._log.close()
 
 
-def _as_yaml(value):
-    return json.dumps(value)
+def failed_logs():
+    """Return what the nodes have printed that have ended with an error."""
+    return [node.log for node in _nodes if (node.process.poll() or 0) > 0]
 
 
 # The node with functions that are replaced.
@@ -317,10 +328,20 @@ class Listener:
     def until(self, condition, seconds=AWAIT_S, what='what the test waits for'):
         """Spin until ``condition()`` is true; return its value."""
         deadline = time.monotonic() + seconds
-        while not (found := condition()):
+        while True:
+            # Before the condition, which may be one of what a node has printed at its end.
+            logs = failed_logs()
+            if found := condition():
+                return found
+            assert not logs, f'{what}: not before the end of a node: {logs}'
             assert time.monotonic() < deadline, f'{what}: not within {seconds} s'
             self.spin()
-        return found
+
+    def call(self, client, request):
+        """Return the answer of a service."""
+        future = client.call_async(request)
+        self.until(future.done, what=f'an answer of {client.srv_name}')
+        return future.result()
 
     def matched(self, topic, n=1):
         """Wait until ``topic`` has ``n`` publishers that this node has found."""
@@ -367,19 +388,14 @@ class Managed:
         self._state = listener.node.create_client(GetState, '/state_sensor/get_state')
         listener.until_served(self._change, self._state, probe=GetState.Request())
 
-    def _call(self, client, request):
-        future = client.call_async(request)
-        self._listener.until(future.done, what='an answer')
-        return future.result()
-
     def request(self, name):
         request = ChangeState.Request()
         request.transition.id = TRANSITIONS[name]
-        return self._call(self._change, request).success
+        return self._listener.call(self._change, request).success
 
     @property
     def state(self):
-        return self._call(self._state, GetState.Request()).current_state.label
+        return self._listener.call(self._state, GetState.Request()).current_state.label
 
 
 class Remote:
@@ -394,9 +410,7 @@ class Remote:
         listener.until_served(*self._clients.values(), probe=DescribeParameters.Request())
 
     def call(self, kind, **fields):
-        future = self._clients[kind].call_async(kind.Request(**fields))
-        self._listener.until(future.done, what='an answer')
-        return future.result()
+        return self._listener.call(self._clients[kind], kind.Request(**fields))
 
     def set_each(self, pairs):
         """Set parameters one after the other; return the result of each."""
@@ -508,11 +522,6 @@ def check_counters_never_decrease(received):
         assert float(now['frame rate'] or 0) >= 0.0
 
 
-@contextmanager
 def listening(domain, name='listener'):
     """Provide a listener and close it."""
-    listener = Listener(domain, name)
-    try:
-        yield listener
-    finally:
-        listener.close()
+    return closing(Listener(domain, name))

@@ -165,9 +165,7 @@ def test_autoware_drives_with_its_gear(listener, driven_by):
     client = listener.node.create_client(modes, '/control/control_mode_request')
     listener.until(client.service_is_ready, what='the service of the mode')
     for mode, is_done in ((modes.Request.AUTONOMOUS, True), (modes.Request.MANUAL, False)):
-        answer = client.call_async(modes.Request(mode=mode))
-        listener.until(answer.done, what='the answer')
-        assert answer.result().success is is_done
+        assert listener.call(client, modes.Request(mode=mode)).success is is_done
     # A publisher without a subscription in common is not warned of: the other one matches.
     assert 'incompatible QoS' not in node.log
 

@@ -33,10 +33,9 @@ class Streaming:
 
     def _serve(self):
         number = 0
-        self._simulator._server.settimeout(0.2)
         while not self._ended.is_set():
             try:
-                self._simulator.accept()
+                self._simulator.accept(0.2)
                 while not self._ended.wait(self._period_s):
                     self._simulator.send(framed(number))
                     number += 1
