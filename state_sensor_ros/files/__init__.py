@@ -198,11 +198,11 @@ def format_of_name(path: str) -> Format | None:
     """
     # A suffix of this package saves the search for plug-ins.
     for known in (FORMATS.values, formats):
-        found = [(len(suffix), -i, each) for i, each in enumerate(known())
-                 for suffix in each.suffixes
+        found = [(suffix, each) for each in known() for suffix in each.suffixes
                  if (path.lower() if each.command == RENDER else path).endswith(suffix)]
         if found:
-            return max(found, key=lambda each: each[:2])[2]
+            # Of equal ones the first.
+            return max(found, key=lambda each: len(each[0]))[1]
     return None
 
 

@@ -169,11 +169,6 @@ class SelectedRecording:
         self._n_most = -1
         self._times = FrameTimes(selection)
 
-    @property
-    def elapsed_s(self) -> float:
-        """Return the time from the first frame to the last one that was read, s."""
-        return self._times.elapsed_s
-
     def frames(self, mark: Any = None) -> Iterator[Frame]:  # noqa: ANN401
         """Return the selected frames with their selected actors, from a mark on."""
         inner, times = mark or (None, FrameTimes(self._selection))
@@ -196,13 +191,13 @@ class SelectedRecording:
         has_named = not self._actors or not self._actors.isdisjoint(self._seen.names)
         return [*self._seen.lines(is_empty=not self._n_most and has_named
                                   and not self._rule.passes_all),
-                *(outside(self._selection, self._times.n_frames, self.elapsed_s)
+                *(outside(self._selection, self._times.n_frames, self._times.elapsed_s)
                   if self._times.n_frames else ()), *getattr(self.reader, 'unmatched', ())]
 
     def without_frames(self) -> errors.TrajectoryFormatError:
         """Return the error for a selection that has no frame."""
         return errors.no_frames(self.name, is_part=not self._selection.has_all_frames,
-                                end_s=self.elapsed_s)
+                                end_s=self._times.elapsed_s)
 
     def check(self, n_frames: int) -> None:
         """Refuse a selection of no frame, or by names or tags of no actor in any of them."""

@@ -50,8 +50,7 @@ class JsonError(DecodeError):
                 text[fault.pos:fault.pos + MAX_SHOWN]) if fault.pos < len(text) else 'the end',
             f'JSON ({fault.msg})')
         self.line, self.column = fault.lineno, fault.colno
-        self.is_at_end = fault.msg.startswith('Unterminated') \
-            or len(text) - fault.pos < _MAX_WORD
+        self.is_at_end = fault.msg.startswith('Unterminated') or len(text) - fault.pos < _MAX_WORD
 
 
 def is_strict(text: bytes) -> bool:

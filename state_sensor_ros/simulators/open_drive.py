@@ -281,8 +281,7 @@ def _poly3(shape: Element, length: float) -> _Places:
     grid = np.linspace(0.0, length, min(max(16, math.ceil(length * 10.0)), 100_000) + 1)
     chords = np.hypot(np.diff(grid), np.diff(np.polynomial.polynomial.polyval(grid, v)))
     distances = np.concatenate(([0.0], np.cumsum(chords)))
-    return _polynomials(np.array([0.0, 1.0, 0.0, 0.0]), v,
-                        lambda s: np.interp(s, distances, grid))
+    return _polynomials(np.array([0.0, 1.0, 0.0, 0.0]), v, lambda s: np.interp(s, distances, grid))
 
 
 def _param_poly3(shape: Element, length: float) -> _Places:

@@ -80,8 +80,7 @@ def read_map(path: str) -> tuple[MapLine, ...]:
                for suffix, reader in simulator.map_files.items()}
     suffix = max((each for each in readers if path.endswith(each)), key=len, default='')
     if not suffix:
-        raise ConfigError(path, 'a file that is not a map',
-                          f'a map: {", ".join(sorted(readers))}')
+        raise ConfigError(path, 'a file that is not a map', f'a map: {", ".join(sorted(readers))}')
     if not Path(path).is_file():
         raise ConfigError(path, 'no such file or directory')
     reader = cast(Callable[[str], Sequence[MapLine]], imported(readers[suffix]))
