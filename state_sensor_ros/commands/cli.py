@@ -80,8 +80,7 @@ class Parser(argparse.ArgumentParser):
             word = message.removeprefix(_UNKNOWN).split()[0].partition('=')[0]
             known = re.findall(r'--\w[\w-]*', self.format_help())
         message = shortened(message, _MAX_MESSAGE) + parameters.did_you_mean([word], known, 0.75)
-        print_line(f'error: {self.prog}: {message} '
-                   f'(see {self.prog} --help)')
+        print_line(f'error: {self.prog}: {message} (see {self.prog} --help)')
         self.exit(WRONG_USAGE)
 
 

@@ -110,8 +110,8 @@ def _bound(text: str) -> tuple[str, float]:
 
 def run_evaluate(args: argparse.Namespace) -> None:
     """Evaluate one bag, or many."""
-    options.check_suffix('--parquet', args.parquet, ['.parquet'])
-    options.check_suffix('--html', args.html, ['.html'])
+    options.check_suffix('--parquet', args.parquet, '.parquet')
+    options.check_suffix('--html', args.html, '.html')
     if options.are_many(args, args.stack):
         _evaluate_many(args)
         return
@@ -182,8 +182,7 @@ def _opened(stack: str) -> closing[Bag]:
         raise errors.TrajectoryFormatError(stack, 'no such file or directory')
     found = format_of(stack)
     if not is_bag(path):
-        raise errors.TrajectoryFormatError(stack, found.noun,
-                                           'a bag with the topics of the stack')
+        raise errors.TrajectoryFormatError(stack, found.noun, 'a bag with the topics of the stack')
     return closing(Bag(path))
 
 

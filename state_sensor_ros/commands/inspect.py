@@ -87,7 +87,7 @@ def run_inspect(args: argparse.Namespace) -> None:
     """Print a summary of the recording, or a row for each of many."""
     if args.live == bool(args.file):
         raise errors.UsageError('expected either FILE, or --live for a running simulator')
-    options.check_suffix('--parquet', args.parquet, ['.parquet'])
+    options.check_suffix('--parquet', args.parquet, '.parquet')
     if args.parquet or (args.file and options.are_many(args, args.file)):
         _inspect_many(args)
         return

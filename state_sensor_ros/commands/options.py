@@ -251,7 +251,7 @@ def selection_of(args: argparse.Namespace) -> frame_selection.RecordingSelection
         args.rate, tag, origin)
 
 
-def check_suffix(option: str, out: str | None, suffixes: Iterable[str]) -> None:
+def check_suffix(option: str, out: str | None, suffix: str) -> None:
     """Refuse a file whose name does not have the suffix of its format."""
-    if out and not out.lower().endswith((*suffixes,)):
-        raise errors.UsageError(f'{option} {out} does not end with {" or ".join(suffixes)}')
+    if out and not out.lower().endswith(suffix):
+        raise errors.UsageError(f'{option} {out} does not end with {suffix}')

@@ -72,8 +72,7 @@ def _repaired(part: Path, args: argparse.Namespace) -> str:
         if files.output_format(args.output) != found:
             raise ConfigError('OUT', args.output, 'NAME.json or -, because PART is not a bag')
     elif wanted != found:
-        raise ConfigError('OUT', args.output, f'the name of {found.noun}, because '
-                          'PART is one')
+        raise ConfigError('OUT', args.output, f'the name of {found.noun}, because PART is one')
     return _copied(found, args)
 
 

@@ -51,8 +51,6 @@ from state_sensor_ros.simulators import find_simulator
 from state_sensor_ros.source import Health, Report, SourceState
 from state_sensor_ros.topics.encoding import LastCommand
 
-_STATUS_TYPE = 'state_sensor_ros/msg/VehicleControl'
-_STATUS_DEPTH = 10
 # Longest wait for a look-up of the host at the end, s.
 _MARKING_S = 0.1
 # Limit of the last reports of the driver, s.
@@ -243,9 +241,9 @@ class Commanding:
         self._marking, self._reports = LateCalls(log.defect), LateCalls(log.defect)
         late = self._reports.late
         self.last_command: LastCommand | None = None
-        self._status_class: Any = message_class(_STATUS_TYPE)
+        self._status_class: Any = message_class('state_sensor_ros/msg/VehicleControl')
         self._publisher = node.create_publisher(
-            self._status_class, '~/command_status', QoSProfile(depth=_STATUS_DEPTH),
+            self._status_class, '~/command_status', QoSProfile(depth=10),
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         # Destroys what is made of ROS.
         self._made = ExitStack()

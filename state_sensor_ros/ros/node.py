@@ -52,8 +52,7 @@ _BOXES_S = 0.5
 # Period of the log of a stream until its rate is known, and while it is not connected.
 _STREAM_LOG_PERIOD_S = 0.2
 # Kinds of reports that are not errors.
-_REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link', 'lights',
-                      'perception'})
+_REMARKS = frozenset({'unknown', 'clocks', 'restart', 'base_link', 'lights', 'perception'})
 _SUCCESS = TransitionCallbackReturn.SUCCESS
 _Transition: TypeAlias = 'Callable[[StateSensorNode, LifecycleState], TransitionCallbackReturn]'
 

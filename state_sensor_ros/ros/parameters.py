@@ -70,8 +70,7 @@ class NodeParameters:
         """Yield a line for each parameter that was given at start and that there is not."""
         for name in given_parameters(self._node):
             if not self._node.has_parameter(name) and not name.startswith(_DECLARED_LATER):
-                yield (f'unknown parameter {name} is ignored'
-                       + did_you_mean([name], self._names))
+                yield f'unknown parameter {name} is ignored' + did_you_mean([name], self._names)
 
     def _given(self, name: str) -> object:
         """Return the value given at start for ``name``, None for none."""
@@ -130,8 +129,7 @@ class NodeParameters:
         return {name: schema.value_of(settings, name) for name in self._names}
 
     def _settings_with(self, parameters: Iterable[Parameter]) -> Settings:
-        values = {each.name: _plain(each.value) for each in parameters
-                  if each.name in self._names}
+        values = {each.name: _plain(each.value) for each in parameters if each.name in self._names}
         return checked_settings(values, self.settings) if values else self.settings
 
 

@@ -123,8 +123,7 @@ class TopicSink:
         """
         with self._lock:
             self._is_closed = True
-            publishers = [*(opened.publisher for opened in self._open.values()),
-                          *self._to_destroy]
+            publishers = [*(opened.publisher for opened in self._open.values()), *self._to_destroy]
             for names in (self._to_open, self._to_destroy, self._open, self._fixed):
                 names.clear()
         # The last messages would be lost with their publishers.
