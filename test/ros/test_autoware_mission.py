@@ -10,12 +10,9 @@
 
 from contextlib import contextmanager, ExitStack
 from importlib import import_module
-import json
 import math
 import os
-from pathlib import Path
 
-from ament_index_python import get_package_share_directory
 from budgets import AWAIT_S
 from commands_rig import message_of, Obeying
 from paths import ROOT
@@ -28,13 +25,6 @@ from test_follow_line import Turns
 ADAPI = 'autoware_adapi_v1_msgs'
 LOCALIZATION, ROUTE, MODE = (f'{ADAPI}/{name}State' for name in (
     'LocalizationInitialization', 'Route', 'OperationMode'))
-# Of autoware_adapi_msgs 1.9.0.
-HASHES = {
-    'msg/OperationModeState': 'c2e56618c8d545e53f586bee1019ef55e83491642e3d0ed21c5265f66f8c5d65',
-    'msg/RouteState': '5155746242f58fc138774f472b7a4f7ac03ab9a6aeece073cc352ae56cd86a5c',
-    'srv/ChangeOperationMode': '23be9e02de79a4c685120cddb0d31da6257fb55af83a58ff37c4b19495bb411c',
-    'srv/ClearRoute': 'e693d63603e096b0a536dcb0f211e78bba06e26527ccae4a58f61d4c5c1132d2',
-    'srv/SetRoutePoints': '5f4d4bc5baadbb5d3cddb535e8b594325350f063836ac6bf07ab7a371ed89be9'}
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 VOLATILE = QoSProfile(depth=1)
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -134,14 +124,6 @@ def place_of(state):
     """Return position x + yi and yaw."""
     place, turn = state.pose.pose.position, state.pose.pose.orientation
     return complex(place.x, place.y), 2.0 * math.atan2(turn.z, turn.w)
-
-
-@pytest.mark.parametrize('name', HASHES)
-def test_types_have_the_hashes_of_the_originals(name):
-    description = json.loads(
-        Path(get_package_share_directory(ADAPI), f'{name}.json').read_text())
-    hashes = {each['type_name']: each['hash_string'] for each in description['type_hashes']}
-    assert hashes[f'{ADAPI}/{name}'] == f'RIHS01_{HASHES[name]}'
 
 
 @contextmanager

@@ -22,8 +22,9 @@ from budgets import each_once
 from paths import DATA, ROOT
 import pytest
 
-# Of types that `make setup` builds, from definitions of simulation_interfaces 2.1.0, and of the
-# TFMessage of Jazzy, Kilted and Lyrical.
+# Of types that `make setup` builds, from definitions of simulation_interfaces 2.1.0,
+# autoware_adapi_msgs 1.9.0, autoware_msgs 1.12.0 and the branch ros2 of ackermann_msgs; and of
+# the TFMessage of Jazzy, Kilted and Lyrical.
 HASHES = dict(line.split() for line in (
     ROOT / 'test' / 'golden' / 'built_hashes.txt').read_text('utf-8').splitlines())
 SET_UP = pytest.mark.skipif(not list(ROOT.glob('install/*/package.stamp')),

@@ -36,11 +36,6 @@ DRIVE, REVERSE, PARK = 2, 20, 22
 # The ego holds its speed, also if the test waits for a core between two commands.
 PATIENT = {'control.timeout': 60.0}
 CONTROL_TOPIC, GEAR_TOPIC = '/control/command/control_cmd', '/control/command/gear_cmd'
-# From autoware_msgs 1.12.0 and the branch ros2 of ackermann_msgs.
-HASHES = {
-    CONTROL: '7818be59aa790ebb777db06e55a2c15e3756de4cc35c80b1e8271afc5bab2e9d',
-    GEAR: '4aa982c6505fafa9bdca2d243d0a71e46ff9a1e7013767f13a533d0a5d30a1a6',
-    ACKERMANN: '48ca7612a08d3bb72744fd98b71b7cf2ea24c6ad50fa4e1aa0bbad963c90d8cf'}
 
 
 def control(velocity, angle=0.0, **fields):
@@ -208,17 +203,6 @@ def test_gear_is_known_before_the_ego_drives(listener, driven_by):
     assert loop.stack.status()['level'] == 1
     volatile.send(DRIVE)
     loop.drives(control(5), 5.0)
-
-
-def test_types_have_the_hashes_of_the_originals(listener, monodrive):
-    monodrive('autoware')
-    for type_name, hash_ in HASHES.items():
-        topic = f'/types/{type_name.replace("/", "_").lower()}'
-        publisher = listener.node.create_publisher(type(message_of(type_name)), topic, 1)
-        listener.matched(topic)
-        [found] = listener.node.get_publishers_info_by_topic(topic)
-        assert found.topic_type_hash.value.hex() == hash_
-        listener.node.destroy_publisher(publisher)
 
 
 # Also when no frame asks for the last brake before the end.
