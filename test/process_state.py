@@ -6,7 +6,7 @@
 # writing, software distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
-"""What a process does, as the system knows it: its processor time, its threads, its signals."""
+"""What a process does, as the system knows it: its threads, its signals."""
 
 from contextlib import suppress
 import os
@@ -18,12 +18,6 @@ from budgets import AWAIT_S
 _PERIOD_S = 0.01
 # So many looks find it asleep, which is 0.2 s.
 _N_LOOKS = 20
-
-
-def cpu_s(pid):
-    """Return the processor time of a process; it does not depend on other programs."""
-    fields = _fields(Path(f'/proc/{pid}/stat').read_bytes())
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def handles(pid, number):

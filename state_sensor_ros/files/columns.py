@@ -227,12 +227,12 @@ class _Columns:
             field, i = OTHERS[name]
             values = getattr(whole, field.name)
             values = field.unknowns(whole.n_actors) if values is None else values
-            return _texts(values) if not field.is_array else _array(
+            return strings(values) if not field.is_array else _array(
                 values if i is None else values[:, i])
         if name == 'name':
             numbers = {text: i for i, text in enumerate(dict.fromkeys(whole.names))}
             return pa.DictionaryArray.from_arrays(_array(np.array(
-                [numbers[text] for text in whole.names], np.int32)), _texts(numbers))
+                [numbers[text] for text in whole.names], np.int32)), strings(numbers))
         if name == 'road':
             # The names of all roads so far.
             known = self._rows[-1].frame.lanes.road_names
@@ -240,11 +240,11 @@ class _Columns:
             for row, road in zip(whole.lanes.actor.tolist(), whole.lanes.road_id.tolist(),
                                  strict=True):
                 roads[row] = known.get(road)
-            return _texts(roads)
+            return strings(roads)
         if name == 'derived':
-            return _texts([DERIVED[code] or None for each in self._rows for code in each.derived])
+            return strings([DERIVED[code] or None for each in self._rows for code in each.derived])
         if name == 'lead':
-            return _texts([lead or None for _, lead in self._safety])
+            return strings([lead or None for _, lead in self._safety])
         if name in _SAFETY_NAMES:
             return _array(np.array([getattr(found, name) for found, _ in self._safety]))
         return pa.concat_arrays([_unchanging(each.actors)[name] for each in self._rows])
@@ -275,11 +275,11 @@ def _unchanging(actors: actor_rows.ActorColumns) -> dict[str, Any]:
     tags = actors.actor_list.tags
     return {
         'actor_id': _array(actors.ids), 'is_ego': _array(actors.are_egos),
-        'kind': _texts([_KINDS[kind] for kind in actors.actor_list.kinds]),
-        'class': _texts([classes.CLASSES[number].name for number in actors.classes.tolist()]),
+        'kind': strings([_KINDS[kind] for kind in actors.actor_list.kinds]),
+        'class': strings([classes.CLASSES[number].name for number in actors.classes.tolist()]),
         'tags': pa.ListArray.from_arrays(
             _array(np.cumsum([0, *map(len, tags)], dtype=np.int32)),
-            _texts(chain.from_iterable(tags)))}
+            strings(chain.from_iterable(tags)))}
 
 
 # pyarrow.array would import pandas if that is installed, which takes a fifth of the time of
@@ -301,7 +301,7 @@ def _bits(flags: npt.NDArray[Any]) -> Any:  # noqa: ANN401
     return pa.py_buffer(np.packbits(flags, bitorder='little'))
 
 
-def _texts(texts: Iterable[str | None]) -> Any:  # noqa: ANN401
+def strings(texts: Iterable[str | None]) -> Any:  # noqa: ANN401
     """Return strings as an Arrow array."""
     import pyarrow as pa
     given = list(texts)
@@ -312,8 +312,8 @@ def _texts(texts: Iterable[str | None]) -> Any:  # noqa: ANN401
         pa.string(), len(encoded), [known, pa.py_buffer(ends), pa.py_buffer(b''.join(encoded))])
 
 
-_KINEMATICS, _BOXES = (actor_rows.FLOAT_NAMES[group] for group in (
-    actor_rows.KINEMATICS, actor_rows.BOX))
+_KINEMATICS = actor_rows.FLOAT_NAMES[actor_rows.KINEMATICS]
+_BOXES = actor_rows.FLOAT_NAMES[actor_rows.BOX]
 _CHANGES, _LANE_IDS = ('lane_change_left', 'lane_change_right'), (
     'road_id', 'section_id', 'lane_id')
 # Columns that an actor of a frame needs.

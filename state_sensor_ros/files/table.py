@@ -107,6 +107,7 @@ class TableOutput(output.WholeFile, recording.FrameWriter):
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch for CSV: names and tags as text, empty values for NaN."""
+    # Scalars are elements of arrays: pyarrow imports pandas to convert a value of Python.
     import pyarrow as pa
     import pyarrow.compute as pc
     arrays = []
@@ -114,9 +115,9 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
         if pa.types.is_dictionary(array.type):
             array = array.cast(pa.string())
         elif pa.types.is_list(array.type):
-            array = pc.binary_join(array, columns.TAG_SEPARATOR)
+            array = pc.binary_join(array, columns.strings([columns.TAG_SEPARATOR])[0])
         elif pa.types.is_floating(array.type):
-            array = pc.if_else(pc.is_nan(array), None, array)
+            array = pc.if_else(pc.is_nan(array), pa.nulls(1, array.type)[0], array)
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 

@@ -33,9 +33,6 @@ from state_sensor_ros.emulator.monodrive_frames import (
 from state_sensor_ros.emulator.traffic.frame_generator import generate
 
 FAST = MonodriveOptions(rate='max')
-V1T = {'frame': [{'name': 'a', 'position': [0, 0, 0], 'orientation': [0, 0, 0, 1],
-                  'velocity': [0, 0, 0], 'tags': ['vehicle', 'ego'], 'game_time': 3.25,
-                  'time': 1_550_000_000}]}
 
 
 @functools.cache

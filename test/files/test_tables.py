@@ -15,6 +15,7 @@ import math
 from budgets import first_of, one_of
 import numpy as np
 from paths import CARLA, SAMPLE
+from programs import run_python
 import pyarrow as pa
 from pyarrow import csv
 import pyarrow.parquet as pq
@@ -184,6 +185,14 @@ def test_table_as_text(drive, tmp_path, suffix):
     assert table['name'].to_pylist() == expected['name'].to_pylist()
     assert [tags.split(';') for tags in table['tags'].to_pylist()] == \
         expected['tags'].to_pylist()
+
+
+@pytest.mark.parametrize('suffix', ['csv', 'parquet'])
+def test_table_is_written_without_pandas(drive, tmp_path, suffix):
+    """Loading it takes longer than converting a short recording."""
+    words = ['convert', str(drive / 'drive.json'), str(tmp_path / f'drive.{suffix}'), '-q']
+    assert run_python('-c', 'import sys; from state_sensor_ros.commands.cli import main; '
+                      f'print(main({words}), "pandas" in sys.modules)').stdout == '0 False\n'
 
 
 def test_table_of_some_columns(drive, tmp_path, refusal):
