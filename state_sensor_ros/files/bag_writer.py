@@ -154,7 +154,6 @@ class BagSink(output.Output):
         # Written before the first other message.
         self._latched: list[tuple[Topic, bytes]] = []
         self._offset_ns = 0
-        self._log_ns: int | None = None
         self.name, self.path = str(path), Path(os.path.realpath(path))
         self.is_file = self.name.endswith(bag.STORAGE_SUFFIXES)
         # The storage file has the name of the bag, which is UTF-8 in metadata.yaml, and the number
@@ -304,10 +303,9 @@ class BagSink(output.Output):
         super().abort()
 
     def _log_time(self, stamp_ns: int) -> int:
-        if self._log_ns is not None and stamp_ns + self._offset_ns < self._log_ns:
-            self._offset_ns = self._log_ns + _PERIOD_NS - stamp_ns
-        self._log_ns = stamp_ns + self._offset_ns
-        return self._log_ns
+        if stamp_ns + self._offset_ns < self._last_ns:
+            self._offset_ns = self._last_ns + _PERIOD_NS - stamp_ns
+        return stamp_ns + self._offset_ns
 
     def _number(self, topic: Topic) -> int:
         """Return the number of a topic; add it to the bag if it is not there."""
