@@ -50,6 +50,7 @@ class FileSource:
     :param settings: pace against real time (``rate``, 0 for no pace), ``loop``, and the outputs,
         some of which need frames with ``upcoming``.
     :ivar is_paused: whether only steps are taken.
+    :ivar position: time from the first frame to the last one that was played, s.
     """
 
     faults = forwarded('_recording', 'faults')
@@ -61,8 +62,7 @@ class FileSource:
         self._changed = threading.Condition()
         self.is_paused = self._is_closed = self._is_restart = self._is_iterating = False
         self._n_steps, self._is_in_step = 0, False
-        # Time from the beginning to the last frame that was played, s; -1 for none.
-        self._position = -1.0
+        self.position = 0.0
 
     @property
     def details(self) -> bool:
@@ -72,11 +72,6 @@ class FileSource:
     @details.setter
     def details(self, details: bool) -> None:
         self._recording.details = details or needs_upcoming(self._settings)
-
-    @property
-    def position(self) -> float:
-        """Seconds of the recording that have been played."""
-        return max(self._position, 0.0)
 
     @property
     def is_stepping(self) -> bool:
@@ -146,7 +141,7 @@ class FileSource:
 
     def _pass(self, is_again: bool) -> Generator[Frame, None, bool]:
         """Play from the beginning; return whether to do so again."""
-        self._position, last_s = -1.0, math.nan
+        self.position, last_s, n_frames = 0.0, math.nan, 0
         with self._changed:
             if self._is_restart:
                 self._is_restart, self._n_steps = False, int(self.is_paused)
@@ -158,15 +153,15 @@ class FileSource:
             if not self._is_due(gap):
                 return not self._is_closed
             last_s = frame.game_time
-            is_first = self._position < 0.0
-            self._position = 0.0 if is_first else self._position + gap
+            self.position += gap if n_frames else 0.0
+            n_frames += 1
             self.health.n_packets += 1
-            yield replace(frame, is_behind_gap=True) if is_first and is_again else frame
+            yield replace(frame, is_behind_gap=True) if is_again and n_frames == 1 else frame
             self._is_in_step = False
         if self._recording.cut is not None:
             # It appears in the log; all frames have been played.
             self.health.last_error = self._recording.cut.warning
-        if self._position < 0.0:
+        if not n_frames:
             raise errors.no_frames(self._recording.name)
         with self._changed:
             while self.is_paused and not (
