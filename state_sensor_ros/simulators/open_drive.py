@@ -190,7 +190,6 @@ class _RoadPiece:
     x: float
     y: float
     heading: float
-    length: float
     # Returns for (K,) distances from there, m, (K, 2) x and y, m, and (K,) headings, rad, in the
     # axes of its beginning.
     places: _Places
@@ -231,7 +230,7 @@ def _piece(geometry: Element) -> _RoadPiece:
         tags = ', '.join(child.tag for child in geometry) or 'nothing'
         raise ValueError(f'a geometry of {tags}')
     return _RoadPiece(_number(geometry, 's'), _number(geometry, 'x'), _number(geometry, 'y'),
-                      _number(geometry, 'hdg'), length, _SHAPES[shape.tag](shape, length))
+                      _number(geometry, 'hdg'), _SHAPES[shape.tag](shape, length))
 
 
 def _curve(begin: float, end: float, length: float) -> _Places:
