@@ -291,8 +291,8 @@ def state_of(generation, name, x, y, yaw=0.0, speed=0.0):
 
 
 def framed(generation, *states):
-    return {'frame': [*states] if generation == 'v1' else {
-        'vehicles': [{'state': state} for state in states[:-1]], 'objects': [states[-1]]}}
+    return {'frame': states if generation == 'v1' else {
+        'vehicles': [{'state': each} for each in states]}}
 
 
 @pytest.mark.parametrize('generation', ['v1', 'v2'])
@@ -315,9 +315,8 @@ def test_placed_actors_go_on_from_there(generation):
         assert reply['message'].startswith("frame: found 'x'; expected names of actors")
         places = {ego: (-3.0, 5.0, 0.2, 4.0), standing: (25.0, 3.0, 0.1),
                   rolling: (50.0, 20.0, 0.4, 10.0), cone: (9.0, 9.0, 1.0)}
-        reply = control.request(UPDATE, framed(
-            generation, *(state_of(generation, *each) for each in (
-                (name, *place) for name, place in places.items()))))
+        reply = control.request(UPDATE, framed(generation, *(
+            state_of(generation, name, *place) for name, place in places.items())))
         assert (reply['message'], reply['success']) == ('complete', True)
         first, *_, last = (sampled() for _ in range(21))
     for name, (x, y, yaw, *_) in places.items():

@@ -374,9 +374,7 @@ class ControlClient:
     def update(self, frame: object) -> None:
         """Have the simulator set the actors of a frame, and wait until it has said so."""
         reply = self.made(lambda session: session.request(UPDATE_STATE, frame))
-        if reply != 'complete':
-            raise RefusalError(self.sessions[0].where, f'{reply!r} in reply to {UPDATE_STATE}',
-                               "'complete'")
+        wire.Reply(None, reply, reply == 'complete').check(self.sessions[0].where, UPDATE_STATE)
 
     def close(self) -> None:
         """End all waits, from any thread, and the control connection."""

@@ -53,14 +53,12 @@ from state_sensor_ros.source import LOST, MAX_GAP_S
 _PACKET_TIMEOUT_S = 25.0
 # A sensor port may open a little after the reply to its configuration.
 _CONNECT_TIMEOUT_S = 5.0
-# Names of formats that lack parts of a frame.
-_TABLES = frozenset(('parquet', 'csv'))
 
 
 def open_whole(path: str, options: ReadOptions) -> RecordingReader:
     """Open a recording, but no table: it lacks parts of a frame."""
     found = format_of_name(path)
-    if found is not None and found.name in _TABLES:
+    if found is not None and found.name in ('parquet', 'csv'):
         raise errors.TrajectoryFormatError(
             path, 'a table', 'a trajectory, a bag or another recording with whole frames; '
             '`state_sensor convert` makes a trajectory of a .parquet file')

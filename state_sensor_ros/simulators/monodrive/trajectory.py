@@ -208,16 +208,12 @@ class _Splitter(Generic[Value]):
             if not to_end or self._buffer or not self._fill():
                 return
 
-    @property
-    def _place(self) -> str:
-        return f'{self._name}: {self._here}'
-
     def _expect(self, is_so: bool, expected: str) -> None:
         """Raise an error at the first byte in the buffer unless ``is_so``."""
         if not is_so:
             start = bytes(self._buffer[:MAX_SHOWN]).decode('utf-8', 'replace')
-            raise TrajectoryFormatError(
-                self._place, repr(start) if start else 'the end of the file', expected)
+            raise TrajectoryFormatError(f'{self._name}: {self._here}', repr(start) if start
+                                        else 'the end of the file', expected)
 
     def _begin(self) -> int:
         """Skip the beginning; return the depth around the frames, 1 in an array and 0 without."""
@@ -281,11 +277,12 @@ class _Splitter(Generic[Value]):
             begun_at += f', begun at {begun}'
             lost = f'{counted(len(text), "byte")} of {begun_at}'
         self._consume(text)
+        where = f'{self._name}: {self._here}'
         if is_too_long:
             return TrajectoryFormatError(
-                self._place, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
+                where, f'more than {MAX_ELEMENT_BYTES} bytes in {begun_at}', 'a frame')
         return TruncatedError(
-            self._place, f'the end of the file in {begun_at}', "']' at the end of the array",
+            where, f'the end of the file in {begun_at}', "']' at the end of the array",
             n_frames=begun.number, end=self._end, lost=lost)
 
 
