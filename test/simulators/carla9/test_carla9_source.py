@@ -133,6 +133,19 @@ def opened(server, *, reconnect=False, **parameters):
                 pass
 
 
+@contextmanager
+def commanded(server, **parameters):
+    """Yield a source, its frames, and commands to its ego."""
+    with opened(server, **parameters) as (source, frames, _):
+        commands = Carla9Simulator().open_commands(Settings(), source, print)
+        frame_of(frames)
+        yield source, frames, commands
+
+
+def command(throttle=0.0, brake=0.0, steer=0.0, **others):
+    return EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=steer, **others)
+
+
 def frame_of(frames, wanted=lambda frame: True):
     """Return the next frame that is wanted."""
     until_s = time.monotonic() + AWAIT_S
@@ -305,14 +318,11 @@ def test_defect_of_the_process_restores_the_settings_and_brakes(
         (str(tmp_path), os.environ.get('PYTHONPATH', ''))))
     monkeypatch.setattr(child_process, 'subprocess', subprocess)
     monkeypatch.setattr(Carla9Source, '_restore', lambda self: None)
-    with Rig(rate=100.0) as server, opened(server, tick=True) as (source, frames, _):
-        commands = Carla9Simulator().open_commands(Settings(), source, print)
-
+    with Rig(rate=100.0) as server, commanded(server, tick=True) as (_, frames, commands):
         def drive():
             for _ in itertools.islice(frames, 5000):
                 with suppress(sensor.TransportError):
-                    commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.0,
-                                             steering_angle=0.0))
+                    commands.write(command(1.0))
 
         with pytest.raises(sensor.TransportError, match=words):
             drive()
@@ -345,17 +355,14 @@ def test_steps_are_outstanding_until_their_last_frame_has_come():
 
 @pytest.mark.parametrize('tick', one_of([True, False]))
 def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
-    with Rig(rate=100.0) as server, opened(server, tick=tick) as (source, frames, _):
-        commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(frames)
-        commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
+    with Rig(rate=100.0) as server, commanded(server, tick=tick) as (source, frames, commands):
+        commands.write(command(1.0, steer=0.5))
         until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
         # A command that the driver does not replace in its time, as while it is stopped.
-        commands.write(EgoCommand(throttle=0.5, brake=0.0, steer=0.5, steering_angle=0.5,
-                                 until_s=time.monotonic() + 0.3))
+        commands.write(command(0.5, steer=0.5, until_s=time.monotonic() + 0.3))
         until(lambda: server.ego.pedals.brake == 1.0 or next(frames) is None)
         assert (server.ego.pedals.throttle, server.ego.pedals.steer) == (0.0, -0.5)
-        commands.write(EgoCommand(throttle=1.0, brake=0.0, steer=0.5, steering_angle=0.5))
+        commands.write(command(1.0, steer=0.5))
         until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
         # CARLA's steer is positive to the right.
         assert server.ego.pedals.steer == -0.5
@@ -364,8 +371,7 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         # Wheels of 70 degrees at full lock; a guest is told them after the step.
         frame_of(frames, lambda frame: frame.inputs[frame.ego, 3] == pytest.approx(
             math.radians(35.0)))
-        commands.write(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
-                                 hand_brake=True, reverse=True))
+        commands.write(command(brake=1.0, hand_brake=True, reverse=True))
         commands.close()
         source.close()
         for _ in frames:
@@ -374,17 +380,13 @@ def test_commands_drive_the_ego_and_the_last_one_arrives(tick):
         until(lambda: server.ego.pedals.hand_brake and server.ego.pedals.brake == 1.0)
 
 
-FOLLOW = EgoCommand(throttle=math.nan, brake=math.nan, steer=0.1, steering_angle=0.1, speed=4.0,
-                    max_acceleration=3.0)
+FOLLOW = command(math.nan, math.nan, 0.1, speed=4.0, max_acceleration=3.0)
 
 
 def test_followed_speed_ends_with_its_time_and_with_the_process():
-    with Rig(rate=100.0) as server, opened(server) as (source, frames, _):
-        commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(frames)
+    with Rig(rate=100.0) as server, commanded(server) as (source, frames, commands):
         # Levers that the controller of the server would leave as they are.
-        commands.write(EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0,
-                                 hand_brake=True, reverse=True))
+        commands.write(command(brake=1.0, hand_brake=True, reverse=True))
         until(lambda: server.ego.pedals.hand_brake or next(frames) is None)
         commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
@@ -399,7 +401,7 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
         # Pedals end it even if they are those from before it.
-        commands.write(EgoCommand(throttle=0.0, brake=0.0, steer=0.1, steering_angle=0.1))
+        commands.write(command(steer=0.1))
         until(lambda: not server.ego.follows or next(frames) is None)
         commands.write(FOLLOW)
         until(lambda: server.ego.follows or next(frames) is None)
@@ -407,17 +409,6 @@ def test_followed_speed_ends_with_its_time_and_with_the_process():
         for _ in frames:
             pass
         until(lambda: is_braked(server))
-
-
-@contextmanager
-def followed(server, **parameters):
-    """Yield a source whose process has the ego follow a speed, its frames and its commands."""
-    with opened(server, **parameters) as (source, frames, _):
-        commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(frames)
-        commands.write(FOLLOW)
-        until(lambda: server.ego.follows or next(frames) is None)
-        yield source, frames, commands
 
 
 def is_braked(server):
@@ -428,7 +419,9 @@ def is_braked(server):
     (True, True), (True, False), (False, False)]))
 def test_process_that_is_killed_leaves_no_ego_driving(tick, is_cut):
     """Nobody sends a command after it, and no other process is started."""
-    with Rig(rate=100.0) as server, followed(server, tick=tick) as (source, frames, _):
+    with Rig(rate=100.0) as server, commanded(server, tick=tick) as (source, frames, commands):
+        commands.write(FOLLOW)
+        until(lambda: server.ego.follows or next(frames) is None)
         os.kill(source.process_id, signal.SIGKILL)
         if is_cut:
             # The connection that brakes beside the process is lost, too.
@@ -441,16 +434,11 @@ def test_process_that_is_killed_leaves_no_ego_driving(tick, is_cut):
 
 def test_ego_is_woken_once_to_move_from_rest_and_a_heavy_one_gets_first_gear():
     """As CARLA 0.10 does with a body that stands, and with a throttle that is too small."""
-    def command(throttle, brake=0.0, steer=0.0):
-        return EgoCommand(throttle=throttle, brake=brake, steer=steer, steering_angle=0.0)
-
     def speed(frame):
         return np.linalg.norm(frame.kinematics[frame.ego, 7:10])
 
-    with Rig(rate=100.0, version='0.10.0') as server, opened(
-            server, min_throttle=0.6) as (source, frames, _):
-        commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(frames)
+    with Rig(rate=100.0, version='0.10.0') as server, commanded(
+            server, min_throttle=0.6) as (_, frames, commands):
         commands.write(command(0.0, 1.0))
         frame = frame_of(frames, lambda frame: speed(frame) < 0.01)
         commands.write(command(0.3, 0.5))
@@ -474,18 +462,15 @@ def test_ego_is_woken_once_to_move_from_rest_and_a_heavy_one_gets_first_gear():
 
 def test_control_that_is_repeated_is_sent_again():
     """The library of CARLA keeps back one that is equal to its last one, whatever drove since."""
-    brake = EgoCommand(throttle=0.0, brake=1.0, steer=0.0, steering_angle=0.0)
-    coast = replace(brake, brake=0.0)
-    with Rig(rate=100.0) as server, opened(server) as (source, frames, _):
-        commands = Carla9Simulator().open_commands(Settings(), source, print)
-        frame_of(frames)
+    brake, coast = command(brake=1.0), command()
+    with Rig(rate=100.0) as server, commanded(server) as (_, frames, commands):
         # The first one is that of a vehicle which nothing has driven.
-        for command in (coast, brake, brake, coast):
+        for sent in (coast, brake, brake, coast):
             server.do(lambda: server.world.drive(server.ego, Pedals(throttle=1.0)))
             until(lambda: server.ego.pedals.throttle == 1.0 or next(frames) is None)
-            commands.write(command)
+            commands.write(sent)
             until(lambda: server.ego.pedals.throttle == 0.0 or next(frames) is None)
-            assert server.ego.pedals.brake == command.brake
+            assert server.ego.pedals.brake == sent.brake
 
 
 def test_ackermann_is_refused_with_pedals_and_by_old_releases(monkeypatch):
