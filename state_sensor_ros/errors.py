@@ -47,6 +47,11 @@ _OF_ROS = frozenset({
 _OWN_MESSAGES = 'state_sensor_ros.msg'
 
 
+def line_of(error: BaseException) -> str:
+    """Return the text of an error in one line, the name of its class if it has none."""
+    return ' '.join(str(error).split()) or type(error).__name__
+
+
 def reason_of(error: OSError) -> str:
     """
     Return the reason that the operating system gives, without its number.

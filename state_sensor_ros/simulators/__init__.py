@@ -16,11 +16,11 @@ Another package adds one as a plug-in: :mod:`state_sensor_ros.plug_ins`, doc/des
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import cast, ClassVar, TYPE_CHECKING, TypeAlias
+from typing import cast, ClassVar, NamedTuple, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +46,7 @@ _GENERAL = ('host', 'host'), ('host', 'bind'), ('port', 'port')
 Pixels: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatorTopics:
+class SimulatorTopics(NamedTuple):
     """The topics that only one simulator has."""
 
     # Subclasses of :class:`TopicEncoder`, or what makes one; one whose topics have the names of
@@ -56,8 +55,7 @@ class SimulatorTopics:
     transforms: tuple[StaticTransform, ...] = ()  # for /tf_static
 
 
-@dataclass(frozen=True, slots=True)
-class SensorImage:
+class SensorImage(NamedTuple):
     """An image of a camera on the ego, to look at."""
 
     name: str  # such as ``central/rgb``

@@ -12,7 +12,7 @@ A live source whose frames a child process makes, such as one with a library tha
 The child is started as ``python -m MODULE``, with its requests on standard input and its messages
 on standard output; what it prints goes to standard error. It ends when its requests end::
 
-    ChildSource -- first_request(), then StepPace, Restart, Indicate, commands --> child
+    ChildSource -- first_request(), then StepPace, Indicate, commands, changes --> child
                 <-- messages for take(), at last a ProcessEnd ------------------
 """
 
@@ -22,11 +22,10 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 import math
 from multiprocessing.connection import Connection, Pipe
 import os
-import pickle
 from queue import Empty, SimpleQueue
 import subprocess
 import sys
@@ -39,7 +38,7 @@ from state_sensor_ros.control.ego_commands import EgoCommand, Proof
 from state_sensor_ros.errors import reason_of, RefusalError, TransportError, UnreachableError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.source import EntityEdit, SourceState
+from state_sensor_ros.source import DELETE, EntityEdit, SET, SourceState, SPAWN
 
 # Time for the child to release what it holds after its requests have ended, s.
 _END_S = 1.0
@@ -53,8 +52,7 @@ _LONGEST_DELAY_S = 0.2
 _LAST_LINES, _MAX_LINE = 5, 300
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessEnd:
+class ProcessEnd(NamedTuple):
     """The last message of a child."""
 
     reason: str  # one line
@@ -62,32 +60,30 @@ class ProcessEnd:
     is_unreachable: bool = False  # whether the failure is that no simulator runs
 
 
-@dataclass(frozen=True, slots=True)
-class StepPace:
+class StepPace(NamedTuple):
     """A request to a child that makes the steps."""
 
     rate: float  # times real time, 0 as fast as possible
     is_paused: bool  # whether to make no steps
     n_steps: int | None = 0  # more steps at once in a pause, None to end those that are left
     number: int = 0  # of the request for steps
+    is_restart: bool = False  # whether to begin again, with a first step even in a pause
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """A request to such a child: begin again, with a first step even in a pause."""
-
-    number: int  # as in StepPace
-
-
-@dataclass(frozen=True, slots=True)
-class StepsMade:
+class StepsMade(NamedTuple):
     """The message that all steps of a request were sent."""
 
     number: int  # as in StepPace
 
 
-@dataclass(frozen=True, slots=True)
-class Indicate:
+class EditMade(NamedTuple):
+    """The answer to a change, before the frame that shows it."""
+
+    edit: EntityEdit
+    error: str  # why it was not made, empty if it was
+
+
+class Indicate(NamedTuple):
     """A request to such a child: set the turn signals of the ego."""
 
     indicators: int
@@ -168,6 +164,7 @@ class ChildSource(LiveSource):
 
     simulator: ClassVar[str]
     program: ClassVar[str] = 'its process'
+    edits = SET, SPAWN, DELETE
 
     def __init__(self, settings: Settings, address: str, module: str, *,
                  reconnect: bool = True) -> None:
@@ -178,8 +175,8 @@ class ChildSource(LiveSource):
         # Of the requests for steps, of the last order that has had an effect, and of the next
         # frames that may show a change.
         self._n_requests = self.n_proven = self._n_showing = 0
-        # Errors of changes, with the game time of the last frame before each, s.
-        self._edited: SimpleQueue[tuple[str, float]] = SimpleQueue()
+        # Answers to changes, with the game time of the last frame before each, s.
+        self._edited: SimpleQueue[tuple[EntityEdit, str, float]] = SimpleQueue()
         # Guards the child and the pipe to it.
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -222,7 +219,7 @@ class ChildSource(LiveSource):
                 self._process = process = subprocess.Popen(
                     self.command(), stdin=requests.fileno(),
                     stdout=sent.fileno(), stderr=subprocess.PIPE, start_new_session=True)
-                self._write(self._requests, request)
+                self._requests.send(request)
             # A full pipe must not hold up close(); a request is short: written whole, or not.
             os.set_blocking(self._requests.fileno(), False)
         assert process.stderr is not None
@@ -238,10 +235,9 @@ class ChildSource(LiveSource):
                     end = message
                 elif isinstance(message, StepsMade):
                     self.is_stepping &= message.number != self._n_requests
-                elif isinstance(message, str):
-                    # Why a change was not made, empty if it was, before the frame that shows it.
+                elif isinstance(message, EditMade):
                     self._n_showing = _N_SHOWING
-                    self._edited.put((message, self._begin_s + self.position))
+                    self._edited.put((*message, self._begin_s + self.position))
                 elif (item := self.take(message)) is not None:
                     yield item
         if end and not end.is_failure:
@@ -281,14 +277,11 @@ class ChildSource(LiveSource):
             if self._requests is None:
                 raise TransportError(self._address, f'{self.program} is not running')
             try:
-                self._write(self._requests, request)
+                self._requests.send(request)
             except OSError as error:
                 raise TransportError(self._address,
                                      f'{self.program} does not take commands: '
                                      f'{reason_of(error)}') from error
-
-    def _write(self, requests: Connection, request: object) -> None:
-        requests.send_bytes(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
 
     def disconnect(self) -> None:
         """End the child, and free its pipe."""
@@ -349,15 +342,16 @@ class ChildSource(LiveSource):
     def brake(self) -> None:
         """Do nothing: commands go through the child only."""
 
-    def have_made(self, edit: EntityEdit) -> float:
-        """Have the child make a change: what an :class:`EditableSource` has as its ``edit``."""
-        # No late answer to another one.
-        self._edited = SimpleQueue()
+    def edit(self, edit: EntityEdit) -> float:
+        """Have the child make a change, as of :class:`EditableSource`."""
+        self._edited, made = SimpleQueue(), None
         self.send(edit)
         try:
-            error, before_s = self._edited.get(timeout=_EDIT_S)
+            # A late answer is to another one. As texts: a NaN is not equal to itself.
+            while repr(made) != repr(edit):
+                made, error, before_s = self._edited.get(timeout=_EDIT_S)
         except Empty:
-            raise TransportError(self._address, f'no step within {_EDIT_S:g} s') from None
+            raise TransportError(self._address, f'no answer within {_EDIT_S:g} s') from None
         if error:
             raise RefusalError(self._address, error)
         return before_s
@@ -425,21 +419,21 @@ class StepControl(ChildSource):
     def step(self, n_frames: int = 1) -> None:
         """Make so many steps at once while paused."""
         self._check_running()
-        self._ask(StepPace(self.step_rate(self.settings), self.is_paused, n_frames,
-                           self._n_requests + 1))
+        self._ask(n_frames)
 
     def restart(self) -> None:
         """Begin the run again; it stays paused after its first step if it is paused."""
         self._check_running()
         # A child that is started anew begins with the run.
         with suppress(TransportError):
-            self._ask(Restart(self._n_requests + 1))
+            self._ask(is_restart=True)
         self.position = 0.0
 
-    def _ask(self, request: StepPace | Restart) -> None:
-        self._n_requests, self.is_stepping = request.number, self.is_paused
+    def _ask(self, n_steps: int = 0, *, is_restart: bool = False) -> None:
+        self._n_requests, self.is_stepping = self._n_requests + 1, self.is_paused
         try:
-            self.send(request)
+            self.send(StepPace(self.step_rate(self.settings), self.is_paused, n_steps,
+                               self._n_requests, is_restart))
         except TransportError:
             self.is_stepping = False
             raise

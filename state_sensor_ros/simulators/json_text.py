@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import json
 import math
 import struct
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from state_sensor_ros.errors import DecodeError
 from state_sensor_ros.frame import Floats
 from state_sensor_ros.texts import MAX_SHOWN, shortened
 
+Value = TypeVar('Value')
 # Errors of msgspec for text that is not JSON, not UTF-8, nested too deep or of another shape.
 NOT_TYPED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRICT = msgspec.json.Decoder(msgspec.Raw)
@@ -115,25 +116,16 @@ def wrong(where: str, value: object, expected: str) -> DecodeError:
     return DecodeError(where, shown(value), expected)
 
 
-def to_object(value: object, where: str) -> dict[str, Any]:
-    """Return ``value`` if it is an object."""
-    if not isinstance(value, dict):
-        raise wrong(where, value, 'an object')
+def to_kind(value: object, where: str, kind: type[Value], expected: str) -> Value:
+    """Return ``value`` if it is of a class."""
+    if not isinstance(value, kind):
+        raise wrong(where, value, expected)
     return value
 
 
 def to_list(value: object, where: str) -> list[Any]:
     """Return ``value`` if it is an array; ``null`` is an empty one."""
-    if not isinstance(value, list | None):
-        raise wrong(where, value, 'an array')
-    return value or []
-
-
-def to_flag(value: object, where: str) -> bool:
-    """Return ``value`` if it is true or false."""
-    if not isinstance(value, bool):
-        raise wrong(where, value, 'true or false')
-    return value
+    return to_kind([] if value is None else value, where, list, 'an array')
 
 
 def rows_of(numbers: Sequence[float | None], n_columns: int) -> Floats:

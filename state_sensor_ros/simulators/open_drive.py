@@ -19,16 +19,18 @@ distance; their places are integrals of the heading, by Gaussian quadrature with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 import math
+from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from state_sensor_ros.errors import ConfigError
 from state_sensor_ros.frame import Floats, MapLine
+from state_sensor_ros.rotations import plane_rotations
 from state_sensor_ros.small_files import read_limited
 
 # Distance between points, m: a chord deviates from an arc of 20 m radius by 0.03 m at most.
@@ -43,6 +45,8 @@ _SHORT = 1e-6
 _MAX_LANE_ID = 2**31 - 1
 _JUNCTION, _NO_JUNCTION, _NO_LANE = 'junction', '-1', 'none'
 _Curve = Callable[[Floats], Floats]
+# Returns for (K,) distances from the beginning of a piece, m, (K, 2) x and y, m, and (K,)
+# headings, rad, in the axes of its beginning.
 _Places = Callable[[Floats], tuple[Floats, Floats]]
 
 
@@ -102,30 +106,25 @@ def _lines_of(road: Element) -> Iterator[MapLine]:
         is_junction = road.get('junction', _NO_JUNCTION) != _NO_JUNCTION
         for section, (begin, end) in zip(sections, pairwise([*begins, length]), strict=True):
             if end - begin > _SHORT:
-                yield from _section_lines(
-                    section, name, _samples(pieces, begin, end), pieces, elevation, offset,
-                    is_junction=is_junction)
+                yield from _section_lines(section, name, end, pieces, elevation, offset,
+                                          is_junction=is_junction)
     except ValueError as error:
         # What an error of this package says is in its text twice.
         raise ValueError(f'road {name}: {getattr(error, "found", error)}') from error
 
 
-def _samples(pieces: Sequence[_RoadPiece], begin: float, end: float) -> Floats:
-    """Return the distances at which a section is drawn: its ends, those of geometries, steps."""
-    n_steps = max(2, int(np.ceil((end - begin) / _STEP)))
-    bounds = [piece.s for piece in pieces if begin < piece.s < end]
-    samples: Floats = np.unique(np.concatenate((np.linspace(begin, end, n_steps + 1), bounds)))
-    return samples
-
-
-def _section_lines(section: Element, road: str, s: Floats, pieces: Sequence[_RoadPiece],
+def _section_lines(section: Element, road: str, end: float, pieces: Sequence[_RoadPiece],
                    elevation: _Curve, offset: _Curve, *,
                    is_junction: bool) -> Iterator[MapLine]:
-    """Yield the lanes of a section; ``s``: (K,) float64, m along the road."""
+    """Yield the lanes of a section that ends at ``end``, m along the road."""
+    begin = _number(section, 's')
+    # They are drawn at the ends, at those of geometries, and between.
+    s: Floats = np.unique(np.concatenate((
+        np.linspace(begin, end, max(2, math.ceil((end - begin) / _STEP)) + 1),
+        [piece.s for piece in pieces if begin < piece.s < end])))
     xy, headings = _places_at(pieces, s)
     left = np.stack((-np.sin(headings), np.cos(headings)), 1)
     heights, middle = elevation(s), offset(s)
-    begin = _number(section, 's')
     for side in (1, -1):
         lanes = sorted((lane for lane in section.iterfind('*/lane') if _id_of(lane) * side > 0),
                        key=lambda lane: abs(_id_of(lane)))
@@ -162,11 +161,9 @@ def _outer_border(lane: Element, s: Floats, inner: Floats) -> Floats:
 def _cubic(records: Sequence[Element], begin: str) -> _Curve:
     """Return a function given by cubic polynomials, each from its beginning on; 0 without any."""
     rows = np.array(sorted([_number(record, begin), *(_number(record, name) for name in 'abcd')]
-                           for record in records)).reshape(-1, 5)
+                           for record in records) or [[0.0] * 5])
 
     def values(s: Floats) -> Floats:
-        if not len(rows):
-            return np.zeros(len(s))
         i = np.clip(np.searchsorted(rows[:, 0], s + _SHORT, side='right') - 1, 0, None)
         ds = s - rows[i, 0]
         value: Floats = rows[i, 1] + ds * (rows[i, 2] + ds * (rows[i, 3] + ds * rows[i, 4]))
@@ -182,16 +179,13 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _MAX_LENGTH = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class _RoadPiece:
+class _RoadPiece(NamedTuple):
     """One geometry of a plan view."""
 
     s: float  # distance along the road at which it begins, m
     x: float
     y: float
     heading: float
-    # Returns for (K,) distances from there, m, (K, 2) x and y, m, and (K,) headings, rad, in the
-    # axes of its beginning.
     places: _Places
 
 
@@ -214,9 +208,8 @@ def _places_at(pieces: Sequence[_RoadPiece], s: Floats) -> tuple[Floats, Floats]
     for i in np.unique(index).tolist():
         piece, mask = pieces[i], index == i
         local, turned = piece.places(s[mask] - piece.s)
-        cosine, sine = math.cos(piece.heading), math.sin(piece.heading)
-        xy[mask, 0] = piece.x + cosine * local[:, 0] - sine * local[:, 1]
-        xy[mask, 1] = piece.y + sine * local[:, 0] + cosine * local[:, 1]
+        [rotation] = plane_rotations(np.array([piece.heading]))
+        xy[mask] = (piece.x, piece.y) + local @ rotation.T
         headings[mask] = piece.heading + turned
     return xy, headings
 
@@ -255,39 +248,36 @@ def _curve(begin: float, end: float, length: float) -> _Places:
 
     def places(s: Floats) -> tuple[Floats, Floats]:
         i = np.clip(np.searchsorted(bounds, s, side='right') - 1, 0, n_steps)
-        xy: Floats = knots[i] + moved(bounds[i], s)
-        return xy, headings(s)
+        return knots[i] + moved(bounds[i], s), headings(s)
 
     return places
 
 
-def _polynomials(u: Floats, v: Floats, parameters: _Curve) -> _Places:
-    """Return the places of a piece given by two cubic polynomials."""
-    # u: (4,) coefficients of x from the lowest power, m.
-    # v: (4,) of y.
-    x, y = np.polynomial.Polynomial(u), np.polynomial.Polynomial(v)
+def _polynomials(x: Polynomial, y: Polynomial, parameters: _Curve) -> _Places:
+    """Return the places of a piece given by two polynomials of a parameter."""
+    dx, dy = x.deriv(), y.deriv()
 
     def places(s: Floats) -> tuple[Floats, Floats]:
         p = parameters(s)
-        return np.stack((x(p), y(p)), 1), np.arctan2(y.deriv()(p), x.deriv()(p))
+        return np.stack((x(p), y(p)), 1), np.arctan2(dy(p), dx(p))
 
     return places
 
 
 def _poly3(shape: Element, length: float) -> _Places:
-    v = np.array([_number(shape, name) for name in 'abcd'])
-    # The distance along the curve by u: the sum of chords of 0.1 m and less.
+    y = Polynomial([_number(shape, name) for name in 'abcd'])
+    # The distance along the curve by x: the sum of chords of 0.1 m and less.
     grid = np.linspace(0.0, length, min(max(16, math.ceil(length * 10.0)), 100_000) + 1)
-    chords = np.hypot(np.diff(grid), np.diff(np.polynomial.polynomial.polyval(grid, v)))
+    chords = np.hypot(np.diff(grid), np.diff(y(grid)))
     distances = np.concatenate(([0.0], np.cumsum(chords)))
-    return _polynomials(np.array([0.0, 1.0, 0.0, 0.0]), v, lambda s: np.interp(s, distances, grid))
+    return _polynomials(Polynomial([0.0, 1.0]), y, lambda s: np.interp(s, distances, grid))
 
 
 def _param_poly3(shape: Element, length: float) -> _Places:
-    u, v = (np.array([_number(shape, f'{name}{axis}') for name in 'abcd']) for axis in 'UV')
+    x, y = (Polynomial([_number(shape, f'{name}{axis}') for name in 'abcd']) for axis in 'UV')
     is_normalized = shape.get('pRange', 'normalized') != 'arcLength'
     scale = 1.0 / length if is_normalized and length else 1.0
-    return _polynomials(u, v, lambda s: s * scale)
+    return _polynomials(x, y, lambda s: s * scale)
 
 
 _SHAPES: dict[str, Callable[[Element, float], _Places]] = {

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -96,6 +95,6 @@ def with_map(topics: SimulatorTopics, settings: Settings) -> SimulatorTopics:
     text = Path(settings.map_file).read_text('utf-8', errors='replace') \
         if settings.map_file.endswith('.xodr') else ''
     encoders = chain(TOPICS, *map(output_encoders, settings.outputs))
-    return replace(topics, encoders=(*topics.encoders, partial(MapEncoder, given=lines), *[
+    return topics._replace(encoders=(*topics.encoders, partial(MapEncoder, given=lines), *[
         partial(each, given=text) for each in encoders
         if text and issubclass(each, OpenDriveEncoder)]))

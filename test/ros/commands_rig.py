@@ -17,8 +17,7 @@ from tempfile import TemporaryDirectory
 import time
 
 from budgets import AWAIT_S
-from carla9_server.scenes import TrafficScene
-from carla9_server.server import WorldOptions, WorldServer
+from carla9_rig import Rig
 from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
 import pytest
 from rig import NodeProcess, statuses
@@ -165,25 +164,14 @@ class RecordingTown(CarlaServer):
         self.pedals.append(pedals)
 
 
-class RecordingWorld(WorldServer):
-    """A server of CARLA 0.9 that keeps the pedals it gets, and the places of the ego by frame."""
+class RecordingWorld(Rig):
+    """A server of CARLA 0.9 that keeps the pedals it gets."""
 
     def __init__(self, n_vehicles, n_objects=0):
-        # ``todo``: what a test wants done, in the thread of the server.
-        self.pedals, self.todo, self.history = [], [], {}
-        super().__init__(TrafficScene(n_vehicles, n_objects, seed=1),
-                         WorldOptions(rate=20.0))
-        drive, self._step_of_world = self.world.scene.drive, self.world.step
+        self.pedals = []
+        super().__init__(n_vehicles, n_objects, seed=1, rate=20.0)
+        drive = self.world.scene.drive
         self.world.scene.drive = lambda pedals: (self.pedals.append(pedals), drive(pedals))
-        self.world.step = self.step_world
-
-    def step_world(self):
-        while self.todo:
-            self.todo.pop(0)()
-        self._step_of_world()
-        ego = next(actor for actor in self.world.actors.values()
-                   if actor.body.attribute('role_name') == 'hero')
-        self.history[self.world.frame] = self.world.numbers(ego)[:3].tolist()
 
 
 class Obeying:
@@ -237,7 +225,7 @@ class Obeying:
         elif self._kind.startswith('carla9'):
             world = self.server.world
             episode = world.episode
-            self.server.todo.append(lambda: world.begin_episode(settings=world.settings))
+            self.server.do(lambda: world.begin_episode(settings=world.settings))
             listener.until(lambda: world.episode > episode, what='an episode')
         else:
             self.server.disconnect()

@@ -61,7 +61,7 @@ def test_world_is_on_the_topics(domain, listener, server, tick):
             == sum(actor.body.family == 'walker' for actor in server.world.actors.values()) > 0
         assert sum('parked' in each for each in tags) \
             == sum(thing[4] in PARKED for thing in server.world.scene.environment) > 0
-        x, y, z = server.history[frame.sample_count]
+        x, y, z = server.history[frame.sample_count][server.ego.id][:3]
         place = actors['hero'].pose.position
         assert (place.x, place.y, place.z) == pytest.approx((x, -y, z), abs=1e-3)
         n_compared += 1
@@ -119,8 +119,7 @@ def test_turn_signals_of_autoware_are_those_of_the_ego(domain, listener, server)
     topics = {'TurnIndicators': 'turn_indicators', 'HazardLights': 'hazard_lights'}
     reports = {kind: listener.subscribe(f'/vehicle/status/{topic}_status', f'{types}/{kind}Report')
                for kind, topic in topics.items()}
-    ego = next(actor for actor in list(server.world.actors.values())
-               if actor.body.attribute('role_name') == 'hero')
+    ego = server.ego
     # Position lights and low beam stay as they are.
     ego.lights = 3
     send = {kind: listener.node.create_publisher(

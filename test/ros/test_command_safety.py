@@ -89,8 +89,7 @@ def test_followed_speed_ends_without_the_helper(domain, listener, fault):
     """The server would follow the last speed for ever: it ends when the helper cannot end it."""
     with obeyed('carla9 ackermann', domain, listener) as driven:
         server = driven.obeying.server
-        [ego] = [actor for actor in server.world.actors.values()
-                 if actor.body.attribute('role_name') == 'hero']
+        ego = server.ego
         follow_a_speed(driven)
         driven.stack.publish_until(driven.command, lambda: ego.follows)
         [helper] = children(driven.node.process.pid, b'carla_process')

@@ -7,12 +7,14 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the specific
 # language governing permissions and limitations under the License.
 # flake8: noqa: I100
-"""Entities that are moved, added and removed in SUMO, and moved in monoDrive."""
+"""Entities that are moved, added and removed in SUMO and CARLA 0.9, moved in monoDrive."""
 
+from contextlib import contextmanager, ExitStack
 from importlib.util import find_spec
 import math
 
-from commands_rig import pedals, Stack
+from budgets import one_of
+from commands_rig import pedals, RecordingWorld, Stack
 from geometry_msgs.msg import Point, Pose, PoseWithCovarianceStamped, Quaternion, Vector3
 import pytest
 from rig import NodeProcess
@@ -42,9 +44,10 @@ def pose_at(x, y, yaw=0.0):
                 orientation=Quaternion(z=math.sin(yaw / 2), w=math.cos(yaw / 2)))
 
 
-def state_at(*place, frame_id='map', speed=0.0):
-    state = EntityState(pose=pose_at(*place))
-    state.header.frame_id, state.twist.linear = frame_id, Vector3(x=speed)
+def state_at(x, y, yaw=0.0, speed=0.0):
+    state = EntityState(pose=pose_at(x, y, yaw))
+    state.header.frame_id = 'map'
+    state.twist.linear = Vector3(x=speed * math.cos(yaw), y=speed * math.sin(yaw))
     return state
 
 
@@ -108,7 +111,13 @@ def change_others(call, frames, resource, place):
     assert renamed == 'added_2'
     check(Result.RESULT_OK, SetEntityState, entity=renamed, set_pose=True,
           state=state_at(x, y + 45.0))
-    for each in ('added', renamed):
+    # Of the scenario, if there is one: in SUMO the one that was added stands.
+    mover = next((actor.name for actor in frames[-1].actors if actor.name.startswith('car')),
+                 'added')
+    for speed in (3.0, 0.0):
+        check(Result.RESULT_OK, SetEntityState, entity=mover, set_pose=True, set_twist=True,
+              state=state_at(*place, speed=speed))
+    for each in {mover, 'added', renamed}:
         check(Result.RESULT_OK, DeleteEntity, entity=each)
         check(Result.RESULT_NOT_FOUND, DeleteEntity, entity=each)
     add['initial_pose__pose'] = pose
@@ -132,33 +141,53 @@ def move_by_rviz(call, stack, frames, node, ego, place):
     message.header.frame_id = 'map'
     publisher.publish(message)
     # The pose is that of base_link.
-    call.listener.until(lambda: is_at(frames[-1], ego, place[0] - BASE_LINK_X, place[1]),
-                        what='the ego at its place')
+    x, y, yaw = place
+    origin = x - BASE_LINK_X * math.cos(yaw), y - BASE_LINK_X * math.sin(yaw)
+    call.listener.until(lambda: is_at(frames[-1], ego, *origin), what='the ego at its place')
     # The stack has sent nothing since: the brake holds.
     assert stack.sent[-1].brake == 1.0
 
 
-@pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
-def test_entities_of_sumo_are_moved_added_and_removed(domain, listener):
+def simulation(kind, stack):
+    """Return parameters of a node, the ego, a type of vehicles, and two places far from it."""
+    if kind == 'sumo':
+        pytest.importorskip('libsumo')
+        return {'sumo.ego': 'ego'}, 'ego', 'car', (300.0, 278.3, -0.01), (320.0, 278.3, -0.01)
+    pytest.importorskip('carla')
+    server = stack.enter_context(RecordingWorld(1))
+    # CARLA's y axis points to the right, and its yaw turns to the right.
+    places = [(x, -y, -math.radians(yaw))
+              for (x, y, _), (_, yaw, _) in server.world.scene.spawn_points[39:36:-2]]
+    return {'carla9.port': server.port, 'carla9.tick': kind == 'carla9 tick'}, 'hero', \
+        'vehicle.tesla.model3', *places
+
+
+@contextmanager
+def driven(domain, listener, **parameters):
+    """Provide a node with an ego that a stack drives, its frames and transforms, and services."""
     frames = listener.subscribe('/state_sensor/frame', FRAME)
     transforms = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
-    with NodeProcess(domain, source='sumo', control_input='vehicle_control',
-                     overflow='block', ego_frame='base_link',
-                     base_link_xyz=[BASE_LINK_X, 0.0, 0.0], **{'sumo.ego': 'ego'}) as node:
+    with NodeProcess(domain, control_input='vehicle_control', overflow='block',
+                     ego_frame='base_link', base_link_xyz=[BASE_LINK_X, 0.0, 0.0],
+                     **parameters) as node:
         call, stack = caller(listener), Stack(listener).matched()
         call.listener = listener
         listener.until(lambda: frames, what='frames')
-        assert {0, 1, 11} <= set(call(GetSimulatorFeatures).features.features)
-        move_the_driven_ego(call, stack, frames, transforms, 'ego', (300.0, 278.3, -0.01))
-        name = next(actor.name for actor in frames[-1].actors if actor.name.startswith('car'))
-        for code, twist in ((Result.RESULT_OK, 3.0), (Result.RESULT_OK, 0.0)):
-            checking(call)(code, SetEntityState, entity=name, set_pose=True, set_twist=True,
-                           state=state_at(280.0, 278.3, -0.01, speed=twist))
-        checking(call)(Result.RESULT_OK, DeleteEntity, entity=name)
-        change_others(call, frames, 'car', (280.0, 278.3, -0.01))
-        move_by_rviz(call, stack, frames, node, 'ego', (320.0, 278.3, -0.01))
+        yield node, frames, transforms, call, stack
         assert node.end()[0] == 0
         assert 'Traceback' not in node.log
+
+
+@pytest.mark.parametrize('kind', one_of(['sumo', 'carla9', 'carla9 tick'], n_always=2))
+def test_entities_are_moved_added_and_removed(domain, listener, kind):
+    with ExitStack() as exits:
+        parameters, ego, resource, first, second = simulation(kind, exits)
+        node, frames, transforms, call, stack = exits.enter_context(driven(
+            domain, listener, source=kind.split()[0], **parameters))
+        assert {0, 1, 11} <= set(call(GetSimulatorFeatures).features.features)
+        move_the_driven_ego(call, stack, frames, transforms, ego, first)
+        change_others(call, frames, resource, second)
+        move_by_rviz(call, stack, frames, node, ego, second)
 
 
 @pytest.mark.skipif(find_spec('libsumo') is None, reason='needs libsumo')
@@ -181,8 +210,6 @@ def test_person_of_sumo_is_moved_and_removed(domain, listener, tmp_path):
 
 @pytest.mark.parametrize(('generation', 'on_sample'), [('v2', False), ('v1', True)])
 def test_entities_of_monodrive_are_moved(domain, listener, generation, on_sample):
-    frames = listener.subscribe('/state_sensor/frame', FRAME)
-    transforms = listener.subscribe('/tf', 'tf2_msgs/TFMessage')
     source = TrafficSource(generate(3, 1, 20.0, 1, generation))
     brakes, place = [], source.traffic.place
 
@@ -192,14 +219,11 @@ def test_entities_of_monodrive_are_moved(domain, listener, generation, on_sample
 
     source.traffic.place = noted
     options = MonodriveOptions(control_port=0, on_sample=on_sample)
-    with MonodriveServer(source, options) as simulator, NodeProcess(
-            domain, port=simulator.port, control_port=simulator.control_port,
-            sample_rate=20.0 * on_sample, control_input='vehicle_control',
-            desired_tags=['vehicle', 'cone'], overflow='block', ego_frame='base_link',
-            base_link_xyz=[BASE_LINK_X, 0.0, 0.0]) as node:
-        call, stack = caller(listener), Stack(listener).matched()
-        call.listener, check = listener, checking(call)
-        listener.until(lambda: frames, what='frames')
+    with MonodriveServer(source, options) as simulator, driven(
+            domain, listener, port=simulator.port, control_port=simulator.control_port,
+            sample_rate=20.0 * on_sample, desired_tags=['vehicle', 'cone']) as (
+            node, frames, transforms, call, stack):
+        check = checking(call)
         assert {0, 1, 11} & set(call(GetSimulatorFeatures).features.features) == {11}
         ego, other, cone = (next(actor.name for actor in frames[-1].actors if tag in actor.tags)
                             for tag in ('ego', 'traffic', 'cone'))
@@ -216,5 +240,3 @@ def test_entities_of_monodrive_are_moved(domain, listener, generation, on_sample
         check(Result.RESULT_FEATURE_UNSUPPORTED, SpawnEntity, name='added',
               initial_pose__pose=pose_at(0.0, 0.0), entity_resource=Resource(uri='car'))
         move_by_rviz(call, stack, frames, node, ego, (40.0, -12.0, 0.2))
-        assert node.end()[0] == 0
-        assert 'Traceback' not in node.log

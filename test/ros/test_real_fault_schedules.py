@@ -99,9 +99,7 @@ class Schedule:
 
     def do_driver(self, seconds):
         server = self.obeying.server
-        [ego] = [actor for actor in server.world.actors.values()
-                 if actor.body.attribute('role_name') == 'hero']
-        step = server.world.step
+        ego, step = server.ego, server.world.step
 
         def pressed():
             server.world.drive(ego, Pedals(throttle=1.0))

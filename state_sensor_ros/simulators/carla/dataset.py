@@ -41,7 +41,7 @@ from state_sensor_ros.frame import Frame
 from state_sensor_ros.simulators import Pixels, SensorImage, SensorReader
 from state_sensor_ros.simulators.carla import frames
 from state_sensor_ros.simulators.carla.frames import Message, PlayerStatus
-from state_sensor_ros.simulators.json_text import parse, shown, to_flag, to_list, to_object
+from state_sensor_ros.simulators.json_text import parse, shown, to_kind, to_list
 from state_sensor_ros.source import DROPPED, Faults, LOST, MEMBER, Report
 
 _MEASUREMENTS: Final = re.compile(r'measurements_(\d{1,18})\.json')
@@ -204,7 +204,7 @@ class FileReader:
 
     def frame(self, text: bytes, images: tuple[CameraImage, ...]) -> Frame:
         """Return the frame of a file; an actor that is not valid is a fault."""
-        tree = to_object(parse(text), 'payload')
+        tree = to_kind(parse(text), 'payload', dict, 'an object')
         measured = {_SPELLINGS[name]: tree[name] for name in tree if name in _SPELLINGS}
         player = measured.pop(_PLAYER, None)
         agents = to_list(measured.pop(_AGENTS, None), f'$.{_AGENTS}')
@@ -220,7 +220,7 @@ class FileReader:
     def _add_actor(self, path: str, value: object, actor: Message) -> bool:
         parsed = type(actor)()
         try:
-            self._parse(to_object(value, path), parsed, path)
+            self._parse(to_kind(value, path, dict, 'an object'), parsed, path)
         except DecodeError as error:
             self._faults.add(DROPPED, error)
             return False
@@ -259,7 +259,8 @@ def _status(tree: Mapping[str, object]) -> PlayerStatus:
     numbers, controls = np.full(12, np.nan), np.full((3, 3), np.nan)
     numbers[8:] = [_number(tree, name) for name in _PLANNER]
     controls[1:] = [[_number(tree, name) for name in names] for names in _CONTROLS]
-    switches = np.array([to_flag(tree.get(name, False), f'$.{name}') for name in _SWITCHES])
+    switches = np.array([to_kind(tree.get(name, False), f'$.{name}', bool, 'true or false')
+                         for name in _SWITCHES])
     others = {name: value for name, value in tree.items()
               if name not in _SPELLINGS and name not in _COMMANDS}
     return PlayerStatus(

@@ -15,9 +15,8 @@ A type is CARLA's blueprint, such as ``vehicle.tesla.model3`` (doc/protocol/carl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +33,8 @@ _OF_THE_LEVEL = 'static.prop.mesh'
 # Role names of the ego in the order of precedence.
 _EGO_ROLES = ('hero', 'ego_vehicle')
 # Role names that many actors share: blueprints, the traffic manager and scenario_runner set them.
-_SHARED_ROLES = frozenset(('', 'autopilot', 'scenario', 'background', 'default', 'front', 'prop',
-                           'pedestrian', 'walker', 'vehicle'))
+SHARED_ROLES = frozenset(('', 'autopilot', 'scenario', 'background', 'default', 'front', 'prop',
+                          'pedestrian', 'walker', 'vehicle'))
 # By the attribute base_type, which blueprints have since 0.9.13; a van is a car here.
 _TAGS_OF_BASE_TYPES: Mapping[str, str] = {
     'car': 'car', 'van': 'car', 'truck': 'truck', 'bus': 'bus', 'motorcycle': 'motorcycle',
@@ -53,8 +52,7 @@ _LONGEST_HALF_M = 100.0
 _PERSON_BOX = (0.3, 0.3, 0.875, 0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class WorldActor:
+class WorldActor(NamedTuple):
     """The constant properties of an actor."""
 
     number: int  # its id in CARLA
@@ -82,8 +80,7 @@ class WorldActor:
         return self.tags[0] in (_LIGHT, _SIGN)
 
 
-@dataclass(frozen=True, slots=True)
-class ActorRows:
+class ActorRows(NamedTuple):
     """Constant properties of the N actors of a frame."""
 
     numbers: Rows  # (N,) ids in CARLA
@@ -175,7 +172,7 @@ class WorldActors:
             return None
         role = attributes.get('role_name', '')
         name = role
-        if role in _SHARED_ROLES or role in self._names:
+        if role in SHARED_ROLES or role in self._names:
             n_lives = self._n_lives.get(number, 0)
             name = f'{type_id}_{number}' + (f'_{n_lives + 1}' if n_lives else '')
         is_assumed = box is NO_BOX and tags == ('pedestrian',)
@@ -207,7 +204,7 @@ class WorldActors:
         actor = self._actors.get(number)
         if actor is not None and not actor.is_fixed and not (
                 actor.has_assumed_box and box is NO_BOX):
-            self._actors[number] = replace(actor, box=box, has_assumed_box=False)
+            self._actors[number] = actor._replace(box=box, has_assumed_box=False)
             self._rows = None
 
     def ego_of(self, numbers: Iterable[int]) -> int | None:

@@ -10,16 +10,15 @@
 The child with CARLA's client library: a step of the world, its columns, and again.
 
 Its threads, since a call of the library may wait for its time-out: the main one reads or makes
-steps; one takes requests, so that a command is sent at once; one asks for what no snapshot has;
-one waits for SIGTERM. The end of the requests or the signal ends the process within a second: it
-brakes an ego that it has driven and restores the settings of the world.
+steps, and changes actors between them; one takes requests, so that a command is sent at once; one
+asks for what no snapshot has; one waits for SIGTERM. The end of the requests or the signal ends
+the process within a second: it brakes an ego that it has driven and restores the settings of the
+world.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 import math
 from multiprocessing.connection import Connection
@@ -29,22 +28,18 @@ from queue import Empty, SimpleQueue
 import signal
 import threading
 import time
-from types import ModuleType
-from typing import Any, cast, TypeAlias
+from typing import cast
 
 import numpy as np
 
 from state_sensor_ros.control.ego_commands import EgoCommand, STANDSTILL_SPEED
-from state_sensor_ros.errors import importing, StateSensorError, UnreachableError
-from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT
+from state_sensor_ros.errors import importing, line_of, StateSensorError, UnreachableError
+from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT, Rows
 from state_sensor_ros.simulators import child_process
-from state_sensor_ros.simulators.carla9 import actors, frames, is_release, SLEEPING, source
-from state_sensor_ros.simulators.child_process import Indicate, Order, Restart, StepPace
+from state_sensor_ros.simulators.carla9 import edits, frames, is_release, SLEEPING, source
+from state_sensor_ros.simulators.carla9.world_reader import CarlaObject, WorldReader
+from state_sensor_ros.source import EntityEdit
 
-# Objects of CARLA's client library, which has no types.
-Snapshot: TypeAlias = Any
-World: TypeAlias = Any
-Vehicle: TypeAlias = Any
 # The process ends this long after its requests, even if the server does not answer, s.
 _END_S = 0.9
 # Time without a step after which the reason is looked for, s.
@@ -61,173 +56,6 @@ _NUDGE = 0.1
 _LIGHTS_S = 0.2
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
 _MAX_WAITING = 8
-# Numbers of an actor that does not move, after its place.
-_AT_REST = (0.0,) * (frames.N_NUMBERS - 6)
-# Parked vehicles of the level by the label of the server, with their tag.
-_PARKED = (('Car', 'car'), ('Truck', 'truck'), ('Bus', 'bus'), ('Motorcycle', 'motorcycle'),
-           ('Bicycle', 'bicycle'), ('Vehicles', 'car'))
-
-
-class WorldReader:
-    """Reads the snapshots of one episode; lights and signs are read once."""
-
-    def __init__(self, carla: ModuleType, world: World, town: Any,  # noqa: ANN401
-                 table: actors.WorldActors, *, with_parked: bool) -> None:
-        self._world, self._town, self._table = world, town, table
-        self._location = carla.Location
-        state = carla.ActorSnapshot
-        [self._id] = _getters(state, 'id')
-        self._of_transform = _getters(carla.Transform, 'location', 'rotation')
-        self._of_state = (state.get_transform, state.get_velocity, state.get_angular_velocity,
-                          state.get_acceleration)
-        self._xyz = _getters(carla.Vector3D, 'x', 'y', 'z')
-        self._rpy = _getters(carla.Rotation, 'roll', 'pitch', 'yaw')
-        self._actors: dict[int, Any] = {}
-        # Ids in the last snapshot, and of these the places of the actors that move.
-        self._ids: tuple[int, ...] = ()
-        self._moving: list[int] = []
-        self._fixed: dict[int, Sequence[float]] = {}
-        # The ego in the last snapshot, None if there is none.
-        self.ego: Vehicle | None = None
-        if with_parked:
-            self._add_parked(carla)
-        self._arrange(())
-
-    def _add_parked(self, carla: ModuleType) -> None:
-        known: set[int] = set()
-        for label, tag in _PARKED:
-            kind = getattr(carla.CityObjectLabel, label, None)
-            for found in () if kind is None else self._world.get_environment_objects(kind):
-                if found.id in known:
-                    continue
-                number = actors.FIRST_PARKED + len(known)
-                known.add(found.id)
-                # The box of such an object is given in the world, not relative to the object.
-                box = found.bounding_box
-                extent = _xyz(box.extent)
-                x, y, z = _xyz(box.location)
-                box_on_ground = actors.box_of((0, 0, extent[2]), extent)
-                self._table.add_parked(number, found.name, tag, box_on_ground)
-                self._fixed[number] = (x, y, z - extent[2], *_rpy(box.rotation))
-
-    def step(self, snapshot: Snapshot, *, details: bool, is_first: bool,
-             tire_angle: Callable[[Vehicle | None], float]) -> frames.WorldStep:
-        """
-        Return the step of a snapshot; :attr:`scene` is the same object until it changes.
-
-        :param tire_angle: returns that of the ego, degrees, + = right.
-        """
-        states = list(snapshot)
-        ids = tuple(map(self._id, states))
-        if ids != self._ids:
-            self._update(ids, states)
-            self._ids = ids
-        numbers = self._numbers(map(states.__getitem__, self._moving))
-        stamp = snapshot.timestamp
-        return frames.WorldStep(
-            stamp.elapsed_seconds, snapshot.frame % (1 << 32), is_first, numbers.tobytes(),
-            bytes([int(light.get_state()) for light in self._lights]),
-            self._controls(tire_angle(self.ego)) if details else b'', self._lanes(numbers))
-
-    def _numbers(self, moving: Iterable[Any]) -> array[float]:
-        """Return the numbers of a step, of the states of the actors that move."""
-        transform, velocity, rate, acceleration = self._of_state
-        location, rotation = self._of_transform
-        (x, y, z), (roll, pitch, yaw) = self._xyz, self._rpy
-        flat: list[float] = []
-        for state in moving:
-            at, moves, turns = transform(state), velocity(state), rate(state)
-            xyz, rpy, gains = location(at), rotation(at), acceleration(state)
-            flat += (x(xyz), y(xyz), z(xyz), roll(rpy), pitch(rpy), yaw(rpy), x(moves), y(moves),
-                     z(moves), x(turns), y(turns), z(turns), x(gains), y(gains), z(gains))
-        # Half the time of numpy.
-        return array('f', flat + self._still)
-
-    def _update(self, ids: tuple[int, ...], states: Sequence[Any]) -> None:
-        """Add the actors that are new, and remove those that have gone."""
-        present = set(ids)
-        for number in set(self._ids) - present:
-            self._table.remove(number)
-            self._actors.pop(number, None)
-            self._fixed.pop(number, None)
-        new = present.difference(self._ids)
-        if new:
-            # One that was removed meanwhile is not returned, and not asked for again.
-            for actor in sorted(self._world.get_actors(sorted(new)), key=lambda one: one.id):
-                self._add(actor)
-        for number, state in zip(ids, states, strict=True):
-            known = self._table.get(number) if number in new else None
-            if known is not None and known.is_fixed:
-                place = state.get_transform()
-                self._fixed[number] = (*_xyz(place.location), *_rpy(place.rotation))
-        self._arrange(ids)
-
-    def _add(self, actor: Any) -> None:  # noqa: ANN401
-        box = getattr(actor, 'bounding_box', None)
-        number, attributes = actor.id, {}
-        # An attribute whose value is not of its type makes all of them unreadable.
-        with suppress(ValueError):
-            attributes = actor.attributes
-        if self._table.add(number, actor.type_id, attributes, actors.NO_BOX if box is None
-                           else actors.box_of(_xyz(box.location), _xyz(box.extent))) is not None:
-            self._actors[number] = actor
-
-    def _arrange(self, ids: tuple[int, ...]) -> None:
-        """Put the actors of a frame in the order of their ids."""
-        self._moving = [place for place, number in enumerate(ids) if number not in self._fixed
-                        and self._table.get(number) is not None]
-        self._moving.sort(key=ids.__getitem__)
-        moving, fixed = [ids[place] for place in self._moving], sorted(self._fixed)
-        self._still = [number for actor in fixed for number in (*self._fixed[actor], *_AT_REST)]
-        numbers = moving + fixed
-        ego = self._table.ego_of(moving)
-        self.ego = None if ego is None else self._actors.get(ego)
-        known = [self._table.get(number) for number in numbers]
-        lights = [row for row, actor in enumerate(known) if actor is not None and actor.is_light]
-        self._lights = [self._actors[numbers[row]] for row in lights]
-        self._vehicles = [row for row, actor in enumerate(known)
-                          if actor is not None and actor.is_vehicle]
-        self.scene = frames.StepActors(
-            self._table.rows(np.array(numbers, np.int64)), np.array(lights, np.int64),
-            tuple(str(light.get_opendrive_id()) for light in self._lights)
-            if self._lights and hasattr(self._lights[0], 'get_opendrive_id') else ())
-
-    def _controls(self, tire_angle: float) -> bytes:
-        numbers = self.scene.rows.numbers.tolist()
-        controls = np.full((len(numbers), 4), np.nan)
-        # From the snapshot, without a request to the server.
-        for row in self._vehicles:
-            if (actor := self._actors.get(numbers[row])) is not None:
-                control = actor.get_control()
-                controls[row, :3] = control.throttle, control.brake, control.steer
-                if actor is self.ego:
-                    controls[row, 3] = tire_angle
-        return controls.tobytes()
-
-    def _lanes(self, numbers: array[float]) -> bytes:
-        """Return the lanes of vehicles: row, road, section, lane, s (m), speed to the right."""
-        rows, found = np.array(numbers).reshape(-1, frames.N_NUMBERS), []
-        for row in self._vehicles:
-            x, y, z, _, _, _, vx, vy, vz = rows[row, :9].tolist()
-            waypoint = self._town.get_waypoint(self._location(x, y, z), project_to_road=False)
-            if waypoint is not None:
-                right = waypoint.transform.get_right_vector()
-                found.append((row, waypoint.road_id, waypoint.section_id, waypoint.lane_id,
-                              waypoint.s, vx * right.x + vy * right.y + vz * right.z))
-        return np.array(found, float).tobytes()
-
-
-def _getters(kind: Any, *names: str) -> tuple[Callable[[Any], Any], ...]:  # noqa: ANN401
-    """Return functions that get properties of a class of the library."""
-    return tuple(getattr(kind, name).fget for name in names)
-
-
-def _xyz(vector: Any) -> tuple[float, float, float]:  # noqa: ANN401
-    return vector.x, vector.y, vector.z
-
-
-def _rpy(rotation: Any) -> tuple[float, float, float]:  # noqa: ANN401
-    return rotation.roll, rotation.pitch, rotation.yaw
 
 
 class WorldClient:
@@ -246,25 +74,25 @@ class WorldClient:
         # Held while a command of the driver is sent, and from the last brake on.
         self._commanding = threading.Lock()
         self._has_set, self._found = run.is_restore, run.found
-        self._last: Order | None = None
+        self._last: child_process.Order | None = None
         # The ego that the controller of the server drives, None for pedals.
-        self._followed: Vehicle | None = None
+        self._followed: CarlaObject | None = None
         self._gear = 1
         # Whether the server puts a body that stands to sleep, and the ego was woken since it did.
         self._may_sleep = self._is_woken = False
         self._reader: WorldReader | None = None
-        # Lights of vehicles by id as CARLA's bits.
-        self._lights: dict[int, int] = {}
+        # Changes of actors that were requested.
+        self._edits: deque[EntityEdit] = deque()
+        # (K, 2) ids and lights of vehicles, CARLA's bits.
+        self._lights: Rows = np.zeros((0, 2), np.int64)
         # The ego and the angle of its tires, as last asked; set by each step.
-        self._tires: tuple[Vehicle | None, float] = (None, math.nan)
+        self._tires: tuple[CarlaObject | None, float] = (None, math.nan)
         self._has_stepped = threading.Event()
         # Turn signals that were requested last, None once they are set.
         self._wanted: int | None = None
         # The scene that was sent last.
         self._scene: frames.StepActors | None = None
-        self._carla: Any = None
-        self._client: Any = None
-        self._world: World = None
+        self._carla = self._client = self._world = cast(CarlaObject, None)
         self._episode = 0
         # Number of the last step, and why steps are not under control.
         self._ticked, self._fault = -1, ''
@@ -273,19 +101,18 @@ class WorldClient:
         self._pressed: deque[tuple[float, float, int]] = deque(maxlen=_MAX_PRESSED)
         self._n_proven = self._n_stepped = 0
         # Snapshots of a guest, from a thread of the library.
-        self._waiting: SimpleQueue[Snapshot] = SimpleQueue()
+        self._waiting: SimpleQueue[CarlaObject] = SimpleQueue()
 
     def connect(self) -> None:
         with importing('source carla9'):
             import carla
-        own = self._own
         self._carla = carla
         try:
-            client = self._client = carla.Client(own.host, own.port, worker_threads=1)
-            client.set_timeout(own.timeout)
+            client = self._client = carla.Client(self._own.host, self._own.port, worker_threads=1)
+            client.set_timeout(self._own.timeout)
             server = client.get_server_version()
         except RuntimeError as error:
-            raise UnreachableError('no answer', _line(error)) from error
+            raise UnreachableError('no answer', line_of(error)) from error
         mine = client.get_client_version()
         if server.split('-')[0] != mine.split('-')[0]:
             self._note('version', f'the server is CARLA {server}, the client library {mine}: '
@@ -304,14 +131,13 @@ class WorldClient:
 
     def _begin_episode(self) -> None:
         """Read the map and the settings of the world, and set those of ticking."""
-        world = self._world
+        world = self._world = self._client.get_world()
         is_new, self._episode = bool(self._episode), world.id
         settings = world.get_settings()
         found = source.StepSettings(settings.synchronous_mode,
                                     settings.fixed_delta_seconds or None)
         town = world.get_map()
-        table = actors.WorldActors(self._own.ego, with_level=self._own.static)
-        reader = WorldReader(self._carla, world, town, table, with_parked=self._own.static)
+        reader = WorldReader(self._carla, world, town, self._own)
         with self._ending:
             self._reader = reader
             # Settings as this run makes them were left by an earlier process.
@@ -341,11 +167,11 @@ class WorldClient:
         # The server moved the world itself until now.
         self._ticked = self._world.get_snapshot().frame
         while self._await_step():
+            self._make_edits()
             self._world.tick(self._own.timeout)
             snapshot = self._world.get_snapshot()
             self._ticked = snapshot.frame
             if snapshot.id != self._episode or not self._send(snapshot, is_first=is_first):
-                self._world = self._client.get_world()
                 return
             is_first = False
         self._reload()
@@ -382,7 +208,7 @@ class WorldClient:
 
     def _reload(self) -> None:
         self._client.set_timeout(max(self._own.timeout, _LOAD_S))
-        self._world = self._client.reload_world(False)
+        self._client.reload_world(False)
         self._client.set_timeout(self._own.timeout)
         with self._changed:
             self._is_reload = False
@@ -396,6 +222,7 @@ class WorldClient:
         callback = self._world.on_tick(self._receive)
         is_first, silence_s, last_s = True, _SILENCE_S, time.monotonic()
         while True:
+            self._make_edits()
             try:
                 snapshot = self._waiting.get(timeout=_WAKE_S)
             except Empty:
@@ -412,9 +239,16 @@ class WorldClient:
             is_first = False
         with suppress(RuntimeError):
             self._world.remove_on_tick(callback)
-        self._world = self._client.get_world()
 
-    def _receive(self, snapshot: Snapshot) -> None:
+    def _make_edits(self) -> None:
+        """Make the changes that were requested; what is sent afterward may show them."""
+        while self._edits and self._reader is not None:
+            edit = self._edits.popleft()
+            self._tell(child_process.EditMade(edit, edits.make(edit, self._reader)))
+            # Snapshots of before do not.
+            self._waiting = SimpleQueue()
+
+    def _receive(self, snapshot: CarlaObject) -> None:
         self._waiting.put(snapshot)
         if self._waiting.qsize() > _MAX_WAITING:
             with suppress(Empty):
@@ -431,7 +265,7 @@ class WorldClient:
                    else 'the server answers but makes no steps')
         return False
 
-    def _send(self, snapshot: Snapshot, *, is_first: bool) -> bool:
+    def _send(self, snapshot: CarlaObject, *, is_first: bool) -> bool:
         """Send the step of a snapshot; return False if another episode has begun meanwhile."""
         assert self._reader is not None
         try:
@@ -445,13 +279,14 @@ class WorldClient:
         if scene is not self._scene:
             self._scene = scene
             self._tell(scene)
-        self._compare_pedals()
-        self._tell(step._replace(indicators=_indicators(scene, self._lights),
+        self._compare_pedals(self._reader.ego)
+        indicators = frames.indicators_of(scene.rows.numbers, *self._lights.T)
+        self._tell(step._replace(indicators=b'' if indicators is None else indicators.tobytes(),
                                  n_proven=self._n_proven))
         self._has_stepped.set()
         return True
 
-    def _tire_angle(self, ego: Vehicle | None) -> float:
+    def _tire_angle(self, ego: CarlaObject | None) -> float:
         """Return the angle of the tires of the ego, degrees, + = right; NaN if unknown."""
         if self._own.tick:
             return self._asked_angle(ego)
@@ -459,7 +294,7 @@ class WorldClient:
         of_ego, angle = self._tires
         return angle if of_ego is ego else math.nan
 
-    def _asked_angle(self, ego: Vehicle | None) -> float:
+    def _asked_angle(self, ego: CarlaObject | None) -> float:
         if ego is None:
             return math.nan
         wheels = self._carla.VehicleWheelLocation
@@ -488,7 +323,7 @@ class WorldClient:
                 self._ask_lights(ego)
                 asked_s = time.monotonic()
 
-    def _ask_lights(self, ego: Vehicle | None) -> None:
+    def _ask_lights(self, ego: CarlaObject | None) -> None:
         """Ask for the lights of vehicles; set the turn signals that are wanted."""
         lights: dict[int, int] = {}
         with suppress(RuntimeError):
@@ -500,12 +335,10 @@ class WorldClient:
                     lights[ego.id] & ~(frames.LEFT_BLINKER | frames.RIGHT_BLINKER)
                     | frames.LEFT_BLINKER * bool(wanted & INDICATORS_LEFT)
                     | frames.RIGHT_BLINKER * bool(wanted & INDICATORS_RIGHT)))
-        self._lights = lights
+        self._lights = np.array([*lights.items()], np.int64).reshape(-1, 2)
 
-    def _compare_pedals(self) -> None:
+    def _compare_pedals(self, ego: CarlaObject | None) -> None:
         """Note the newest command whose pedals the server shows."""
-        assert self._reader is not None
-        ego = self._reader.ego
         if self._followed is not None:
             # Its controller has the pedals; what was sent before a step is in effect in the next.
             self._n_proven = self._n_stepped
@@ -537,29 +370,28 @@ class WorldClient:
             self.end()
 
     def _take(self, request: object) -> None:
-        if isinstance(request, Order):
+        if isinstance(request, child_process.Order):
             with self._commanding:
                 self._drive(request)
         elif isinstance(request, bool):
             self._details = request
-        elif isinstance(request, Indicate):
+        elif isinstance(request, EntityEdit):
+            self._edits.append(request)
+        elif isinstance(request, child_process.Indicate):
             self._wanted = request.indicators
-        elif isinstance(request, StepPace | Restart):
+        elif isinstance(request, child_process.StepPace):
             with self._changed:
-                if isinstance(request, StepPace):
-                    self._clock.take(request)
-                else:
-                    self._is_reload, self._clock.number = True, request.number
+                self._clock.take(request)
+                self._is_reload |= request.is_restart
                 self._changed.notify_all()
 
-    def _drive(self, order: Order) -> None:
+    def _drive(self, order: child_process.Order) -> None:
         """Send a command to the ego; the library does not wait for an answer."""
-        assert order.command is not None
-        command = order.command.now()
-        ego: Vehicle = self._reader.ego if self._reader is not None else None
-        if ego is None or self._carla is None:
+        ego: CarlaObject = self._reader.ego if self._reader is not None else None
+        if ego is None or order.command is None:
             self._note('command', 'a command is lost: there is no ego')
             return
+        command = order.command.now()
         try:
             # Before the call: what is sent late is followed by a brake, too.
             self._last = order._replace(command=command)
@@ -579,13 +411,13 @@ class WorldClient:
                 steer=-command.steering_angle, speed=command.speed,
                 acceleration=command.max_acceleration))
         except RuntimeError as error:
-            self._note('command', f'a command is lost: {_line(error)}')
+            self._note('command', f'a command is lost: {line_of(error)}')
 
-    def _starts(self, ego: Vehicle, command: EgoCommand) -> bool:
+    def _starts(self, ego: CarlaObject, command: EgoCommand) -> bool:
         """Return whether the ego is to move from rest; wake it once, since no throttle does."""
         # A comparison with NaN, of what the command does not have, is false.
         if not (abs(command.speed) > 0.0 or (command.throttle > 0.0 and not command.brake)) \
-                or math.hypot(*_xyz(ego.get_velocity())) > STANDSTILL_SPEED:
+                or ego.get_velocity().length() > STANDSTILL_SPEED:
             self._is_woken = False
             return False
         if self._may_sleep and not self._is_woken:
@@ -594,7 +426,7 @@ class WorldClient:
                 -_NUDGE if command.reverse else _NUDGE))
         return True
 
-    def _press(self, ego: Vehicle, **pedals: float) -> None:
+    def _press(self, ego: CarlaObject, **pedals: float) -> None:
         # The library does not send a control that is equal to its last one, although another
         # client, or what drove before, may have changed the pedals since: each one differs by its
         # gear, which has no effect.
@@ -619,7 +451,7 @@ class WorldClient:
 
     def end(self) -> None:
         """Brake an ego that was driven, restore the settings, and end the process; once."""
-        threading.Thread(target=_exit_late, daemon=True).start()
+        threading.Timer(_END_S, os._exit, (_NOT_RESTORED,)).start()
         # Never released: the first caller ends the process.
         self._ending.acquire()
         with suppress(Exception):
@@ -629,8 +461,7 @@ class WorldClient:
             self._commanding.acquire(timeout=_END_S / 2)
             # The brake of a followed speed is NaN.
             if self._last and self._last.command and not self._last.command.brake >= 1.0:
-                self._drive(Order(0, EgoCommand(throttle=0.0, brake=1.0, steer=0.0,
-                                                steering_angle=0.0)))
+                self._drive(child_process.Order(0, self._last.command.full_brake()))
         exit_code = _NOT_RESTORED
         with suppress(Exception):
             if self._has_set and self._found is not None:
@@ -640,22 +471,6 @@ class WorldClient:
             exit_code = 0
         # The library may crash or wait in its destructors.
         os._exit(exit_code)
-
-
-def _exit_late() -> None:
-    time.sleep(_END_S)
-    os._exit(_NOT_RESTORED)
-
-
-def _indicators(scene: frames.StepActors, lights: dict[int, int]) -> bytes:
-    indicators = frames.indicators_of(
-        scene.rows.numbers, np.fromiter(lights, np.int64, len(lights)),
-        np.fromiter(lights.values(), np.uint32, len(lights)))
-    return b'' if indicators is None else indicators.tobytes()
-
-
-def _line(error: BaseException) -> str:
-    return ' '.join(str(error).split()) or type(error).__name__
 
 
 def main() -> None:
@@ -681,8 +496,8 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001
         # RuntimeError is the only class of the library's errors; a defect restores the world, too.
         found = error.found if isinstance(error, StateSensorError) \
-            else _line(error) if isinstance(error, RuntimeError) \
-            else f'internal error: {type(error).__name__}: {_line(error)}'
+            else line_of(error) if isinstance(error, RuntimeError) \
+            else f'internal error: {type(error).__name__}: {line_of(error)}'
         with suppress(OSError):
             messages.send(child_process.ProcessEnd(
                 found, is_unreachable=isinstance(error, UnreachableError)))

@@ -15,7 +15,7 @@ axial vector of these axes (doc/protocol/carla9.md#units-and-axes).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 from typing import Final, NamedTuple
 
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from state_sensor_ros import frame as parts
 from state_sensor_ros.files.frame_builder import lane_states
 from state_sensor_ros.frame import Floats, Frame, Rows
-from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy
+from state_sensor_ros.rotations import global_from_unit, quaternion_from_rpy, rpy_from_quaternion
 from state_sensor_ros.simulators.carla9.actors import ActorRows, GENERATION
 from state_sensor_ros.simulators.open_drive import parse_lanes
 
@@ -36,6 +36,7 @@ N_NUMBERS: Final = 15
 _TO_REP103: Floats = np.concatenate((
     (1.0, -1.0, 1.0), np.radians((1.0, -1.0, -1.0)), (1.0, -1.0, 1.0),
     np.radians((-1.0, 1.0, -1.0)), (1.0, -1.0, 1.0)))
+_TO_INPUTS: Floats = np.array((1.0, 1.0, -1.0, -np.radians(1.0)))
 # CARLA's states in the order of its numbers; a light that is off or unknown has none here.
 _LIGHTS = (parts.LIGHT_RED, parts.LIGHT_YELLOW, parts.LIGHT_GREEN)
 _COLORS = {parts.LIGHT_RED: 'red', parts.LIGHT_YELLOW: 'yellow', parts.LIGHT_GREEN: 'green'}
@@ -53,9 +54,6 @@ class TownMap(NamedTuple):
     open_drive: str = ''
 
 
-_NO_TOWN = TownMap()
-
-
 def read_town(text: str) -> tuple[TownMap, str]:
     """
     Return a map, and why it has no lanes.
@@ -68,8 +66,7 @@ def read_town(text: str) -> tuple[TownMap, str]:
         return TownMap((), text), f'the map is not shown: {error}'
 
 
-@dataclass(frozen=True, slots=True)
-class Displays:
+class Displays(NamedTuple):
     """What the actors of a frame display."""
 
     texts: tuple[str, ...]  # N strings, of lights their color
@@ -89,6 +86,25 @@ class ShownLights(NamedTuple):
     displays: Displays | None
 
 
+def to_rep103(numbers: Floats | npt.NDArray[np.float32]) -> Floats:
+    """
+    Convert numbers of actors.
+
+    :param numbers: (N, 12 or more) float, CARLA's, NaN if unknown.
+    :returns: (N, 13) float64, as :attr:`Frame.kinematics`.
+    """
+    # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
+    numbers = numbers[:, :12] * _TO_REP103[:12] + 0.0
+    return np.concatenate((numbers[:, :3], quaternion_from_rpy(numbers[:, 3:6]), numbers[:, 6:]),
+                          axis=1)
+
+
+def from_rep103(kinematics: tuple[float, ...]) -> Floats:
+    """Undo :func:`to_rep103` of one actor: 13 numbers, NaN if unknown, to 12."""
+    row: Floats = np.array(kinematics)
+    return np.concatenate((row[:3], rpy_from_quaternion(row[3:7]), row[7:])) / _TO_REP103[:12]
+
+
 def to_inputs(controls: Floats) -> Floats:
     """
     Convert the controls of vehicles.
@@ -97,17 +113,13 @@ def to_inputs(controls: Floats) -> Floats:
         the front wheels, degrees (+ = right); NaN if unknown.
     :returns: (N, 4) float64, as :attr:`Frame.inputs`.
     """
-    inputs = np.empty((len(controls), 4))
-    inputs[:, 0:2] = np.clip(controls[:, 0:2], 0.0, 1.0)
-    inputs[:, 2] = np.clip(-controls[:, 2], -1.0, 1.0) + 0.0
-    inputs[:, 3] = np.radians(-controls[:, 3]) + 0.0
-    return inputs
+    return np.clip(controls * _TO_INPUTS, (0.0, 0.0, -1.0, -np.inf), (1.0, 1.0, 1.0, np.inf)) + 0.0
 
 
 def make_frame(rows: ActorRows, kinematics: Floats, *, game_time: float, number: int,
                time: int = 0, inputs: Floats, lights: ShownLights,
-               accelerations: Floats | None = None, lanes: parts.Lanes = parts.NO_LANES,
-               town: TownMap = _NO_TOWN, with_boxes: bool = True,
+               town: TownMap, accelerations: Floats | None = None,
+               lanes: parts.Lanes = parts.NO_LANES, with_boxes: bool = True,
                indicators: npt.NDArray[np.int8] | None = None) -> Frame:
     """
     Make the frame of N actors.
@@ -150,8 +162,7 @@ def matched(numbers: Rows, others: Rows) -> tuple[Rows, Rows]:
     return first, second
 
 
-def indicators_of(numbers: Rows, vehicles: Rows,
-                  lights: npt.NDArray[np.uint32]) -> npt.NDArray[np.int8] | None:
+def indicators_of(numbers: Rows, vehicles: Rows, lights: Rows) -> npt.NDArray[np.int8] | None:
     """
     Return the turn signals (N,) of actors, None if none is known.
 
@@ -219,7 +230,6 @@ class WorldFrames:
 
     def __init__(self, scene: StepActors) -> None:
         self._scene = scene
-        self._no_inputs = np.full((len(scene.rows.numbers), 4), np.nan)
         # States of the lights, which seldom change, and these lights.
         self._states: bytes | None = None
         self._lights = ShownLights(None, None)
@@ -229,28 +239,21 @@ class WorldFrames:
     def frame(self, step: WorldStep, town: TownMap, *, details: bool = True) -> Frame:
         """Return the frame of a step; ``details`` is whether boxes are used."""
         rows = self._scene.rows
-        # The product of 0.0 and -1.0 is -0.0; adding 0.0 makes it 0.0.
-        numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS) * _TO_REP103 + 0.0
-        kinematics = np.concatenate((
-            numbers[:, 0:3], quaternion_from_rpy(numbers[:, 3:6]), numbers[:, 6:12]), axis=1)
+        numbers = np.frombuffer(step.numbers, np.float32).reshape(-1, N_NUMBERS)
+        kinematics = to_rep103(numbers)
         if step.lights != self._states:
             # The lights themselves do not move.
             self._states, self._lights = step.lights, shown_lights(
                 rows, kinematics, self._scene.lights, np.frombuffer(step.lights, np.uint8),
                 self._scene.signals)
+        columns = np.frombuffer(step.lanes).reshape(-1, 6)
+        across = columns[:, 5]
         return make_frame(
             rows, kinematics, game_time=step.game_time, number=step.number,
             inputs=to_inputs(np.frombuffer(step.controls).reshape(-1, 4))
-            if step.controls else self._no_inputs, lights=self._lights,
-            accelerations=numbers[:, 12:15],
-            lanes=_lanes_of(np.frombuffer(step.lanes).reshape(-1, 6)), town=town,
-            with_boxes=details,
+            if step.controls else np.full((len(numbers), 4), np.nan), lights=self._lights,
+            accelerations=numbers[:, 12:15] * _TO_REP103[12:15] + 0.0,
+            lanes=lane_states(columns[:, 0], columns[:, 1:4], columns[:, 4], np.stack(
+                (across < -_LANE_CHANGE_SPEED, across > _LANE_CHANGE_SPEED), 1)),
+            town=town, with_boxes=details,
             indicators=np.frombuffer(step.indicators, np.int8) if step.indicators else None)
-
-
-def _lanes_of(columns: Floats) -> parts.Lanes:
-    """Return lane states; ``columns``: (L, 6) as of :attr:`WorldStep.lanes`."""
-    across = columns[:, 5]
-    return lane_states(
-        columns[:, 0], columns[:, 1:4], columns[:, 4],
-        np.stack((across < -_LANE_CHANGE_SPEED, across > _LANE_CHANGE_SPEED), 1))

@@ -20,17 +20,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 import math
 import os
 from pathlib import Path
 import pickle
 import struct
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from state_sensor_ros import rep103
 from state_sensor_ros.errors import DecodeError, TrajectoryFormatError, TruncatedError
 from state_sensor_ros.files import input as input_file
 from state_sensor_ros.files import ReadOptions
@@ -64,7 +64,6 @@ _RECORDS: Mapping[int, np.dtype[np.void]] = {
                         ('hand_brake', 'u1'), ('gear', '<i4')])}
 _WHEEL = np.dtype([('place', 'u1'), ('steer', '<f4'), ('spin', '<f4')])
 _BICYCLE_WHEELS = 2
-_RATE: Floats = np.radians((-1.0, 1.0, -1.0))
 _CM = 100.0
 # 31 years: a larger number is not a time.
 _MAX_ELAPSED_S = 1e9
@@ -83,8 +82,7 @@ Place = tuple[int, int]
 LogHistory = tuple[actors.WorldActors, dict[int, tuple[float, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class AddedActor:
+class AddedActor(NamedTuple):
     number: int
     pose: tuple[float, ...]  # position xyz cm, roll pitch yaw degrees
     type_id: str  # its blueprint
@@ -107,6 +105,9 @@ class LoggedFrame:
     def of(self, packet: int) -> Records:
         found = self.records.get(packet)
         return np.zeros(0, _RECORDS[packet]) if found is None else found
+
+
+Item = LoggedFrame | DecodeError | TruncatedError
 
 
 class LogFile:
@@ -144,27 +145,30 @@ class LogFile:
             container='the log', advice='`state_sensor repair` writes a whole log'
             if n_frames else '')
 
-    def frames(self, begin: Place | None = None) -> Iterator[LoggedFrame | DecodeError]:
+    def frames(self, begin: Place | None = None) -> Iterator[Item]:
         """
-        Yield the frames, and the error of one that cannot be read.
+        Yield the frames, and the error of one that cannot be read; at last, of a missing end.
 
         :param begin: place of the first one, None for that of the log.
-        :raises TruncatedError: after the whole frames, if the end is missing.
         """
         size = self._file.seek(0, os.SEEK_END)
         n_frames, end = begin or (0, self._begin)
         after, packets = end, list[tuple[int, int, int]]()
-        for packet, offset, length in self._packets(end, size):
-            after = offset + length
+        while (offset := after + _PACKET.size) <= size:
+            packet, length = _PACKET.unpack(self._read(after, _PACKET.size))
+            if (after := offset + length) > size:
+                break
             packets.append((packet, offset, length))
+            if packet > _LAST_PACKET:
+                self.unknown.add(packet)
             if packet == FRAME_END:
                 try:
                     yield self._frame(packets[:-1], (n_frames, end))
                 except DecodeError as error:
                     yield error
                 n_frames, end, packets = n_frames + 1, after, []
-        if packets or after < size:
-            raise self._cut(f'frame {n_frames}', n_frames, end)
+        if end < size:
+            yield self._cut(f'frame {n_frames}', n_frames, end)
 
     def _frame(self, packets: list[tuple[int, int, int]], place: Place) -> LoggedFrame:
         """Read the packets before the end of a frame."""
@@ -180,18 +184,6 @@ class LogFile:
         if frame is None:
             raise DecodeError(where, 'an end', 'a start before it')
         return frame
-
-    def _packets(self, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
-        """Yield id, offset and length of each complete packet; note unknown ones."""
-        while offset + _PACKET.size <= size:
-            packet, length = _PACKET.unpack(self._read(offset, _PACKET.size))
-            offset += _PACKET.size
-            if offset + length > size:
-                return
-            if packet > _LAST_PACKET:
-                self.unknown.add(packet)
-            yield packet, offset, length
-            offset += length
 
 
 def _started(content: bytes, where: str, place: Place) -> LoggedFrame:
@@ -259,28 +251,12 @@ def _steering(content: bytes) -> Iterator[tuple[int, float]]:
         yield number, float(front.mean()) if n_wheels else math.nan
 
 
-def to_rep103(poses: Floats, velocities: Floats, rates: Floats) -> Floats:
-    """
-    Convert poses and velocities of actors.
-
-    :param poses: (N, 6) float64, CARLA's axes: position xyz m, roll pitch yaw degrees.
-    :param velocities: (N, 3) float64, m/s, axes of the world.
-    :param rates: (N, 3) float64, angular velocity, degrees/s, axes of the world.
-    :returns: (N, 13) float64, REP-103: as :attr:`Frame.kinematics`; NaN stays NaN.
-    """
-    return np.concatenate((
-        rep103.mirrored_vectors(poses[:, 0:3]), rep103.to_rep103_rotator(poses[:, 3:6]),
-        rep103.mirrored_vectors(velocities), rates * _RATE + 0.0), axis=1)
-
-
-@dataclass(slots=True)
-class _Moment:
+class _Moment(NamedTuple):
     """A frame without the velocities that the log does not have."""
 
     frame: Frame
     faults: tuple[Fault, ...]
     serials: Rows  # (N,) of its actors
-    kinematics: Floats  # (N, 13), NaN if a velocity is unknown
 
 
 class LogDecoder:
@@ -291,39 +267,34 @@ class LogDecoder:
         self._table, self._fixed = history
         self._faults: list[Fault] = []
 
-    def frames(self, items: Iterator[LoggedFrame | DecodeError],
-               ) -> Iterator[_Moment | DecodeError]:
-        """Yield the frames and errors; velocities by differences need the next frame, too."""
+    def frames(self, items: Iterator[Item]) -> Iterator[_Moment | DecodeError]:
+        """
+        Yield the frames and errors; velocities by differences need the next frame, too.
+
+        :raises TruncatedError: after the whole frames, if the end is missing.
+        """
         last: _Moment | None = None
         now: _Moment | None = None
-        cut: TruncatedError | None = None
-        item: LoggedFrame | DecodeError | None
-        while True:
-            try:
-                item = next(items, None)
-            except TruncatedError as error:
-                item, cut = None, error
+        for item in chain(items, (None,)):
             following = self._moment(item) if isinstance(item, LoggedFrame) else None
             if now is not None:
-                yield replace(now, frame=_completed(last, now, following))
+                yield now._replace(frame=_completed(last, now, following))
             last, now = now if following else None, following
+            if isinstance(item, TruncatedError):
+                raise item
             if isinstance(item, DecodeError):
                 yield item
-            elif item is None:
-                break
-        if cut is not None:
-            raise cut
 
     def _moment(self, logged: LoggedFrame) -> _Moment:
         self._faults = []
         self._take_events(logged)
         numbers, poses = self._places(logged)
         table = self._table.rows(numbers)
-        velocities, rates = np.full((2, len(numbers), 3), np.nan)
-        velocities[table.are_fixed] = rates[table.are_fixed] = 0.0
+        velocities = np.full((len(numbers), 6), np.nan)
+        velocities[table.are_fixed] = 0.0
         rows, records = self._of_actors(logged, KINEMATICS, numbers, 'a velocity')
-        velocities[rows], rates[rows] = records['first'], records['second']
-        kinematics = to_rep103(poses, velocities, rates)
+        velocities[rows] = np.concatenate((records['first'], records['second']), axis=1)
+        kinematics = frames.to_rep103(np.concatenate((poses, velocities), axis=1))
         light_rows, lights = self._of_actors(logged, LIGHTS, numbers, 'a light')
         controls = np.full((len(numbers), 4), np.nan)
         rows, records = self._of_actors(logged, CONTROLS, numbers, 'controls')
@@ -338,10 +309,10 @@ class LogDecoder:
             table, kinematics, game_time=logged.elapsed_s,
             number=logged.number if logged.number < 1 << 32 else 0,
             time=int(self._date + logged.elapsed_s) if self._date else 0,
-            inputs=frames.to_inputs(controls),
+            inputs=frames.to_inputs(controls), town=frames.TownMap(),
             lights=frames.shown_lights(table, kinematics, light_rows, lights['state']),
             indicators=frames.indicators_of(numbers, numbers[rows], records['state']))
-        return _Moment(frame, tuple(self._faults), table.serials, kinematics)
+        return _Moment(frame, tuple(self._faults), table.serials)
 
     def _fault(self, number: int, found: str, expected: str = 'an actor that was added') -> None:
         self._faults.append(Fault(DROPPED, DecodeError(f'actor {number}', found, expected)))
@@ -408,31 +379,30 @@ def _completed(last: _Moment | None, now: _Moment, following: _Moment | None) ->
 
     The difference is that of the next and the last frame, or of one of these and this one.
     """
-    is_unknown = np.isnan(now.kinematics[:, 7:10]).any(axis=1) \
-        & np.isfinite(now.kinematics[:, 0:7]).all(axis=1)
-    if not is_unknown.any():
+    kinematics = now.frame.kinematics.copy()
+    rows = np.flatnonzero(np.isnan(kinematics[:, 7:10]).any(axis=1)
+                          & np.isfinite(kinematics[:, 0:7]).all(axis=1))
+    if not len(rows):
         return now.frame
-    rows = np.flatnonzero(is_unknown)
-    time_s = now.frame.game_time
-    poses = now.kinematics[rows, 0:7]
-    begin, end = poses.copy(), poses.copy()
-    begin_s, end_s = np.full((2, len(rows)), time_s)
-    for other, ends, times in ((last, begin, begin_s), (following, end, end_s)):
+    # Poses and times of the begin and the end of each difference.
+    poses = np.stack([kinematics[rows, 0:7]] * 2)
+    times = np.full((2, len(rows)), now.frame.game_time)
+    for side, other in enumerate((last, following)):
         if other is None:
             continue
-        step_s = abs(time_s - other.frame.game_time)
+        step_s = abs(now.frame.game_time - other.frame.game_time)
         mine, others = frames.matched(now.serials[rows], other.serials)
-        distances = np.linalg.norm(
-            other.kinematics[others, 0:3] - poses[mine, 0:3], axis=1)
+        places = other.frame.kinematics[others, 0:7]
+        distances = np.linalg.norm(places[:, :3] - poses[side, mine, :3], axis=1)
         # NaN compares false.
         is_near = (distances <= _MAX_SPEED * step_s) & (0.0 < step_s <= _MAX_STEP_S)
-        ends[mine[is_near]] = other.kinematics[others[is_near], 0:7]
-        times[mine[is_near]] = other.frame.game_time
-    elapsed_s = end_s - begin_s
+        poses[side, mine[is_near]] = places[is_near]
+        times[side, mine[is_near]] = other.frame.game_time
+    elapsed_s = times[1] - times[0]
     elapsed_s[elapsed_s <= 0.0] = math.nan
-    kinematics = now.kinematics.copy()
-    kinematics[rows, 7:10] = (end[:, :3] - begin[:, :3]) / elapsed_s[:, None]
-    kinematics[rows, 10:13] = rotation_vectors(begin[:, 3:7], end[:, 3:7]) / elapsed_s[:, None]
+    kinematics[rows, 7:13] = np.concatenate((
+        poses[1, :, :3] - poses[0, :, :3], rotation_vectors(poses[0, :, 3:], poses[1, :, 3:]),
+    ), axis=1) / elapsed_s[:, None]
     derived = np.zeros(len(kinematics), np.uint8) if now.frame.derived is None \
         else now.frame.derived.copy()
     derived[rows[np.isfinite(kinematics[rows, 7])]] |= DERIVED_VELOCITY
@@ -480,7 +450,7 @@ class LogRecording(FrameFile):
             yield item.frame
 
     def _noted(self, begin: int, place: Place | None,
-               history: LogHistory) -> Iterator[LoggedFrame | DecodeError]:
+               history: LogHistory) -> Iterator[Item]:
         for number, item in enumerate(self._log.frames(place), begin):
             if isinstance(item, LoggedFrame) and not number % _MARKED:
                 self._states = [*self._states[-1:], (number, pickle.dumps((item.place, history)))]
@@ -500,11 +470,12 @@ def is_log(path: Path) -> bool:
 def copy_whole(cut: BinaryIO, target: BinaryIO, name: str) -> tuple[int, str]:
     """Copy a log up to its last complete frame; return their number and what is lost, if any."""
     n_frames, end, lost = 0, cut.seek(0, os.SEEK_END), ''
-    try:
+    # The header may be cut, too.
+    with suppress(TruncatedError):
         for item in LogFile(cut, name).frames():
             n_frames += isinstance(item, LoggedFrame)
-    except TruncatedError as error:
-        n_frames, end, lost = error.n_frames, error.end, error.lost
+            if isinstance(item, TruncatedError):
+                end, lost = item.end, item.lost
     if not n_frames:
         raise TrajectoryFormatError(name, 'no complete frame', 'at least one')
     input_file.copy_beginning(cut, target, end)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 import pickle
 import re
 import struct
 import subprocess
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,13 +26,8 @@ from state_sensor_ros.control.ego_commands import EgoCommand
 from state_sensor_ros.errors import StateSensorError, TransportError
 from state_sensor_ros.frame import Frame
 from state_sensor_ros.settings import Settings
-from state_sensor_ros.simulators.carla9 import (
-    Carla9Parameters,
-    client_command,
-    FOLLOWING,
-    frames,
-    is_release,
-)
+from state_sensor_ros.simulators import carla9
+from state_sensor_ros.simulators.carla9 import Carla9Parameters, frames
 from state_sensor_ros.simulators.child_process import ChildSource, Order, ProcessEnd, StepControl
 from state_sensor_ros.source import Report
 
@@ -45,12 +40,11 @@ _ANSWER_S, _ANSWER_BYTES = 3.0, 256
 # Exit code of a child that has braked the ego and restored the settings of the world, and the
 # time that one has which does nothing else, s.
 _RESTORED, _RESTORE_S = 0, 1.0
-# Kinds of notes: a world without steps, and one that moves although it is paused.
+# Kinds of notes, as in Health: a world without steps, and one that moves although it is paused.
 SILENCE, FAULT = 'silence', 'fault'
 
 
-@dataclass(frozen=True, slots=True)
-class StepSettings:
+class StepSettings(NamedTuple):
     """The settings of a world that ticking changes."""
 
     is_synchronous: bool  # whether it waits for a client
@@ -61,8 +55,7 @@ class StepSettings:
         return f'{"synchronous" if self.is_synchronous else "asynchronous"} mode, {step}'
 
 
-@dataclass(frozen=True, slots=True)
-class ClientRun:
+class ClientRun(NamedTuple):
     """The first request to a child; the others are bool (details), or of ``child_process``."""
 
     own: Carla9Parameters
@@ -74,8 +67,7 @@ class ClientRun:
     is_restore: bool = False  # whether to restore them and end
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeBegun:
+class EpisodeBegun(NamedTuple):
     """A world was found."""
 
     town: frames.TownMap
@@ -83,8 +75,7 @@ class EpisodeBegun:
     is_new: bool  # whether it replaces another one
 
 
-@dataclass(frozen=True, slots=True)
-class WorldNote:
+class WorldNote(NamedTuple):
     """
     A line for the log, ``kind`` as of :data:`Report`.
 
@@ -119,7 +110,7 @@ class Carla9Source(ChildSource):
 
     def command(self) -> list[str]:
         """Return the words that start the child, in the Python with the client library."""
-        return client_command(self._own.python, self._module)
+        return carla9.client_command(self._own.python, self._module)
 
     def first_request(self) -> ClientRun:
         """Return what the child does; another kind of server is recognized before."""
@@ -146,8 +137,8 @@ class Carla9Source(ChildSource):
             raise TransportError(
                 self._address, 'no reply from CARLA 0.9: the server may be CARLA 0.8 (source '
                 'carla), another program, or still loading')
-        if self._own.ackermann and release and not is_release(
-                release[0].decode(), FOLLOWING):
+        if self._own.ackermann and release and not carla9.is_release(
+                release[0].decode(), carla9.FOLLOWING):
             raise TransportError(self._address, f'the server is CARLA {release[0].decode()}: '
                                  'carla9.ackermann needs 0.9.14 or later')
         with suppress(OSError):
@@ -209,10 +200,8 @@ class Carla9Source(ChildSource):
         self._found = message.found if self._own.tick else None
 
     def _take_note(self, kind: str, text: str) -> None:
-        if kind == SILENCE:
-            self.health.silence = text
-        elif kind == FAULT:
-            self.health.fault = text
+        if kind in (SILENCE, FAULT):
+            setattr(self.health, kind, text)
         if text:
             self._report(kind, text)
 

@@ -20,6 +20,7 @@ from contextlib import suppress
 import math
 from typing import NamedTuple
 
+from state_sensor_ros.errors import line_of
 from state_sensor_ros.rotations import heading_of
 from state_sensor_ros.simulators.sumo import commands
 from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
@@ -60,7 +61,7 @@ class SumoEdits:
             else:
                 self._move(edit, edit.name)
         except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
-            return ' '.join(str(error).split()) or type(error).__name__
+            return line_of(error)
         return ''
 
     def _add(self, edit: EntityEdit) -> None:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.errors import importing, TransportError, UnreachableError
+from state_sensor_ros.errors import importing, line_of, TransportError, UnreachableError
 from state_sensor_ros.frame import Floats, Frame
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import child_process
@@ -38,7 +38,7 @@ from state_sensor_ros.simulators.sumo.commands import Sumo, SumoEgo
 from state_sensor_ros.simulators.sumo.edits import SumoEdits
 from state_sensor_ros.simulators.sumo.map import read_network, RoadNetwork, Signals
 from state_sensor_ros.simulators.sumo.steps import ActorType, COLUMNS, Steps
-from state_sensor_ros.source import DELETE, EntityEdit, Report, SET, SPAWN
+from state_sensor_ros.source import EntityEdit, Report
 from state_sensor_ros.texts import counted
 
 # A joined SUMO that has not answered for this long probably waits for other clients, s.
@@ -70,7 +70,6 @@ class SumoSource(child_process.ChildSource):
     # reconnect: whether to start again after SUMO has failed.
 
     program = simulator = 'SUMO'
-    edit, edits = child_process.ChildSource.have_made, (SET, SPAWN, DELETE)
 
     def __init__(self, own: SumoParameters, settings: Settings, report: Report, *,
                  reconnect: bool = True) -> None:
@@ -172,8 +171,7 @@ def main() -> None:
         pass
     except Exception as error:  # noqa: BLE001  # SUMO's errors have no common base
         frames.send(child_process.ProcessEnd(
-            ' '.join(str(error).split()) or type(error).__name__,
-            is_unreachable=isinstance(error, UnreachableError)))
+            line_of(error), is_unreachable=isinstance(error, UnreachableError)))
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -215,7 +213,8 @@ def _serve_once(run: Run, driver: DriverRequests, frames: Connection, *,
                 if ego.advance(driver.command, frame, step_s, driver.indicators):
                     n_proven = driver.order.number
                 while driver.edits:
-                    frames.send(edits.make(driver.edits.pop(0)))
+                    edit = driver.edits.pop(0)
+                    frames.send(child_process.EditMade(edit, edits.make(edit)))
                 edits.hold()
                 sumo.simulationStep()
                 edits.settle()
@@ -278,9 +277,6 @@ class DriverRequests:
                 self._messages.send(made)
             if self.pipe.poll(self.clock.left_s()):
                 request = self.pipe.recv()
-                if isinstance(request, child_process.Restart):
-                    self.clock.number = request.number
-                    return False
                 if isinstance(request, child_process.Order):
                     self.order = request
                 elif isinstance(request, EntityEdit):
@@ -289,6 +285,8 @@ class DriverRequests:
                     self.indicators = request.indicators
                 else:
                     self.clock.take(request)
+                    if request.is_restart:
+                        return False
             elif self.clock.left_s() == 0.0:
                 self.clock.step(step_s)
                 return True

@@ -11,7 +11,7 @@
 from dataclasses import replace
 import struct
 
-from carla9_server.bodies import BLUEPRINTS
+from carla9_server.bodies import ANGULAR_VELOCITY, BLUEPRINTS, VELOCITY
 from carla9_server.world import EpisodeOptions, Target
 from state_sensor_ros.emulator.bicycle import FULL_LOCK_DEG, Pedals
 
@@ -35,7 +35,8 @@ class Calls:
     # Their failure has another form than that of a call with a value.
     WITHOUT_VALUE = frozenset((
         'load_new_episode', 'apply_control_to_vehicle', 'apply_ackermann_control_to_vehicle',
-        'set_vehicle_light_state', 'set_actor_target_velocity'))
+        'set_vehicle_light_state', 'set_actor_transform', 'set_actor_target_velocity',
+        'set_actor_target_angular_velocity'))
 
     def __init__(self, world, port, version):
         self._world, self._port, self._version = world, port, version
@@ -109,13 +110,24 @@ class Calls:
         _, name, given = description
         if (body := BLUEPRINTS.get(name)) is None:
             raise CallError(f'Spawn failed because of invalid actor description: {name}')
+        if not self._world.is_free(transform[0]):
+            raise CallError('Spawn failed because of collision at spawn position')
         chosen = {key: (key, kind, value) for key, kind, value in (*body.attributes, *given)}
         return _description(self._world.spawn(
             replace(body, attributes=tuple(chosen.values())), *transform))
 
     def destroy_actor(self, number):
-        self._world.destroy(self._spawned(number))
+        self._world.destroy(self._free(number))
         return True
+
+    def set_actor_transform(self, number, transform):
+        self._world.place(self._movable(number), *transform)
+
+    def set_actor_target_velocity(self, number, velocity):
+        self._world.push(self._movable(number), VELOCITY, velocity)
+
+    def set_actor_target_angular_velocity(self, number, rates):
+        self._world.push(self._movable(number), ANGULAR_VELOCITY, rates)
 
     def get_actor_bounding_box(self, number):
         return _box(self._actor(number).body)
@@ -123,16 +135,13 @@ class Calls:
     # Vehicles.
 
     def apply_control_to_vehicle(self, number, control):
-        actor = self._driven(number)
+        actor = self._movable(number)
         throttle, steer, brake, hand_brake, reverse, is_manual, gear = control
         actor.first_gear = is_manual and abs(gear) == 1
         self._world.drive(actor, Pedals(steer, throttle, brake, hand_brake, reverse))
 
     def apply_ackermann_control_to_vehicle(self, number, control):
-        self._world.follow(self._driven(number), Target(*control))
-
-    def set_actor_target_velocity(self, number, velocity):
-        self._world.push(self._driven(number), velocity)
+        self._world.follow(self._movable(number), Target(*control))
 
     def get_wheel_steer_angle(self, number, wheel):
         """Return the angle of a wheel, degrees, positive to the right; 0 and 1 are in front."""
@@ -169,15 +178,12 @@ class Calls:
             raise CallError(f'actor {number} is no vehicle: {actor.body.type_id}')
         return actor
 
-    def _driven(self, number):
-        actor = self._vehicle(number)
-        if actor.row >= 0 and actor.body.name != self._world.scene.ego:
-            raise CallError(f'actor {number} is driven by the traffic of the mock server')
-        return actor
+    def _movable(self, number):
+        return self._free(number, self._world.scene.ego)
 
-    def _spawned(self, number):
+    def _free(self, number, ego=None):
         actor = self._actor(number)
-        if actor.row >= 0:
+        if actor.row >= 0 and actor.body.name != ego:
             raise CallError(f'actor {number} is moved by the mock server')
         return actor
 

@@ -122,6 +122,22 @@ class TrafficScene:
         """Drive the ego from now on, steering to the right positive."""
         self._traffic.drive(pedals)
 
+    def place(self, position, yaw):
+        """Put the ego on the ground elsewhere; ``yaw`` in degrees. Its velocity stays."""
+        body, yaw = self._body(), math.radians(yaw)
+        # Tires leave what is along them.
+        self._traffic.place(self._traffic.fleet.names.index(self.ego), *position[:2], yaw,
+                            body.speed * math.cos(body.yaw - yaw))
+
+    def push(self, velocity):
+        """Set the velocity of the ego."""
+        body = self._body()
+        body.speed = velocity[0] * math.cos(body.yaw) + velocity[1] * math.sin(body.yaw)
+
+    def _body(self):
+        """Return the ego as clients move it, whether they have driven it or not."""
+        return self._traffic._freed(self._traffic.fleet.names.index(self.ego))._body
+
     def _frame(self, elapsed_s):
         motion = self._traffic.motion
         n_vehicles, n_moving = len(motion.position), len(motion.position) + self._n_walkers

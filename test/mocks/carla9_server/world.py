@@ -42,8 +42,6 @@ _FIELDS = {
     'throttle': ('<f4', _STATE), 'steer': ('<f4', _STATE + 4), 'brake': ('<f4', _STATE + 8),
     'hand_brake': ('?', _STATE + 12), 'reverse': ('?', _STATE + 13), 'gear': ('<i4', _STATE + 15),
     'speed_limit': ('<f4', _STATE + 19), 'light_at_vehicle': ('u1', _STATE + 23),
-    # A walker.
-    'direction': ('(3,)<f4', _STATE), 'walking_speed': ('<f4', _STATE + 12),
     # A traffic light, and its first field a sign.
     'sign_id': ('S32', _STATE), 'green_s': ('<f4', _STATE + 32),
     'yellow_s': ('<f4', _STATE + 36), 'red_s': ('<f4', _STATE + 40),
@@ -51,7 +49,8 @@ _FIELDS = {
 ACTOR = np.dtype({'names': list(_FIELDS), 'formats': [kind for kind, _ in _FIELDS.values()],
                   'offsets': [at for _, at in _FIELDS.values()], 'itemsize': 119})
 _ACTIVE = 1
-_RESTS = 0.05  # speed of a body that stands, m/s
+_RESTS = 0.15  # speed that the friction of a body that stands ends, m/s
+_SPACE_M = 5.0
 _SPEED_GAIN = 2.0  # of :class:`Target`, 1/s
 
 
@@ -127,7 +126,8 @@ class EmulatedWorld:
 
     :param period_s: expected time of a step without ``fixed_delta_s``, s.
     :ivar delta_s: simulated time of the last step, s.
-    :ivar sleeps: whether a body that stands has to be woken, as of 0.10; ``wakes`` the velocities.
+    :ivar sleeps: whether a body that stands has to be woken, as of 0.10.
+    :ivar wakes: velocities of the ego that clients have set.
     :ivar least_throttle: that moves the ego from rest in first gear, 0 if any does in any gear.
     :ivar n_cues: steps that clients have asked for; ``n_tokens`` streams that they will open.
     """
@@ -159,7 +159,7 @@ class EmulatedWorld:
         return actor
 
     def spawn(self, body, position, rotation):
-        """Add an actor of a client, which stays where it is put."""
+        """Add an actor of a client, which stays where it is put until it is pushed."""
         actor = self._add(body, np.zeros(N_NUMBERS))
         actor.numbers[POSITION], actor.numbers[ROTATION] = position, rotation
         return actor
@@ -186,10 +186,26 @@ class EmulatedWorld:
         is_weak = actor.pedals.throttle < self.least_throttle or not actor.first_gear
         return (self.sleeps and not actor.is_awake) or (self.least_throttle > 0.0 and is_weak)
 
-    def push(self, actor, velocity):
-        """Wake an actor."""
+    def is_free(self, position):
+        """Return whether no body is so near to a place that another one may touch it."""
+        return all(np.linalg.norm(self.numbers(other)[POSITION] - position) > _SPACE_M
+                   for other in self.actors.values() if any(other.body.extent))
+
+    def place(self, actor, position, rotation):
+        """Put an actor elsewhere, which keeps its velocity; the next step shows it."""
+        if actor.row >= 0:
+            self.scene.place(position, rotation[1])
+        else:
+            actor.numbers[POSITION], actor.numbers[ROTATION] = position, rotation
+
+    def push(self, actor, columns, values):
+        """Set a velocity of an actor, which wakes it; the ego turns as its path does."""
         actor.is_awake = True
-        self.wakes.append(velocity)
+        if actor.row < 0:
+            actor.numbers[columns] = values
+        elif columns is VELOCITY:
+            self.wakes.append(values)
+            self.scene.push(values)
 
     def follow(self, actor, target):
         """Have an actor follow a speed from the next step on, until :meth:`drive`."""
@@ -220,6 +236,9 @@ class EmulatedWorld:
         self.elapsed_s += delta_s
         for light in self.lights.values():
             light.advance(delta_s)
+        for actor in self.actors.values():
+            # Unused of those that move by themselves.
+            actor.numbers[POSITION] += delta_s * actor.numbers[VELOCITY]
 
     def _take(self, frame):
         """Take the bodies of a frame that are new, and remove those that it has no more."""
@@ -270,8 +289,7 @@ class EmulatedWorld:
         for at, actor in enumerate(others, n_moving):
             rows[at]['id'], rows[at]['numbers'] = actor.id, actor.numbers
         # Fields of different kinds of actors share their bytes: each only on its own rows.
-        families = np.array([actor.body.family for actor in actors])
-        vehicles, walkers = np.flatnonzero(families == 'vehicle'), families == 'walker'
+        vehicles = [row for row, actor in enumerate(actors) if actor.body.family == 'vehicle']
         chosen = rows[vehicles]
         chosen['throttle'], chosen['brake'], chosen['steer'] = controls[vehicles].T
         chosen['speed_limit'], chosen['light_at_vehicle'] = 90.0, GREEN
@@ -280,12 +298,6 @@ class EmulatedWorld:
         chosen['reverse'] = [each.reverse for each in pedals]
         chosen['gear'] = np.where(chosen['reverse'], -1, 1)
         rows[vehicles] = chosen
-        chosen = rows[walkers]
-        velocities = chosen['numbers'][:, VELOCITY]
-        speeds = np.linalg.norm(velocities, axis=1)
-        chosen['walking_speed'] = speeds
-        chosen['direction'] = velocities / np.where(speeds > 0.0, speeds, 1.0)[:, None]
-        rows[walkers] = chosen
         for at, actor in enumerate(actors):
             if (light := self.lights.get(actor.id)) is not None:
                 _put_light(rows[at], actor.body.sign_id, light)

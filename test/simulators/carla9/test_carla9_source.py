@@ -9,6 +9,7 @@
 # flake8: noqa: I100
 """Live frames of CARLA 0.9 through CARLA's own client library, of the mock server."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -25,9 +26,8 @@ from types import SimpleNamespace
 
 from budgets import AWAIT_S, first_of, one_of
 import carla9_logs as logs
+from carla9_rig import Rig
 from carla9_server.bodies import BLUEPRINTS
-from carla9_server.scenes import TrafficScene
-from carla9_server.server import WorldOptions, WorldServer
 from carla9_server.world import EpisodeOptions
 import numpy as np
 from ports import free_ports
@@ -54,7 +54,7 @@ from state_sensor_ros.simulators.carla9.frames import (
     WorldStep,
 )
 from state_sensor_ros.simulators.carla9.source import Carla9Source
-from state_sensor_ros.source import SourceState
+from state_sensor_ros.source import DELETE, EntityEdit, SET, SourceState, SPAWN
 
 # Not found by its failure: without the library, a driver that is started here does not end.
 pytestmark = [pytest.mark.skipif(find_spec('carla') is None, reason='needs carla'),
@@ -77,33 +77,6 @@ for i, _ in enumerate(source.frames()):
     if i == 9:
         print('driving', source.process_id, flush=True)
 """
-
-
-class Rig(WorldServer):
-    """A mock server that remembers its numbers by frame, and does what a test wants in a step."""
-
-    def __init__(self, n_vehicles=8, n_objects=4, port=0, **options):
-        super().__init__(TrafficScene(n_vehicles, n_objects, seed=3),
-                         WorldOptions(port=port, **options))
-        self.history, self.todo = {}, []
-        self._step_of_world = self.world.step
-        self.world.step = self.step
-
-    def step(self):
-        while self.todo:
-            self.todo.pop(0)()
-        self._step_of_world()
-        self.history[self.world.frame] = {number: np.array(self.world.numbers(actor))
-                                          for number, actor in self.world.actors.items()}
-
-    def do(self, action):
-        """Do something in the next step, in the thread of the server."""
-        self.todo.append(action)
-
-    @property
-    def ego(self):
-        return next(actor for actor in list(self.world.actors.values())
-                    if actor.body.attribute('role_name') == 'hero')
 
 
 def settings_of(server, **parameters):
@@ -557,6 +530,71 @@ def test_actors_come_and_go_and_episodes_change(tick):
         until(lambda: world.settings.is_synchronous is tick or next(frames) is None)
         assert frame.names[frame.ego] == 'hero'
     assert said == []
+
+
+def edited(source, frames, kind, name, place=None, **fields):
+    """Have a change made, with a pose without a rotation."""
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(source.edit, EntityEdit(
+            kind, name, place and (*place, 0.0, 0.0, 0.0, 1.0), **fields))
+        until(lambda: made.done() or next(frames) is None)
+        made.result()
+
+
+CAR, FREE = 'vehicle.tesla.model3', (10.0, -20.0, 1.0)
+
+
+@pytest.mark.parametrize('tick', one_of([True, False]))
+def test_ego_is_added_moved_and_removed(tick):
+    """In the axes of frames."""
+    with Rig(rate=100.0) as server, opened(server, tick=tick, ego='mine') as (
+            source, frames, said):
+        assert frame_of(frames).ego is None
+        # On a hill and in a valley.
+        (x, y, z), (to_x, to_y, to_z) = (server.world.scene.spawn_points[i][0] for i in (0, 30))
+        edited(source, frames, SPAWN, 'mine', (x, -y, z), resource=CAR)
+        frame = frame_of(frames, lambda frame: frame.ego is not None)
+        # It is to fall to the ground.
+        assert frame.position_xyz[frame.ego] == pytest.approx((x, -y, z + 0.2))
+        edited(source, frames, SET, 'mine', twist=(1.0, 2.0, 0.0, 0.0, 0.0, 0.5))
+        edited(source, frames, SET, 'mine', (to_x, -to_y, math.nan))
+        frame = frame_of(frames, lambda frame: abs(frame.position_xyz[frame.ego, 0] - to_x) < 1.0)
+        assert frame.is_behind_gap
+        # As high above the road, whose cross slope the map lacks, and a little more.
+        assert frame.position_xyz[frame.ego, 2] == pytest.approx(to_z + 0.4, abs=0.2)
+        # A move leaves the velocity.
+        assert frame.kinematics[frame.ego, 7:] == pytest.approx((1.0, 2.0, 0.0, 0.0, 0.0, 0.5))
+        frame_of(frames, lambda frame: not frame.is_behind_gap)
+        edited(source, frames, DELETE, 'mine')
+        frame_of(frames, lambda frame: frame.ego is None)
+        Carla9Simulator().open_commands(Settings(), source, print).write(FOLLOW)
+        until(lambda: 'a command is lost: there is no ego' in said or next(frames) is None)
+
+
+def test_changes_that_carla_does_not_make_are_refused(monkeypatch):
+    """With its words; and after a while if the client is stuck, whose late answer is not used."""
+    with Rig(rate=100.0) as server, opened(server, static=True, timeout=AWAIT_S) as (
+            source, frames, _):
+        frame_of(frames)
+        edited(source, frames, SPAWN, 'mine', FREE, resource=CAR)
+        for words, kind, name, resource in (
+                ('Spawn failed because of collision at spawn position', SPAWN, 'more', CAR),
+                ("'vehicle.none' not found", SPAWN, 'more', 'vehicle.none'),
+                ('expected a vehicle, person or prop', SPAWN, 'more', 'sensor.camera.rgb'),
+                ('expected another name', SPAWN, 'autopilot', CAR),
+                ('CARLA does not remove hero', DELETE, 'hero', ''),
+                ('a part of the level, or gone', SET, 'ParkedCar_1', '')):
+            with pytest.raises(sensor.StateSensorError, match=words):
+                edited(source, frames, kind, name, FREE, resource=resource)
+        release = threading.Event()
+        server.do(lambda: release.wait(AWAIT_S))
+        until(lambda: not server.todo)
+        with monkeypatch.context() as patch:
+            patch.setattr(child_process, '_EDIT_S', 0.3)
+            with pytest.raises(sensor.TransportError, match=r'no answer within 0\.3 s'):
+                source.edit(EntityEdit(DELETE, 'hero'))
+        release.set()
+        edited(source, frames, DELETE, 'mine')
 
 
 @pytest.mark.parametrize('tick', one_of([True, False]))

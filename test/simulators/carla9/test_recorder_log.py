@@ -25,7 +25,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.frame import INDICATORS_BOTH, INDICATORS_LEFT, INDICATORS_UNKNOWN
 from state_sensor_ros.rotations import rpy_from_quaternion
-from state_sensor_ros.simulators.carla9.log import to_rep103
+from state_sensor_ros.simulators.carla9.frames import from_rep103, to_rep103
 
 MODEL = 'vehicle.tesla.model3'
 
@@ -99,8 +99,9 @@ def test_recorder_log_signs_are_those_of_the_client_library():
         place = [chance.uniform(-100, 100) for _ in range(3)]
         transform = carla.Transform(carla.Location(*place),
                                     carla.Rotation(pitch=pitch, yaw=yaw, roll=roll))
-        [row] = to_rep103(np.array([[*place, roll, pitch, yaw]]), np.zeros((1, 3)),
-                          np.zeros((1, 3)))
+        moving = [chance.uniform(-9, 9) for _ in range(6)]
+        [row] = to_rep103(np.array([[*place, roll, pitch, yaw, *moving]]))
+        assert from_rep103(tuple(row)) == pytest.approx([*place, roll, pitch, yaw, *moving])
         # A point of the body in both axes is the same point of the world in both axes.
         point = np.array([1.0, 2.0, 3.0, 1.0])
         world = np.array(transform.get_matrix()) @ point
