@@ -12,7 +12,7 @@ Changes of the entities of a simulator, each proven by a later frame; /initialpo
 An ego that a stack drives is braked before it is moved, and until the stack sends a command after
 that. A frame is a proof if it has the entity where it was put, or where its velocity has moved it
 since, within :data:`NEAR_M` in the plane and :data:`NEAR_RAD`, with its velocity within
-:data:`NEAR_M_S`; or if an entity that was deleted is not in it.
+:data:`NEAR_M_S` and :data:`NEAR_RAD_S`; or if an entity that was deleted is not in it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from state_sensor_ros.topics.transforms import BaseLink
 if TYPE_CHECKING:
     from state_sensor_ros.ros.node import StateSensorNode
 
-NEAR_M, NEAR_RAD, NEAR_M_S = 0.5, 0.1, 1.0
+NEAR_M, NEAR_RAD, NEAR_M_S, NEAR_RAD_S = 0.5, 0.1, 1.0, 0.5
 # Time in which a frame is a proof, s of game time; longest wait for a frame, s.
 _PROOF_S, _SILENCE_S = 1.0, 10.0
 # Results of simulation_interfaces, which need not be installed here.
@@ -148,8 +148,8 @@ def _difference(edit: sources.EntityEdit, frame: Frame, elapsed_s: float) -> str
     if not is_there or edit.kind == sources.DELETE:
         return '' if is_there is not (edit.kind == sources.DELETE) \
             else f'it is {"still" if is_there else "not"} there'
-    x, y, _, *orientation, v_x, v_y, _ = frame.kinematics[
-        frame.names.index(edit.name), :10].tolist()
+    x, y, _, *orientation, v_x, v_y, _, _, _, rate = frame.kinematics[
+        frame.names.index(edit.name)].tolist()
     is_near = is_as_fast = True
     if edit.pose is not None:
         off_x, off_y = x - edit.pose[0], y - edit.pose[1]
@@ -161,6 +161,10 @@ def _difference(edit: sources.EntityEdit, frame: Frame, elapsed_s: float) -> str
         is_near = math.hypot(off_x, off_y) < NEAR_M and abs(math.remainder(
             heading_of(orientation) - heading_of(edit.pose[3:]), math.tau)) < NEAR_RAD
     if edit.twist is not None:
-        is_as_fast = math.hypot(v_x - edit.twist[0], v_y - edit.twist[1]) < NEAR_M_S
-    return '' if is_near and is_as_fast else \
-        f'it is at x {x:.2f}, y {y:.2f} m, and moves at {math.hypot(v_x, v_y):.2f} m/s'
+        # Without a rate, NaN, it does not turn.
+        off_rate = (0.0 if math.isnan(rate) else rate) - edit.twist[5]
+        is_as_fast = math.hypot(v_x - edit.twist[0], v_y - edit.twist[1]) < NEAR_M_S \
+            and abs(off_rate) < NEAR_RAD_S
+    return '' if is_near and is_as_fast else (
+        f'it is at x {x:.2f}, y {y:.2f} m, moves at {math.hypot(v_x, v_y):.2f} m/s and turns at '
+        f'{rate:.2f} rad/s')

@@ -236,6 +236,11 @@ def test_entities_of_monodrive_are_moved(domain, listener, generation, on_sample
         n_frames = len(frames)
         listener.until(lambda: len(frames) > n_frames + 10, what='half a second')
         assert is_at(frames[-1], other, 60.0, 30.0)
+        turning = state_at(60.0, 30.0)
+        turning.twist.angular.z = 2.0
+        answer = check(Result.RESULT_OPERATION_FAILED, SetEntityState, entity=other,
+                       set_twist=True, state=turning)
+        assert '0.00 rad/s' in answer.result.error_message
         check(Result.RESULT_FEATURE_UNSUPPORTED, DeleteEntity, entity=other)
         check(Result.RESULT_FEATURE_UNSUPPORTED, SpawnEntity, name='added',
               initial_pose__pose=pose_at(0.0, 0.0), entity_resource=Resource(uri='car'))
