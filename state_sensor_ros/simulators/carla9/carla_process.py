@@ -32,11 +32,11 @@ from typing import cast
 
 import numpy as np
 
-from state_sensor_ros.control.ego_commands import EgoCommand, STANDSTILL_SPEED
 from state_sensor_ros.errors import importing, line_of, StateSensorError, UnreachableError
 from state_sensor_ros.frame import INDICATORS_LEFT, INDICATORS_RIGHT, Rows
 from state_sensor_ros.simulators import child_process
 from state_sensor_ros.simulators.carla9 import edits, frames, is_release, SLEEPING, source
+from state_sensor_ros.simulators.carla9.commands import EgoDrive
 from state_sensor_ros.simulators.carla9.world_reader import CarlaObject, WorldReader
 from state_sensor_ros.source import EntityEdit
 
@@ -48,10 +48,6 @@ _WAKE_S = 0.1
 # Loading of a map may take this long, s.
 _LOAD_S = 120.0
 _NOT_RESTORED = 1
-# Commands that are compared with the pedals in effect, and the difference of equal ones.
-_MAX_PRESSED, _NEAR = 64, 1e-3
-# Speed that wakes a body, m/s.
-_NUDGE = 0.1
 # Time between two questions for the lights of vehicles, s.
 _LIGHTS_S = 0.2
 # Snapshots that wait to be read: of a slow reader the oldest are dropped.
@@ -74,12 +70,7 @@ class WorldClient:
         # Held while a command of the driver is sent, and from the last brake on.
         self._commanding = threading.Lock()
         self._has_set, self._found = run.is_restore, run.found
-        self._last: child_process.Order | None = None
-        # The ego that the controller of the server drives, None for pedals.
-        self._followed: CarlaObject | None = None
-        self._gear = 1
-        # Whether the server puts a body that stands to sleep, and the ego was woken since it did.
-        self._may_sleep = self._is_woken = False
+        self._drive = EgoDrive(run.own, self._note)
         self._reader: WorldReader | None = None
         # Changes of actors that were requested.
         self._edits: deque[EntityEdit] = deque()
@@ -96,10 +87,6 @@ class WorldClient:
         self._episode = 0
         # Number of the last step, and why steps are not under control.
         self._ticked, self._fault = -1, ''
-        # Throttle, brake and number of the last commands; numbers of the one that is shown to be
-        # in effect, and of the one before the last step.
-        self._pressed: deque[tuple[float, float, int]] = deque(maxlen=_MAX_PRESSED)
-        self._n_proven = self._n_stepped = 0
         # Snapshots of a guest, from a thread of the library.
         self._waiting: SimpleQueue[CarlaObject] = SimpleQueue()
 
@@ -117,7 +104,7 @@ class WorldClient:
         if server.split('-')[0] != mine.split('-')[0]:
             self._note('version', f'the server is CARLA {server}, the client library {mine}: '
                        'calls that changed between them fail')
-        self._may_sleep = is_release(server, SLEEPING)
+        self._drive.carla, self._drive.may_sleep = carla, is_release(server, SLEEPING)
         self._world = client.get_world()
 
     def work(self) -> None:
@@ -279,10 +266,10 @@ class WorldClient:
         if scene is not self._scene:
             self._scene = scene
             self._tell(scene)
-        self._compare_pedals(self._reader.ego)
+        self._drive.compare(self._reader.ego)
         indicators = frames.indicators_of(scene.rows.numbers, *self._lights.T)
         self._tell(step._replace(indicators=b'' if indicators is None else indicators.tobytes(),
-                                 n_proven=self._n_proven))
+                                 n_proven=self._drive.n_proven))
         self._has_stepped.set()
         return True
 
@@ -316,7 +303,7 @@ class WorldClient:
         while True:
             self._has_stepped.wait()
             self._has_stepped.clear()
-            ego = None if self._reader is None else self._reader.ego
+            ego = self._ego
             if not self._own.tick:
                 self._tires = ego, self._asked_angle(ego)
             if time.monotonic() - asked_s >= _LIGHTS_S:
@@ -337,18 +324,6 @@ class WorldClient:
                     | frames.RIGHT_BLINKER * bool(wanted & INDICATORS_RIGHT)))
         self._lights = np.array([*lights.items()], np.int64).reshape(-1, 2)
 
-    def _compare_pedals(self, ego: CarlaObject | None) -> None:
-        """Note the newest command whose pedals the server shows."""
-        if self._followed is not None:
-            # Its controller has the pedals; what was sent before a step is in effect in the next.
-            self._n_proven = self._n_stepped
-            self._n_stepped = self._last.number if self._last is not None else 0
-        elif ego is not None:
-            shown = ego.get_control()
-            self._n_proven = max((number for throttle, brake, number in (*self._pressed,) if max(
-                abs(shown.throttle - throttle), abs(shown.brake - brake)) < _NEAR),
-                default=self._n_proven)
-
     # Requests, in threads of their own.
 
     def serve(self, requests: Connection) -> None:
@@ -356,13 +331,13 @@ class WorldClient:
         try:
             while True:
                 # Until the gate passes another command.
-                command = self._last and self._last.command
+                command = self._drive.last.command
                 left_s = math.inf if command is None else command.left_s()
                 if requests.poll(left_s if math.isfinite(left_s) else None):
                     self._take(requests.recv())
-                elif self._last is not None:
+                else:
                     # The driver, which may be stopped, has sent no more.
-                    self._take(self._last)
+                    self._take(self._drive.last)
         except (EOFError, OSError):
             pass
         finally:
@@ -372,7 +347,7 @@ class WorldClient:
     def _take(self, request: object) -> None:
         if isinstance(request, child_process.Order):
             with self._commanding:
-                self._drive(request)
+                self._drive.drive(self._ego, request)
         elif isinstance(request, bool):
             self._details = request
         elif isinstance(request, EntityEdit):
@@ -385,55 +360,9 @@ class WorldClient:
                 self._is_reload |= request.is_restart
                 self._changed.notify_all()
 
-    def _drive(self, order: child_process.Order) -> None:
-        """Send a command to the ego; the library does not wait for an answer."""
-        ego: CarlaObject = self._reader.ego if self._reader is not None else None
-        if ego is None or order.command is None:
-            self._note('command', 'a command is lost: there is no ego')
-            return
-        command = order.command.now()
-        try:
-            # Before the call: what is sent late is followed by a brake, too.
-            self._last = order._replace(command=command)
-            least = self._own.min_throttle if self._starts(ego, command) else 0.0
-            if math.isnan(command.speed):
-                self._followed = None
-                first = {'manual_gear_shift': True, 'gear': -1 if command.reverse else 1}
-                self._press(ego, throttle=max(command.throttle, least), brake=command.brake,
-                            steer=-command.steer, hand_brake=command.hand_brake,
-                            reverse=command.reverse, **(first if least else {}))
-                return
-            if self._followed is not ego:
-                # The controller of the server leaves the hand brake as it is.
-                self._press(ego, steer=-command.steer)
-                self._followed = ego
-            ego.apply_ackermann_control(self._carla.VehicleAckermannControl(
-                steer=-command.steering_angle, speed=command.speed,
-                acceleration=command.max_acceleration))
-        except RuntimeError as error:
-            self._note('command', f'a command is lost: {line_of(error)}')
-
-    def _starts(self, ego: CarlaObject, command: EgoCommand) -> bool:
-        """Return whether the ego is to move from rest; wake it once, since no throttle does."""
-        # A comparison with NaN, of what the command does not have, is false.
-        if not (abs(command.speed) > 0.0 or (command.throttle > 0.0 and not command.brake)) \
-                or ego.get_velocity().length() > STANDSTILL_SPEED:
-            self._is_woken = False
-            return False
-        if self._may_sleep and not self._is_woken:
-            self._is_woken = True
-            ego.set_target_velocity(ego.get_transform().get_forward_vector() * (
-                -_NUDGE if command.reverse else _NUDGE))
-        return True
-
-    def _press(self, ego: CarlaObject, **pedals: float) -> None:
-        # The library does not send a control that is equal to its last one, although another
-        # client, or what drove before, may have changed the pedals since: each one differs by its
-        # gear, which has no effect.
-        self._gear = 3 - self._gear
-        self._pressed.append((pedals.get('throttle', 0.0), pedals.get('brake', 0.0),
-                              self._last.number if self._last else 0))
-        ego.apply_control(self._carla.VehicleControl(**{'gear': self._gear, **pedals}))
+    @property
+    def _ego(self) -> CarlaObject | None:
+        return None if self._reader is None else self._reader.ego
 
     def _note(self, kind: str, text: str) -> None:
         self._tell(source.WorldNote(kind, text))
@@ -460,8 +389,9 @@ class WorldClient:
             # for long.
             self._commanding.acquire(timeout=_END_S / 2)
             # The brake of a followed speed is NaN.
-            if self._last and self._last.command and not self._last.command.brake >= 1.0:
-                self._drive(child_process.Order(0, self._last.command.full_brake()))
+            last = self._drive.last.command
+            if last is not None and not last.brake >= 1.0:
+                self._drive.drive(self._ego, child_process.Order(0, last.full_brake()))
         exit_code = _NOT_RESTORED
         with suppress(Exception):
             if self._has_set and self._found is not None:
