@@ -87,7 +87,7 @@ class CarlaClient:
 
     @staticmethod
     def _send(connection, body):
-        connection.sendall(struct.pack('<I', len(body)) + body)
+        connection.sendall(wire.framed(body))
 
     def _message(self, connection, keep=False):
         (length,) = struct.unpack('<I', self._exactly(connection, 4, keep))

@@ -33,10 +33,6 @@ STEP_S = 0.1
 N_SPOTS = 4
 
 
-def framed(*bodies):
-    return b''.join(struct.pack('<I', len(body)) + body for body in bodies)
-
-
 def _reset(connection):
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
@@ -149,11 +145,11 @@ class LateServer:
         is_synchronous = bool(re.search(r'SynchronousMode *= *true', text, re.IGNORECASE))
         spots = b''.join(wire.sub(1, wire.transform((100.0 * i, 0.0, 0.0)))
                          for i in range(N_SPOTS))
-        world.sendall(framed(spots + wire.sub(3, b'LateTown')))
+        world.sendall(wire.framed(spots + wire.sub(3, b'LateTown')))
         start = wire.read_message(world)
         episode = Episode(start[1] if start else 0, is_synchronous)
         self.episodes.append(episode)
-        world.sendall(framed(wire.integer(1, 1)))
+        world.sendall(wire.framed(wire.integer(1, 1)))
         threads = [threading.Thread(target=work, args=(episode,), daemon=True)
                    for work in (self._send_frames, self._read_commands)]
         for thread in threads:
@@ -225,7 +221,7 @@ class LateServer:
                 image = struct.pack('<IQIIIf', 1, self._frame_number, self._image_bytes // 4, 1, 1,
                                     90.0) + self._frame_number.to_bytes(8, 'little') \
                     * (self._image_bytes // 8)
-                data = framed(*([body, image] if self._image_bytes else [body]), b'')
+                data = wire.framed(*([body, image] if self._image_bytes else [body]), b'')
                 episode.n_frames += 1
                 self._send(episode, measurements, data)
                 if episode.is_synchronous:

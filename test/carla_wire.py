@@ -15,9 +15,14 @@ Shares nothing with the package: numbers and types of fields are typed out a sec
 import struct
 
 
+def framed(*messages):
+    """Put its length before each message."""
+    return b''.join(struct.pack('<I', len(each)) + each for each in messages)
+
+
 def join_messages(messages):
     """Return a frame of the measurements port."""
-    return b''.join(struct.pack('<I', len(each)) + each for each in messages) + bytes(4)
+    return framed(*messages) + bytes(4)
 
 
 def varint(value):

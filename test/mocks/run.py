@@ -15,7 +15,7 @@ from pathlib import Path
 import sys
 
 _HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(_HERE), str(_HERE.parents[1])]
+sys.path[:0] = [str(_HERE), str(_HERE.parent), str(_HERE.parents[1])]
 
 from state_sensor_ros.ends import raising_at_signals  # noqa: E402
 from state_sensor_ros.errors import StateSensorError  # noqa: E402

@@ -18,7 +18,7 @@ import time
 
 from budgets import AWAIT_S
 from carla9_rig import Rig
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 import pytest
 from rig import NodeProcess, statuses
 from scripted_simulator import complete, frame, ScriptedSimulator
@@ -152,8 +152,7 @@ class RecordingTown(CarlaServer):
     def __init__(self, n_vehicles):
         self.pedals = []
         super().__init__(CarlaOptions(
-            rate=20.0, period_s=0.05,
-            episode=EpisodeSettings(n_vehicles=n_vehicles - 1, n_pedestrians=0)))
+            rate=20.0, period_s=0.05, n_vehicles=n_vehicles - 1, n_pedestrians=0))
 
     @property
     def _control(self):

@@ -9,7 +9,6 @@
 """Faults of a CARLA server over real sockets: the node continues, publishes again, counts."""
 
 import socket
-import struct
 
 from carla_client import CarlaClient
 from carla_late_server import LateServer
@@ -28,7 +27,7 @@ def test_carla_fault_port_that_accepts_and_is_silent_is_named(domain, listener, 
                                 if values['level'] == 3 and words in values['message']],
                        what='the silent port by name')
         body = wire.measurements(1, 100, 0, wire.player(wire.transform((1.0, 0.0, 0.0))))
-        simulator.send(struct.pack('<I', len(body)) + body + bytes(4))
+        simulator.send(wire.join_messages([body]))
         listener.until(lambda: [values for values in statuses(diagnostics)
                                 if values['frames received'] == '1' and values['level'] == 3],
                        what='a silence after a frame')

@@ -10,7 +10,7 @@
 
 
 from carla_server.town import CRUISE_SPEED
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 import numpy as np
 from paths import CARLA as SAMPLE
 from PIL import Image
@@ -38,8 +38,7 @@ def place(message):
 @pytest.fixture
 def server():
     """Serve a town at 50 frames a second of simulated tenths of seconds."""
-    options = CarlaOptions(rate=50.0, episode=EpisodeSettings(n_vehicles=3, n_pedestrians=2))
-    with CarlaServer(options) as found:
+    with CarlaServer(CarlaOptions(rate=50.0, n_vehicles=3, n_pedestrians=2)) as found:
         yield found
 
 
@@ -77,8 +76,7 @@ def test_carla_server_on_the_topics(domain, listener, server):
 
 
 def test_carla_episodes_are_restarts_and_the_node_plays_the_client(domain, listener):
-    options = CarlaOptions(rate=100.0, episode=EpisodeSettings(n_vehicles=2, n_pedestrians=0))
-    with CarlaServer(options) as server:
+    with CarlaServer(CarlaOptions(rate=100.0, n_vehicles=2, n_pedestrians=0)) as server:
         control = listener.subscribe('/state_sensor/player/autopilot_control',
                                      f'{OWN}/VehicleControl')
         ego = listener.subscribe('/state_sensor/ego/odometry', 'nav_msgs/Odometry')

@@ -14,7 +14,7 @@ import math
 import time
 
 from budgets import one_of
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import (
     FAST,
     message_of,
@@ -208,8 +208,8 @@ def test_gear_is_known_before_the_ego_drives(listener, driven_by):
 # Also when no frame asks for the last brake before the end.
 @pytest.mark.parametrize('rate', one_of([20.0, 0.5]))
 def test_pedals_reach_carla_unchanged(domain, listener, rate):
-    episode = EpisodeSettings(n_vehicles=0, n_pedestrians=0)
-    with CarlaServer(CarlaOptions(rate=rate, period_s=0.05, episode=episode)) as server, \
+    with CarlaServer(CarlaOptions(
+            rate=rate, period_s=0.05, n_vehicles=0, n_pedestrians=0)) as server, \
             NodeProcess(domain, source='carla', port=server.port, **FAST,
                         control_port=server.world_port, control_input='vehicle_control') as node:
         stack = Stack(listener).matched()

@@ -19,7 +19,7 @@ import time
 from budgets import AWAIT_S, is_large, one_of
 from carla9_server.scenes import TrafficScene
 from carla9_server.server import WorldOptions, WorldServer
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings
+from carla_server.town_server import CarlaOptions, CarlaServer
 from commands_rig import FAST, VELOCITY
 from geometry_msgs.msg import TwistStamped
 import numpy as np
@@ -146,11 +146,11 @@ class PatientTown(CarlaServer):
 @contextmanager
 def carla(folder, turns):
     """Provide the same of CARLA's mock server."""
-    line, episode = folder / 'line.json', EpisodeSettings(n_vehicles=0, n_pedestrians=0)
-    with CarlaServer(CarlaOptions(rate='max', period_s=0.05, episode=episode)) as server:
+    line, alone = folder / 'line.json', {'n_vehicles': 0, 'n_pedestrians': 0}
+    with CarlaServer(CarlaOptions(rate='max', period_s=0.05, **alone)) as server:
         assert main(['record', str(line), '--source', 'carla', '--port', str(server.port),
                      '--frames', '2000']) == 0
-    with PatientTown(turns, CarlaOptions(rate=40.0, period_s=0.05, episode=episode)) as server:
+    with PatientTown(turns, CarlaOptions(rate=40.0, period_s=0.05, **alone)) as server:
         yield line, {'source': 'carla', 'port': server.port, 'control_port': server.world_port}
 
 

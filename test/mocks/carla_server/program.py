@@ -8,18 +8,14 @@
 # language governing permissions and limitations under the License.
 """The options of the mock server of CARLA 0.8."""
 
-from carla_server.town_server import CarlaOptions, CarlaServer, EpisodeSettings, MAP_NAME
+from carla_server.town_server import CarlaOptions, CarlaServer
 
 # The imitation-learning dataset was collected at this rate.
 _RATE_HZ = 10.0
 
 
 def add_options(parser):
-    """Declare the settings of an episode."""
-    parser.add_argument('--synchronous', action='store_true',
-                        help='wait for a command from the client after each frame')
-    parser.add_argument('--episode', type=int, metavar='N', help='begin a new one every N frames')
-    parser.add_argument('--map', default=MAP_NAME, help='name to report; the road is a ring')
+    """Declare no more than those of all mock servers."""
 
 
 def open_server(options):
@@ -28,6 +24,4 @@ def open_server(options):
     return CarlaServer(CarlaOptions(
         port=2001 if options.port is None else options.port, bind=options.bind,
         rate=options.rate, period_s=1.0 / rate_hz, n_frames=options.frames,
-        episode_frames=options.episode, map_name=options.map, episode=EpisodeSettings(
-            is_synchronous=options.synchronous, n_vehicles=options.vehicles - 1,
-            n_pedestrians=options.objects, seed=options.seed)))
+        n_vehicles=options.vehicles - 1, n_pedestrians=options.objects, seed=options.seed))

@@ -22,14 +22,14 @@ A real server sends nothing before the first request. This one begins a first ep
 in which the autopilot drives.
 """
 
-import configparser
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 import math
+import re
 import time
 
-from google.protobuf.message import DecodeError as ProtobufError
+import carla_wire as wire
+from ports import free_ports
 
 from carla_server.town import N_START_SPOTS, RADIUS_M, RingActor, Town  # noqa: I100
 from state_sensor_ros.emulator.bicycle import Pedals
@@ -42,43 +42,13 @@ from state_sensor_ros.emulator.threaded_server import (
     shut_down_connection,
     ThreadedServer,
 )
-from state_sensor_ros.errors import FramingError, TransportError
 from state_sensor_ros.simulators.carla.frames import SERVER
 
 # CARLA's own scripts open the image of the map by its name, and fail without one.
 MAP_NAME = 'Town01'
-# Longer messages are refused; the settings of a client have a few kilobytes.
-MAX_MESSAGE_BYTES = 2**20
 # The real server opens its ports some milliseconds after EpisodeReady.
 LATE_PORT_S = 0.05
-# Three consecutive ports are nearly always free: so many failures have another cause.
-MAX_TRIES = 50
 WORLD, MEASUREMENTS, CONTROL = range(3)
-
-
-@dataclass(frozen=True)
-class EpisodeSettings:
-    is_synchronous: bool = False
-    sends_agents: bool = True
-    n_vehicles: int = 12
-    n_pedestrians: int = 6
-    seed: int = 1
-
-
-def parse_settings(text, defaults):
-    """Parse a CarlaSettings.ini; unknown keys are ignored, ``defaults`` has the missing ones."""
-    parser, server, level = configparser.ConfigParser(
-        interpolation=None, strict=False), 'CARLA/Server', 'CARLA/LevelSettings'
-    try:
-        parser.read_string(text)
-        return EpisodeSettings(
-            parser.getboolean(server, 'SynchronousMode', fallback=defaults.is_synchronous),
-            parser.getboolean(server, 'SendNonPlayerAgentsInfo', fallback=False),
-            parser.getint(level, 'NumberOfVehicles', fallback=defaults.n_vehicles),
-            parser.getint(level, 'NumberOfPedestrians', fallback=defaults.n_pedestrians),
-            parser.getint(level, 'SeedVehicles', fallback=defaults.seed))
-    except (configparser.Error, ValueError) as error:
-        raise FramingError('RequestNewEpisode', str(error), 'a CarlaSettings.ini') from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +56,9 @@ class CarlaOptions(ServerOptions):
     """The world port is one below ``port``, the control port one above."""
 
     period_s: float = 0.1  # simulated time between frames, s
-    # Settings of the first episode, and defaults of those that clients request.
-    episode: EpisodeSettings = EpisodeSettings()
-    episode_frames: int | None = None  # begin a new episode after so many frames, None for never
-    map_name: str = MAP_NAME  # name of the map that is sent to clients
+    n_vehicles: int = 12
+    n_pedestrians: int = 6
+    seed: int = 1
 
 
 class CarlaServer(ThreadedServer):
@@ -97,14 +66,14 @@ class CarlaServer(ThreadedServer):
 
     def __init__(self, options=None):
         self._options = options = options or CarlaOptions()
-        self._ports = three_ports(options.bind, options.port)
+        middle = options.port or free_ports(3) + 1
+        self._ports = [listen(options.bind, middle + i) for i in (-1, 0, 1)]
         self.world_port, self.port, self.control_port = (
             port.getsockname()[1] for port in self._ports)
         self._clients = [None] * 3
         # Whether a client has requested an episode, and whether the ports of one are served.
         self._is_requested, self._is_open = False, True
-        self._frame_number = self._n_commands = 0
-        self._settings = options.episode
+        self._frame_number, self._sends_agents = 0, True
         self._town = self._new_town(0)
         self._pending, self._is_sending, self._control = None, False, None
         super().__init__()
@@ -119,8 +88,8 @@ class CarlaServer(ThreadedServer):
         self._drop(MEASUREMENTS)
 
     def _new_town(self, start):
-        settings = self._settings
-        return Town(settings.n_vehicles, settings.n_pedestrians, seed=settings.seed, start=start)
+        options = self._options
+        return Town(options.n_vehicles, options.n_pedestrians, seed=options.seed, start=start)
 
     def _listeners(self):
         with self._changed:
@@ -172,16 +141,16 @@ class CarlaServer(ThreadedServer):
             with self._changed:
                 self._is_requested = True
                 self._end_episode()
-            settings = parse_settings(request.ini_file, self._options.episode)
-            session.sendall(frame_message(scene_bytes(self._options.map_name)))
+            session.sendall(wire.framed(scene_bytes()))
             if (start := read_message(session, 'EpisodeStart')) is None:
                 return
             with self._changed:
-                self._settings = settings
+                self._sends_agents = bool(re.search(
+                    '(?i)SendNonPlayerAgentsInfo *= *true', request.ini_file))
                 self._town = self._new_town(start.player_start_spot_index)
                 # It stands on a slope until the first command.
                 self._control = Pedals(hand_brake=True)
-            session.sendall(frame_message(SERVER['EpisodeReady'](ready=True).SerializeToString()))
+            session.sendall(wire.framed(wire.integer(1, True)))
             self._closing.wait(LATE_PORT_S)
             self._is_open = True
             self._wake()
@@ -215,8 +184,6 @@ class CarlaServer(ThreadedServer):
                         *(value if math.isfinite(value) else 0.0 for value in (
                             control.steer, control.throttle, control.brake)),
                         control.hand_brake, control.reverse)
-                    self._n_commands += 1
-                    self._changed.notify_all()
         finally:
             if not self._is_requested:
                 self._control = None
@@ -237,11 +204,14 @@ class CarlaServer(ThreadedServer):
                         lambda: self._clients[MEASUREMENTS] or self._closing.is_set())
                     # Frames that were due meanwhile, sent at once, would replace each other.
                     pacer.restart()
-                n_commands = self._n_commands
             pacer.wait(options.period_s)
             if self._closing.is_set():
                 return
-            self._step(self._make_frame(), n_commands)
+            town = self._make_frame()
+            with self._changed:
+                # Otherwise a new episode has begun.
+                if self._town is town:
+                    town.advance(options.period_s, self._control)
         with self._changed:
             self._wait_for(lambda: self._pending is None and not self._is_sending)
         self.disconnect()
@@ -251,15 +221,14 @@ class CarlaServer(ThreadedServer):
         """
         Make a frame for the client; return the town that it shows.
 
-        A frame that still waits is replaced, as on the real server, unless the client sets the
-        pace: in synchronous mode and at the rate ``max``.
+        A frame that still waits is replaced, as on the real server, except at the rate ``max``.
         """
         with self._changed:
-            town, settings = self._town, self._settings
-            data = frame_message(measurements_bytes(
-                town, self._frame_number, time.monotonic_ns() // 1_000_000,
-                sends_agents=settings.sends_agents)) + frame_message(b'')
-            if settings.is_synchronous or self._options.rate == 'max':
+            town = self._town
+            data = wire.join_messages([measurements_bytes(
+                town, self._frame_number, time.monotonic_ns() // 1_000_000 % 2**32,
+                sends_agents=self._sends_agents)])
+            if self._options.rate == 'max':
                 self._wait_for(lambda: self._pending is None, town)
             if self._town is town and self._clients[MEASUREMENTS] is not None:
                 self._pending = data
@@ -268,53 +237,8 @@ class CarlaServer(ThreadedServer):
         self._frame_number += 1
         return town
 
-    def _step(self, town, n_commands):
-        """Advance the town; in synchronous mode, wait for a control command first."""
-        with self._changed:
-            if self._settings.is_synchronous:
-                self._wait_for(lambda: self._n_commands > n_commands, town)
-            if self._town is not town:
-                return  # a new episode has begun
-            limit = self._options.episode_frames
-            if limit is not None and round(town.time_s / self._options.period_s) >= limit - 1:
-                self._town = self._new_town(0)
-            else:
-                town.advance(self._options.period_s, self._control)
-
-
-def three_ports(bind, port):
-    """Listen below ``port``, on it and above it; 0 picks one."""
-    for _ in range(1 if port else MAX_TRIES):
-        middle = port
-        if not port:
-            with listen(bind, 0) as free:
-                middle = free.getsockname()[1]
-        with suppress(TransportError) if not port else ExitStack(), ExitStack() as stack:
-            listeners = [stack.enter_context(listen(bind, middle + i)) for i in (-1, 0, 1)]
-            stack.pop_all()
-            return listeners
-    raise TransportError(bind, f'no three free ports in a row in {MAX_TRIES} tries; '
-                         'give the middle one of three as --port')
-
 
 # Messages.
-
-
-def fill_transform(transform, xyz, roll_pitch_yaw):
-    """Set the members of a Transform as the simulator does; angles in degrees."""
-    location, direction, rotation = transform.location, transform.orientation, transform.rotation
-    location.x, location.y, location.z = xyz
-    # The member is present even if all of it is zero.
-    rotation.SetInParent()
-    rotation.roll, rotation.pitch, rotation.yaw = roll_pitch_yaw
-    pitch, yaw = math.radians(rotation.pitch), math.radians(rotation.yaw)
-    direction.x, direction.y, direction.z = (
-        math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch))
-
-
-def frame_message(body):
-    """Put the length before a message."""
-    return len(body).to_bytes(4, 'little') + body
 
 
 def read_message(connection, name):
@@ -322,56 +246,39 @@ def read_message(connection, name):
     head = receive(connection, 4, 'message length', may_end=True)
     if not head:
         return None
-    size = int.from_bytes(head, 'little')
-    if size > MAX_MESSAGE_BYTES:
-        raise FramingError('message', f'{size} bytes', f'at most {MAX_MESSAGE_BYTES}')
-    try:
-        return SERVER[name].FromString(receive(connection, size, 'message'))
-    except ProtobufError as error:
-        raise FramingError('message', str(error), f'a {name}') from error
+    return SERVER[name].FromString(receive(connection, int.from_bytes(head, 'little'), 'message'))
 
 
-def scene_bytes(map_name):
+def pose_bytes(pose):
+    return wire.transform(pose.xyz, *pose.roll_pitch_yaw)
+
+
+def box_bytes(actor):
+    """Return the box: the origin of the actor is on the ground, and the center above it."""
+    return wire.box(actor.half_sizes, (0.0, 0.0, actor.half_sizes[2]))
+
+
+def scene_bytes():
     """Return the SceneDescription of an episode: map and start spots."""
-    scene = SERVER['SceneDescription'](map_name=map_name)
-    for i in range(N_START_SPOTS):
-        spot = RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
-        fill_transform(scene.player_start_spots.add(), *spot.pose())
-    return scene.SerializeToString()
+    spots = (RingActor(0, Town.start_angle(i), 0.0, RADIUS_M, (0.0, 0.0, 0.0))
+             for i in range(N_START_SPOTS))
+    return b''.join(wire.sub(1, pose_bytes(spot.pose())) for spot in spots) \
+        + wire.sub(3, MAP_NAME.encode())
 
 
 def measurements_bytes(town, frame_number, platform_ms, *, sends_agents):
     """Return the Measurements of a town at its current time."""
-    # platform_ms: clock of the machine, ms; sent modulo 2**32.
-    message = SERVER['Measurements'](
-        frame_number=frame_number, game_timestamp=round(1000.0 * town.time_s) % 2**32,
-        platform_timestamp=platform_ms % 2**32)
-    player, autopilot = message.player_measurements, town.autopilot()
-    _fill_actor(player, town.player)
-    player.acceleration.x, player.acceleration.y, player.acceleration.z = town.acceleration
-    player.autopilot_control.MergeFrom(SERVER['Control'](
-        steer=autopilot.steer, throttle=autopilot.throttle, brake=autopilot.brake,
-        hand_brake=autopilot.hand_brake, reverse=autopilot.reverse))
-    if not sends_agents:
-        return message.SerializeToString()
-    for kind, actors in (('vehicle', town.vehicles), ('pedestrian', town.pedestrians)):
-        for actor in actors:
-            _fill_actor(getattr(message.non_player_agents.add(id=actor.id), kind), actor)
-    for i, (id_, pose) in enumerate(town.lights):
-        light = message.non_player_agents.add(id=id_).traffic_light
-        fill_transform(light.transform, *pose)
-        light.state = town.light_state(i)
-    for id_, pose, limit in town.signs:
-        sign = message.non_player_agents.add(id=id_).speed_limit_sign
-        fill_transform(sign.transform, *pose)
-        sign.speed_limit = limit
-    return message.SerializeToString()
-
-
-def _fill_actor(body, actor):
-    fill_transform(body.transform, *actor.pose())
-    body.forward_speed = actor.speed
-    extent = body.bounding_box.extent
-    extent.x, extent.y, extent.z = actor.half_sizes
-    # The origin of the actor is on the ground, and the center of its box above it.
-    fill_transform(body.bounding_box.transform, (0.0, 0.0, actor.half_sizes[2]), (0.0, 0.0, 0.0))
+    player, autopilot = town.player, town.autopilot()
+    parts = [wire.player(
+        pose_bytes(player.pose()), bounding_box=box_bytes(player), acceleration=town.acceleration,
+        speed=player.speed, autopilot=wire.control(
+            autopilot.steer, autopilot.throttle, autopilot.brake))]
+    if sends_agents:
+        for kind, actors in ((wire.vehicle, town.vehicles), (wire.pedestrian, town.pedestrians)):
+            parts += [kind(actor.id, pose_bytes(actor.pose()), actor.speed, box_bytes(actor))
+                      for actor in actors]
+        parts += [wire.traffic_light(id_, pose_bytes(pose), town.light_state(i))
+                  for i, (id_, pose) in enumerate(town.lights)]
+        parts += [wire.speed_limit_sign(id_, pose_bytes(pose), limit)
+                  for id_, pose, limit in town.signs]
+    return wire.measurements(frame_number, round(1000.0 * town.time_s), platform_ms, *parts)

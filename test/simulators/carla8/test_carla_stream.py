@@ -11,6 +11,7 @@
 
 from contextlib import contextmanager
 import random
+import re
 import socket
 import struct
 import threading
@@ -18,13 +19,14 @@ import threading
 from budgets import AWAIT_S, tries
 from carla_late_server import LateServer
 import carla_wire as wire
-from carla_wire import join_messages
+from carla_wire import framed, join_messages
 from ports import free_ports
 import pytest
 from source_errors import error_of
+from stopwatch import Stopwatch
 
 from state_sensor_ros.control.ego_commands import EgoCommand
-from state_sensor_ros.errors import FramingError
+from state_sensor_ros.errors import ConfigError, FramingError
 from state_sensor_ros.settings import Settings
 from state_sensor_ros.simulators import checked_settings
 from state_sensor_ros.simulators.carla.frames import SERVER
@@ -70,8 +72,8 @@ def drive(x, game_timestamp, frame_number, *, speed=10.0):
 
 
 @contextmanager
-def serving(*connections):
-    """Answer each connection with its bytes and hang up; the last one stays open."""
+def serving(*connections, parameter='port'):
+    """Answer each connection to a port with its bytes and hang up; the last one stays open."""
     held = []
     with socket.create_server(('127.0.0.1', 0)) as listener:
         def serve():
@@ -88,12 +90,13 @@ def serving(*connections):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         source = CarlaSource(
-            Settings(source='carla', port=listener.getsockname()[1], reconnect_min=0.01,
-                     reconnect_max=0.02, max_frame_bytes=100_000))
+            Settings(source='carla', reconnect_min=0.01, reconnect_max=0.02,
+                     max_frame_bytes=100_000, **{parameter: listener.getsockname()[1]}))
         try:
             yield source
         finally:
             source.close()
+            listener.shutdown(socket.SHUT_RDWR)
             thread.join(AWAIT_S)
             for connection in held:
                 connection.close()
@@ -125,6 +128,47 @@ def test_carla_bad_measurement_is_skipped(message):
         frames = source.frames()
         assert [next(frames).names for _ in range(2)] == [('player', 'traffic_light_7')] * 2
         assert (source.faults.n_lost, source.health.n_protocol_errors) == (1, 0)
+
+
+SCENE = wire.sub(1, wire.transform())
+
+
+@pytest.mark.parametrize(('connections', 'error'), [
+    # With or without a reset: what the source sent is not read.
+    ([b'', b''],
+     '(the server closed the connection instead of replying to the|connection reset)'),
+    ([framed(b'')], 'found 0 start spots'),
+    ([framed(b'\xff\xff')], 'found no message of the world port'),
+    ([framed(SCENE, b'')], 'found the reply that the episode is not ready'),
+    ([framed(SCENE, b'\x01')], 'found no message of the world port')])
+def test_carla_source_reports_invalid_replies_of_a_world_port(connections, error):
+    with serving(*connections, parameter='control_port') as source:
+        assert re.match(rf'127\.0\.0\.1:\d+: {error}', error_of(source, source.frames()))
+
+
+@pytest.mark.parametrize(('answer', 'request_name'), [
+    (b'', 'RequestNewEpisode'), (framed(SCENE), 'EpisodeStart')])
+def test_carla_source_names_a_silent_world_port(answer, request_name):
+    with serving(answer, parameter='control_port') as source:
+        reader = threading.Thread(target=lambda: list(source.frames()), daemon=True)
+        reader.start()
+        watch = Stopwatch()
+        # A reply that is late on a busy machine is named, too.
+        while request_name not in source.health.last_error:
+            assert watch.seconds < 3.0
+            reader.join(0.01)
+        assert source.health.state == 'connecting'
+        assert re.fullmatch(rf'127\.0\.0\.1:\d+: no answer to {request_name} for 1 s; waiting up '
+                            'to 60 s', source.health.last_error)
+        source.close()
+        reader.join(AWAIT_S)
+        assert not reader.is_alive()
+
+
+def test_carla_source_refuses_a_missing_settings_file(tmp_path):
+    with pytest.raises(ConfigError, match='none: no such file'):
+        CarlaSource(Settings(source='carla', control_port=2000,
+                             config_file=str(tmp_path / 'none')))
 
 
 INI = '[CARLA/Server]\nSynchronousMode={}\nSendNonPlayerAgentsInfo=true\n'
