@@ -126,9 +126,12 @@ class AutowareInput(CommandInput):
     def wanted(self, gear: int | None, message: Any) -> Setpoint:  # noqa: ANN401
         """Return the speed in the direction of the gear; 0 if sign and gear do not agree."""
         along = message.longitudinal
+        # Autoware's controllers and its gate leave the flag false, and vehicles do not look at it.
+        is_given = along.is_defined_acceleration or not math.isnan(along.acceleration)
+        # In a gear backward, it is positive backward.
+        forward = -along.acceleration if gear in _BACKWARD else along.acceleration
         wanted = limited(Setpoint(
-            speed=along.velocity,
-            acceleration=along.acceleration if along.is_defined_acceleration else 0.0,
+            speed=along.velocity, acceleration=forward if is_given else 0.0,
             steering_angle=message.lateral.steering_tire_angle,
             hand_brake=gear == _PARK), self._parameters)
         if wanted.speed and gear not in (_FORWARD if wanted.speed > 0 else _BACKWARD):

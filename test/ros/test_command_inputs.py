@@ -25,6 +25,8 @@ import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rig import Managed, NodeProcess
 
+from state_sensor_ros.control.command_inputs import AutowareInput
+from state_sensor_ros.control.ego_commands import ControlParameters
 from state_sensor_ros.ros.commanding import STATE_WAIT_S
 
 ACKERMANN = 'ackermann_msgs/AckermannDriveStamped'
@@ -131,6 +133,14 @@ class Gear:
         self._node.destroy_publisher(self.publisher)
 
 
+# As Autoware's planning simulator takes them.
+@pytest.mark.parametrize(('gear', 'speed', 'acceleration', 'used'), [
+    (DRIVE, 4, -1.5, -1.5), (REVERSE, -4, -1.5, 1.5), (DRIVE, 4, math.nan, 0.0)])
+def test_acceleration_of_autoware_counts_without_its_flag(gear, speed, acceleration, used):
+    message = control(speed, longitudinal__acceleration=acceleration)
+    assert AutowareInput(ControlParameters()).wanted(gear, message).acceleration == used
+
+
 def test_autoware_drives_with_its_gear(listener, driven_by):
     # The largest speed depends on the frames between two commands.
     node = driven_by('autoware', in_step=True)
@@ -143,16 +153,14 @@ def test_autoware_drives_with_its_gear(listener, driven_by):
                    what='the line of the log')
     loop.drives(control(0), 0.0)
     n_before = len(loop.odometry)
-    loop.drives(control(4, longitudinal__acceleration=50.0,
-                        longitudinal__is_defined_acceleration=True), 4.0)
+    loop.drives(control(4, longitudinal__acceleration=50.0), 4.0)
     assert max(each.twist.twist.linear.x for each in loop.odometry[n_before:]) < 4.5
     gear = Gear(listener, is_latched=False)
     listener.until(gear.publisher.get_subscription_count, what='the node')
     # Backward in a gear forward is no command that can be followed: the ego stops.
     loop.drives(control(-2), 0.0)
     gear.send(REVERSE)
-    loop.drives(control(-2, longitudinal__acceleration=50.0,
-                        longitudinal__is_defined_acceleration=True), -2.0)
+    loop.drives(control(-2, longitudinal__acceleration=50.0), -2.0)
     gear.send(PARK)
     loop.drives(control(-2), 0.0)
     loop.stack.publish_until(control(-2), lambda: loop.stack.sent[-1].hand_brake)
