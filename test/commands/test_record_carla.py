@@ -87,6 +87,8 @@ def test_inspect_carla_live(server, capsys):
                           '12', *words)
         assert (found['frames'], found['form'], found['replayable']) == (12, 'stream', None)
         assert found['generations'] == {'carla': 12}
+        # The client of the episode asks for all actors.
+        assert found['actors_per_frame']['most'] == 1 + 12 + 6 + 4 + 4
 
 
 def test_inspect_live_of_the_state_sensor(capsys):

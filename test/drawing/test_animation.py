@@ -210,11 +210,15 @@ def test_animation_colors_by_speed_and_by_kind():
     assert state['text'][2] == '<b>?</b><br>speed unknown<br>size assumed'
 
 
+def far_drive():
+    """Return the scene of an ego at 100 m/s for 10 s."""
+    return scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
+                      for i in range(11)))
+
+
 @needs_node
 def test_animation_follows_the_ego_in_a_large_scene_until_switched_off():
-    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
-                       for i in range(11)))
-    _, [followed, free] = played(scene, [5.0, 'unfollow'])
+    _, [followed, free] = played(far_drive(), [5.0, 'unfollow'])
     assert sum(followed['xRange']) / 2 == pytest.approx(500.0)
     assert followed['xRange'][1] - followed['xRange'][0] == pytest.approx(120.0)
     assert free['xRange'][0] < 0.0 < 1000.0 < free['xRange'][1]
@@ -222,10 +226,8 @@ def test_animation_follows_the_ego_in_a_large_scene_until_switched_off():
 
 @needs_node
 def test_animation_keeps_the_zoom_while_it_follows_the_ego():
-    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
-                       for i in range(11)))
     _, [first, zoomed, later, whole] = played(
-        scene, [5.0, 'zoom 490 510 -5 5', 7.0, 'zoom home'])
+        far_drive(), [5.0, 'zoom 490 510 -5 5', 7.0, 'zoom home'])
     assert first['xRange'] == pytest.approx([440.0, 560.0])
     assert zoomed['xRange'] == pytest.approx([490.0, 510.0])
     assert later['xRange'] == pytest.approx([690.0, 710.0])
@@ -235,9 +237,7 @@ def test_animation_keeps_the_zoom_while_it_follows_the_ego():
 
 @needs_node
 def test_animation_does_not_move_the_map_while_it_is_dragged():
-    scene = scene_of(*(frame(float(i), Agent('hero', 100.0 * i, speed=100.0, tags=('ego',)))
-                       for i in range(11)))
-    _, states = played(scene, [5.0, 'press', 6.0, 'release', 'wait 1000'])
+    _, states = played(far_drive(), [5.0, 'press', 6.0, 'release', 'wait 1000'])
     assert [sum(state['xRange']) / 2 for state in states] == pytest.approx(
         [500.0, 500.0, 500.0, 500.0, 600.0])
     assert states[2]['clock'] == '6.00 / 10 s'
