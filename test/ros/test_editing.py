@@ -154,7 +154,7 @@ def simulation(kind, stack):
         pytest.importorskip('libsumo')
         return {'sumo.ego': 'ego'}, 'ego', 'car', (300.0, 278.3, -0.01), (320.0, 278.3, -0.01)
     pytest.importorskip('carla')
-    server = stack.enter_context(RecordingWorld(1))
+    server = stack.enter_context(RecordingWorld(2))
     # CARLA's y axis points to the right, and its yaw turns to the right.
     places = [(x, -y, -math.radians(yaw))
               for (x, y, _), (_, yaw, _) in server.world.scene.spawn_points[39:36:-2]]
@@ -187,6 +187,13 @@ def test_entities_are_moved_added_and_removed(domain, listener, kind):
         assert {0, 1, 11} <= set(call(GetSimulatorFeatures).features.features)
         move_the_driven_ego(call, stack, frames, transforms, ego, first)
         change_others(call, frames, resource, second)
+        if kind != 'sumo':
+            # One that the server drives itself, as the traffic manager does.
+            [driven_by_it] = {actor.name for actor in frames[-1].actors
+                              if actor.name.startswith('vehicle.')}
+            refused = checking(call)(Result.RESULT_OPERATION_FAILED, SetEntityState,
+                                     entity=driven_by_it, set_pose=True, state=state_at(*first))
+            assert 'no frame within 1 s shows the change' in refused.result.error_message
         move_by_rviz(call, stack, frames, node, ego, second)
 
 
