@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 import gc
 import math
 import sys
@@ -45,21 +46,28 @@ def open_frames(args: argparse.Namespace, path: str | None, *,
     return settings, open_any(path, ReadOptions(settings, args.topic))
 
 
-def with_progress(recording: RecordingReader, frames: Iterable[Frame], what: str, *,
-                  is_quiet: bool) -> Generator[Frame, None, None]:
-    """Yield frames of a recording, show its position on a terminal, and report a cut."""
+@contextmanager
+def _progress(recording: RecordingReader, what: str, *,
+              is_quiet: bool) -> Iterator[Callable[[], object]]:
+    """Yield what shows the position in a recording on a terminal; report a cut at its end."""
     with progress_bar(recording, what, is_quiet=is_quiet) as bar:
         # Saves a tenth of the time: garbage collections skip the objects built until now.
         gc.freeze()
         try:
-            for frame in frames:
-                yield frame
-                if bar is not None:
-                    bar.update(recording.position - bar.n)
+            yield lambda: None if bar is None else bar.update(recording.position - bar.n)
         finally:
             gc.unfreeze()
     if recording.cut is not None:
         print_line(f'warning: {recording.cut.warning}')
+
+
+def with_progress(recording: RecordingReader, what: str, *,
+                  is_quiet: bool) -> Generator[Frame, None, None]:
+    """Yield the frames of a recording, show its position on a terminal, and report a cut."""
+    with _progress(recording, what, is_quiet=is_quiet) as show:
+        for frame in recording.frames():
+            yield frame
+            show()
 
 
 def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
@@ -71,12 +79,14 @@ def read_frames(recording: FrameLoop, what: str, *, is_quiet: bool = False,
     :param warns: whether to warn of faults; a cut and what is not found are always reported.
     """
     has_frames, faults, last_s = False, FaultList(), math.nan
-    for frame in with_progress(recording.reader, recording, what, is_quiet=is_quiet):
-        has_frames = True
-        if frame.game_time == last_s:
-            faults.add(FrameFault('repeated_frame', recording.place, again(last_s)))
-        last_s = frame.game_time
-        yield frame
+    with _progress(recording.reader, what, is_quiet=is_quiet) as show:
+        for frame in recording:
+            has_frames = True
+            if frame.game_time == last_s:
+                faults.add(FrameFault('repeated_frame', recording.place, again(last_s)))
+            last_s = frame.game_time
+            yield frame
+            show()
     if warns:
         print_warnings(recording.name, [*fault_lines(recording.faults), *fault_lines(faults)])
     # Without a frame there is an error.

@@ -69,7 +69,7 @@ def run_replay(args: argparse.Namespace) -> None:
     args.host, args.port = args.host or DEFAULTS.host, args.port or DEFAULTS.port
     args.read_options = ReadOptions(options.settings_of(args))
     replay = ReplayClient(args, lambda recording: closing(reading.with_progress(
-        recording, recording.frames(), 'read', is_quiet=args.quiet)), _warn)
+        recording, 'read', is_quiet=args.quiet)), _warn)
     replaying: list[Future[None]] = []
     with ThreadPoolExecutor(1, 'replay') as thread:
         try:
