@@ -43,8 +43,15 @@ def test_world_is_on_the_topics(domain, listener, server, tick):
              'control_states': f'{OWN}/ControlStateArray', 'ego/odometry': 'nav_msgs/Odometry'}
     topics = {name: listener.subscribe(f'/state_sensor/{name}', type_)
               for name, type_ in types.items()}
+
+    def have_lights():
+        # At times, none is red, or none is green.
+        return {light.state for array in topics['traffic_lights']
+                for light in array.traffic_lights} >= {0, 2}
+
     with node_on(domain, server, tick=tick, static=True) as node:
-        listener.until(lambda: min(map(len, topics.values())) > 20, what='frames')
+        listener.until(lambda: min(map(len, topics.values())) > 20 and have_lights(),
+                       what='frames with red and green lights')
         lanes = listener.subscribe('/state_sensor/map', 'visualization_msgs/MarkerArray',
                                    latched=True)
         listener.until(lambda: lanes, what='the map')
@@ -69,9 +76,6 @@ def test_world_is_on_the_topics(domain, listener, server, tick):
     for array in topics['traffic_lights']:
         assert {light.id for light in array.traffic_lights} == set(server.world.lights)
         assert {light.state for light in array.traffic_lights} <= {0, 1, 2}
-    # A last one may be yellow where another is red.
-    assert {light.state for array in topics['traffic_lights']
-            for light in array.traffic_lights} >= {0, 2}
     on_roads = topics['control_states'][-1].control_states
     assert len(on_roads) == 6
     assert all(each.control_state.lane_id < 0 for each in on_roads)
