@@ -36,7 +36,7 @@ from state_sensor_ros import ends, errors, texts
 from state_sensor_ros.commands import cli, terminal
 from state_sensor_ros.files import Format, format_of, format_of_name, formats, search
 from state_sensor_ros.files.bag import is_bag
-from state_sensor_ros.files.output import WholeFile
+from state_sensor_ros.files.output import remove_parts, WholeFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,15 +78,26 @@ def job_of(command: str, args: argparse.Namespace, source: str, **changed: objec
     return Job(command, argparse.Namespace(**values), source)
 
 
+class _Ending:
+    is_begun = False
+
+
 def run_job(job: Job) -> Result:
     """Run a job in this process."""
+    if _Ending.is_begun:
+        # Until the alarm, which a job would not survive.
+        signal.pause()
     if job.command == 'convert':
         try:
             Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             return Result(1, '', texts.one_line(f'{job.args.output}: {errors.reason_of(error)}'))
-    with terminal.captured() as (output, printed):
-        code = cli.run_command(job.command, lambda: job.args)
+    try:
+        with terminal.captured() as (output, printed):
+            code = cli.run_command(job.command, lambda: job.args)
+    except KeyboardInterrupt:
+        remove_parts()
+        raise
     lines = printed.getvalue().splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     return Result(code, output.getvalue(), failures[0] if failures else '',
@@ -171,6 +182,9 @@ def _begin_worker() -> None:
 
 def _end_worker(_signum: int, frame: FrameType | None) -> None:
     """Interrupt the job, which removes its output; the process ends soon, whatever it awaits."""
+    # A second signal, such as the parent's after that of a service manager, would end the removal.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _Ending.is_begun = True
     # By the system: no thread can begin while a lock of `threading` is held, as in its shutdown.
     signal.setitimer(signal.ITIMER_REAL, _CLEAN_S)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

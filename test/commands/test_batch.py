@@ -8,6 +8,7 @@
 # language governing permissions and limitations under the License.
 """Many recordings: layout, resumption, failures, and a cluster that loses a worker."""
 
+from argparse import Namespace
 import contextlib
 import json
 import os
@@ -27,7 +28,9 @@ import pytest
 from stopwatch import until
 
 import state_sensor_ros as sensor  # noqa: I100
+from state_sensor_ros.commands import batch
 from state_sensor_ros.commands.cli import main
+from state_sensor_ros.files.output import WholeFile
 
 FAILED = 'bad.json', 'day1/empty.json', 'fcd.xml', 'x.osi.xz'
 
@@ -204,6 +207,22 @@ def test_many_recordings_are_interrupted_and_resumed(drives, tmp_path, capsys):
     assert f' converted, {len(done)} already up to date' in capsys.readouterr().out
     assert tree(out) == expected
     assert (out / done[0]).stat().st_mtime_ns == before
+
+
+def test_interrupted_job_leaves_nothing(tmp_path, monkeypatch):
+    out = tmp_path / 'out.json'
+
+    def interrupted(*_):
+        made.append(WholeFile(str(out)))
+        raise KeyboardInterrupt
+
+    made = []
+    monkeypatch.setattr(batch.cli, 'run_command', interrupted)
+    job = batch.job_of('convert', Namespace(dask='', output=str(out)), 'in.json')
+    with pytest.raises(KeyboardInterrupt):
+        batch.run_job(job)
+    assert made[0].part is not None
+    assert tree(tmp_path) == []
 
 
 def test_many_recordings_lose_a_process_and_no_recording(drives, tmp_path):
