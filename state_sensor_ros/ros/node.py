@@ -303,11 +303,11 @@ class StateSensorNode(LifecycleNode):  # type: ignore[misc]
         self.wake()
 
     def _stop(self) -> None:
-        self._editing.end()
         commanding, self.commanding = self.commanding, None
         if commanding is not None:
             # First, while there is a connection: the ego brakes.
             commanding.close()
+        self._editing.end()
         if self._stream is not None and self.context.ok():
             # The numbers of the stream since the last status, which nothing else would show.
             self._publish_diagnostics()
