@@ -36,7 +36,7 @@ from state_sensor_ros import ends, errors, texts
 from state_sensor_ros.commands import cli, terminal
 from state_sensor_ros.files import Format, format_of, format_of_name, formats, search
 from state_sensor_ros.files.bag import is_bag
-from state_sensor_ros.files.output import remove_parts, WholeFile
+from state_sensor_ros.files.output import WholeFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,12 +92,8 @@ def run_job(job: Job) -> Result:
             Path(job.args.output).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             return Result(1, '', texts.one_line(f'{job.args.output}: {errors.reason_of(error)}'))
-    try:
-        with terminal.captured() as (output, printed):
-            code = cli.run_command(job.command, lambda: job.args)
-    except KeyboardInterrupt:
-        remove_parts()
-        raise
+    with terminal.captured() as (output, printed):
+        code = cli.run_command(job.command, lambda: job.args)
     lines = printed.getvalue().splitlines()
     failures = [line.removeprefix('error: ') for line in lines if line.startswith('error: ')]
     return Result(code, output.getvalue(), failures[0] if failures else '',

@@ -102,7 +102,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.showwarning = _show_warning
             return run_command(name, partial(_parsed, name, words)) if name else _explain(words)
     except KeyboardInterrupt as interrupt:
-        import_module('state_sensor_ros.files.output').remove_parts()
         if argv is None:
             # At its end Python would wait for a reader of a pipe that reads no more.
             discard_output()
@@ -119,6 +118,9 @@ def run_command(name: str, parsed: Callable[[], argparse.Namespace]) -> int:
             _module('parameters').take_parameters(args)
             getattr(_module(name), f'run_{name}')(args)
             print(end='', flush=True)
+    except KeyboardInterrupt:
+        import_module('state_sensor_ros.files.output').remove_parts()
+        raise
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
         discard_output()

@@ -28,7 +28,7 @@ import pytest
 from stopwatch import until
 
 import state_sensor_ros as sensor  # noqa: I100
-from state_sensor_ros.commands import batch
+from state_sensor_ros.commands import batch, parameters
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.files.output import WholeFile
 
@@ -217,7 +217,7 @@ def test_interrupted_job_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     made = []
-    monkeypatch.setattr(batch.cli, 'run_command', interrupted)
+    monkeypatch.setattr(parameters, 'take_parameters', interrupted)
     job = batch.job_of('convert', Namespace(dask='', output=str(out)), 'in.json')
     with pytest.raises(KeyboardInterrupt):
         batch.run_job(job)
