@@ -13,7 +13,7 @@ import json
 
 import numpy as np
 
-from state_sensor_ros.emulator.traffic.frame_generator import generate, MAX_RATE_HZ
+from state_sensor_ros.emulator.traffic.frame_generator import MAX_RATE_HZ, TrafficFrames
 
 N_FRAMES = 12
 
@@ -28,7 +28,7 @@ class Cycle:
     def __init__(self, n_vehicles, rate_hz, seed=1):
         self.rate_hz = rate_hz
         frames = itertools.islice(
-            generate(n_vehicles, 0, min(rate_hz, MAX_RATE_HZ), seed, 'v2'), N_FRAMES)
+            TrafficFrames(n_vehicles, 0, min(rate_hz, MAX_RATE_HZ), seed, 'v2'), N_FRAMES)
         # Without the last brace: the clock follows.
         self._bodies = [json.dumps(
             {'frame': {'objects': [], 'vehicles': frame['frame']['vehicles']}},

@@ -26,7 +26,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate, Traffic
+from state_sensor_ros.emulator.traffic.frame_generator import Traffic, TrafficFrames
 from state_sensor_ros.simulators.opening import read_map
 
 EXAMPLES = ROOT / 'examples'
@@ -46,7 +46,7 @@ def test_map_of_the_demo_is_the_road_of_its_traffic():
     assert (ROOT / 'resource' / 'lines' / 'monodrive.xodr').read_text() == open_drive(road, [])
     xy = np.concatenate([line.points_xyz[:, :2] for line in read_map(
         str(ROOT / 'resource' / 'lines' / 'monodrive.xodr'))])
-    for frame in itertools.islice(generate(12, 9, 20.0, 1, 'v2'), 0, 200, 40):
+    for frame in itertools.islice(TrafficFrames(12, 9, 20.0, 1, 'v2'), 0, 200, 40):
         for name, (x, y, _) in places(frame):
             if name in {each['name'] for each in states(frame, ['vehicles'])}:
                 assert np.hypot(*(xy - (x / 100.0, -y / 100.0)).T).min() < 10.0
@@ -77,7 +77,7 @@ def test_example_plots_a_recording(tmp_path):
 def test_example_of_analysis_answers(tmp_path):
     drive = tmp_path / 'drive.json'
     assert main(['synth', str(drive), '--frames', '10']) == 0
-    frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
+    frames = list(itertools.islice(TrafficFrames(3, 2, 20.0, 1, 'v2'), 60))
     with served(frames, rate='max') as simulator:
         code, output, errors = run('analysis.py', drive, '127.0.0.1', simulator.port)
     assert (code, errors) == (0, '')
@@ -146,7 +146,7 @@ def test_example_notebook_shows_a_recording(tmp_path, monkeypatch):
 
 
 def test_example_makes_a_table_of_a_stream():
-    frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 60))
+    frames = list(itertools.islice(TrafficFrames(3, 2, 20.0, 1, 'v2'), 60))
     with served(frames, rate='max') as simulator:
         code, output, errors = run('stream_to_pandas.py', '127.0.0.1', simulator.port)
     assert (code, errors) == (0, '')

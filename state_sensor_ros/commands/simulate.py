@@ -18,7 +18,11 @@ import msgspec
 from state_sensor_ros.commands import options, terminal
 from state_sensor_ros.emulator import monodrive_frames as mock_frames
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
-from state_sensor_ros.emulator.traffic.frame_generator import generate, GENERATIONS, MAX_RATE_HZ
+from state_sensor_ros.emulator.traffic.frame_generator import (
+    GENERATIONS,
+    MAX_RATE_HZ,
+    TrafficFrames,
+)
 from state_sensor_ros.errors import no_frames, TruncatedError, UsageError
 from state_sensor_ros.files import output, output_format, ReadOptions, TRAJECTORY
 from state_sensor_ros.simulators import json_text
@@ -139,7 +143,7 @@ def run_synth(args: argparse.Namespace) -> None:
     if named != TRAJECTORY:
         raise UsageError(f'OUT {args.output} is the name of {named.noun}; expected NAME.json or '
                          '-: `state_sensor convert` makes other formats of a trajectory')
-    frames = generate(args.vehicles, args.objects, args.rate, args.seed, args.generation)
+    frames = TrafficFrames(args.vehicles, args.objects, args.rate, args.seed, args.generation)
     with output.WholeFile(args.output, force=args.force) as file:
         file.handle.write(b'[')
         for i in terminal.bar_type()(range(args.frames), unit='frame', disable=args.quiet or None):

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from state_sensor_ros.emulator.bicycle import Pedals
-from state_sensor_ros.emulator.traffic.frame_generator import generate, TrafficFrames, WARM_UP_S
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames, WARM_UP_S
 
 # Period of frames whose clocks do not define one: trajectories run at 20 Hz.
 DEFAULT_PERIOD_S = 0.05
@@ -218,6 +218,6 @@ FrameSource: TypeAlias = TrajectorySource | TrafficSource
 
 def synthetic_source(n_vehicles: int, n_objects: int, rate_hz: float, seed: int,
                      generation: str) -> FrameSource:
-    """Return endless traffic, as of :func:`generate`, that began a while ago."""
-    return TrafficSource(generate(n_vehicles, n_objects, rate_hz, seed, generation,
-                                  epoch_s=int(time.time() - WARM_UP_S)))
+    """Return endless traffic, as of :class:`TrafficFrames`, that began a while ago."""
+    return TrafficSource(TrafficFrames(n_vehicles, n_objects, rate_hz, seed, generation,
+                                       epoch_s=int(time.time() - WARM_UP_S)))

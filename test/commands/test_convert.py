@@ -22,7 +22,7 @@ from real_recordings import RECORDINGS
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.files.bag import definition, type_hash
 from state_sensor_ros.files.input import zstd
 
@@ -62,7 +62,7 @@ def is_number(value):
 def synthetic(generation, n_frames=N_FRAMES):
     """Make traffic of a generation, with an actor from a later frame on and one that leaves."""
     frames = json.loads(json.dumps(list(itertools.islice(
-        generate(6, 4, 20.0, 7, generation), n_frames))))
+        TrafficFrames(6, 4, 20.0, 7, generation), n_frames))))
     if generation == 'v2':
         del frames[10]['frame']['vehicles'][3], frames[12]['frame']['objects'][1]
         frames[15]['frame']['vehicles'][2]['state']['odometry']['linear_velocity']['y'] = None

@@ -22,7 +22,7 @@ from real_recordings import path_of
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 # Frames, actors in each, median step, samples missed: doc/protocol/units.md#recordings.
 KNOWN = [('left_turn_cross_walk.v0', 'v0', 90, 7, 0.2, 0),
@@ -47,7 +47,8 @@ def inspect(tmp_path, capsys):
 
 @cache
 def traffic_text(n_frames, generation, rate_hz):
-    return json.dumps(list(itertools.islice(generate(4, 2, rate_hz, 3, generation), n_frames)))
+    frames = TrafficFrames(4, 2, rate_hz, 3, generation)
+    return json.dumps(list(itertools.islice(frames, n_frames)))
 
 
 def traffic(n_frames=40, *, generation='v2', rate_hz=20.0):

@@ -22,7 +22,7 @@ from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_inspect_carla_live(server, capsys):
 
 
 def test_inspect_live_of_the_state_sensor(capsys):
-    frames = list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), 20))
+    frames = list(itertools.islice(TrafficFrames(3, 2, 20.0, 1, 'v2'), 20))
     with served(frames, rate='max') as server:
         found = inspected(capsys, '--port', str(server.port), '--frames', '5')
     assert found['frames'] == 5

@@ -27,7 +27,7 @@ from scripted_simulator import frame, ScriptedSimulator
 
 import state_sensor_ros as sensor  # noqa: I100
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.files import bag_writer
 from state_sensor_ros.files.input import zstd
 from state_sensor_ros.texts import counted
@@ -40,7 +40,7 @@ def source(tmp_path_factory):
     """Write a trajectory, and bags of it with many chunks."""
     folder = tmp_path_factory.mktemp('repair')
     frames = [json.dumps(frame).encode() for frame in itertools.islice(
-        generate(3, 2, 20.0, 3, 'v2'), N_FRAMES)]
+        TrafficFrames(3, 2, 20.0, 3, 'v2'), N_FRAMES)]
     (folder / 'drive.json').write_bytes(b'[\n' + b',\n'.join(frames) + b'\n]\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bag_writer, '_CHUNK_BYTES', 16 * 1024)

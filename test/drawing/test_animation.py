@@ -24,7 +24,7 @@ import pytest
 
 from state_sensor_ros.drawing.animation import class_colors, write_animation
 from state_sensor_ros.drawing.style import BY_ACTOR, BY_SPEED, EGO, OBJECT, UNKNOWN
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.frame import KIND_OBJECT
 from state_sensor_ros.simulators.monodrive.frames import Decoder
 
@@ -271,7 +271,7 @@ def label_boxes(state, letter_px=6.0):
 @pytest.mark.parametrize('n_vehicles', one_of([20, 12, 500]))
 def test_animation_names_cover_neither_each_other_nor_actors(n_vehicles):
     frames = [next(Decoder().frames(json.dumps(each).encode())) for each in itertools.islice(
-        generate(n_vehicles, 8, 2.0, 7, 'v2'), 12)]
+        TrafficFrames(n_vehicles, 8, 2.0, 7, 'v2'), 12)]
     _, states = played(scene_of(*frames), [0.0, 1.3, 2.6, 'unfollow', 4.0])
     for state in states:
         boxes, actors = label_boxes(state)

@@ -25,7 +25,7 @@ from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServe
 from state_sensor_ros.emulator.monodrive_frames import (
     TrafficSource,
 )
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 WITH_CONTROL = MonodriveOptions(control_port=0)
 ON_SAMPLE = MonodriveOptions(control_port=0, on_sample=True)
@@ -47,7 +47,7 @@ POSE_ONLY = {'frame': {'vehicles': [{'state': EGO}]},
 
 @functools.cache
 def traffic(n_frames=6, generation='v2'):
-    return list(itertools.islice(generate(4, 6, 20.0, 1, generation), n_frames))
+    return list(itertools.islice(TrafficFrames(4, 6, 20.0, 1, generation), n_frames))
 
 
 @contextlib.contextmanager
@@ -297,7 +297,7 @@ def framed(generation, *states):
 
 @pytest.mark.parametrize('generation', ['v1', 'v2'])
 def test_placed_actors_go_on_from_there(generation):
-    source = TrafficSource(generate(3, 1, 20.0, 1, generation))
+    source = TrafficSource(TrafficFrames(3, 1, 20.0, 1, generation))
     with commanded(source, ON_SAMPLE) as (_, control, reader):
 
         def sampled():
@@ -385,7 +385,7 @@ def test_a_closed_loop_session_has_an_ego_after_the_first_control(served):
 
 
 def test_command_to_the_ego_without_a_number_is_rejected_and_frames_go_on():
-    source = TrafficSource(generate(3, 0, 20.0, 1, 'v2'))
+    source = TrafficSource(TrafficFrames(3, 0, 20.0, 1, 'v2'))
     with commanded(source, WITH_CONTROL) as (_, control, reader):
         reader.frame()
         for key, value in itertools.product(

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from state_sensor_ros.emulator.bicycle import Bicycle, DRAG, FULL_THROTTLE, Pedals
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 RATE_HZ = 20.0
 
 
 def drive(pedals, *, n_vehicles=1, generation='v2', rate_hz=RATE_HZ):
     """Return the frames of a drive with the pedals of each period."""
-    frames = generate(n_vehicles, 0, rate_hz, 3, generation)
+    frames = TrafficFrames(n_vehicles, 0, rate_hz, 3, generation)
     found = [next(frames)]
     for each in pedals:
         if each is not None:

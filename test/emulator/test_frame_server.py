@@ -30,14 +30,14 @@ from state_sensor_ros.emulator.monodrive_frames import (
     TrafficSource,
     TrajectorySource,
 )
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 FAST = MonodriveOptions(rate='max')
 
 
 @functools.cache
 def traffic(n_frames, generation='v2', rate_hz=20.0):
-    return list(itertools.islice(generate(3, 3, rate_hz, 1, generation), n_frames))
+    return list(itertools.islice(TrafficFrames(3, 3, rate_hz, 1, generation), n_frames))
 
 
 def long_frames():
@@ -46,7 +46,7 @@ def long_frames():
 
 
 def endless():
-    return TrafficSource(generate(3, 3, 20.0, 1, 'v2'))
+    return TrafficSource(TrafficFrames(3, 3, 20.0, 1, 'v2'))
 
 
 @contextlib.contextmanager
@@ -84,7 +84,7 @@ def test_a_trajectory_is_sent_with_the_text_of_its_file():
 
 @pytest.mark.parametrize(('source', 'n_most', 'n_frames'), [
     (lambda: traffic(4), None, 4), (list, None, 0),
-    (lambda: TrafficSource(generate(2, 0, 20.0, 1, 'v2')), 7, 7)])
+    (lambda: TrafficSource(TrafficFrames(2, 0, 20.0, 1, 'v2')), 7, 7)])
 def test_the_stream_ends_on_a_packet_boundary_when_all_is_sent(source, n_most, n_frames):
     with played(source(), MonodriveOptions(rate='max', n_frames=n_most)) as (simulator, reader):
         frames = reader.frames_until_end()

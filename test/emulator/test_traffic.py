@@ -15,14 +15,14 @@ import json
 import numpy as np
 import pytest
 
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 RATE_HZ = 25.0
 
 
 @cache
 def frames_of(n_frames, generation='v2', n_vehicles=20, n_objects=9, rate_hz=RATE_HZ, seed=3):
-    return list(islice(generate(n_vehicles, n_objects, rate_hz, seed, generation), n_frames))
+    return list(islice(TrafficFrames(n_vehicles, n_objects, rate_hz, seed, generation), n_frames))
 
 
 def xyz(vector):

@@ -22,7 +22,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.files import bag_writer
 
@@ -41,7 +41,7 @@ def bags(tmp_path_factory):
     """Write the same frames to a bag of each kind, MCAP of many chunks."""
     folder = tmp_path_factory.mktemp('damage')
     (folder / 'drive.json').write_text(json.dumps(list(
-        itertools.islice(generate(3, 2, 20.0, 3, 'v2'), 40))))
+        itertools.islice(TrafficFrames(3, 2, 20.0, 3, 'v2'), 40))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bag_writer, '_CHUNK_BYTES', 16 * 1024)
         for storage in ('mcap', 'sqlite3'):

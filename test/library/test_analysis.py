@@ -24,7 +24,7 @@ import pytest
 
 import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 
 @pytest.fixture(scope='module')
@@ -179,7 +179,7 @@ def trajectory(path, frames):
 
 
 def test_track_has_gaps_where_the_actor_is_absent(tmp_path):
-    frames = json.loads(json.dumps(list(itertools.islice(generate(3, 0, 10.0, 1, 'v2'), 8))))
+    frames = json.loads(json.dumps(list(itertools.islice(TrafficFrames(3, 0, 10.0, 1, 'v2'), 8))))
     name = next(each['state']['name'] for each in frames[0]['frame']['vehicles']
                 if 'ego' not in each['state']['tags'])
     for frame in frames[3:5]:
@@ -318,7 +318,7 @@ def test_standard_input_is_read_once():
 
 
 def test_table_of_a_stream():
-    frames = list(itertools.islice(generate(4, 1, 20.0, 1, 'v2'), 30))
+    frames = list(itertools.islice(TrafficFrames(4, 1, 20.0, 1, 'v2'), 30))
     for limits, n_frames in (({'n_frames': 7}, 7), ({'seconds': 0.5}, 11), ({}, 30)):
         with served(frames, rate='max') as simulator, \
                 sensor.open_stream('127.0.0.1', simulator.port) as stream:

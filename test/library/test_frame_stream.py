@@ -21,11 +21,11 @@ import pytest
 from scripted_simulator import InBackground
 
 import state_sensor_ros as sensor
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 
 def traffic(n_frames=6):
-    return list(itertools.islice(generate(3, 2, 20.0, 1, 'v2'), n_frames))
+    return list(itertools.islice(TrafficFrames(3, 2, 20.0, 1, 'v2'), n_frames))
 
 
 def packet(content, game_time=1.5):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from real_recordings import each_recording
 
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.files.frame_builder import build_frame
 from state_sensor_ros.pipeline.checks import CHECKS, Checks, Figures, SAMPLED
 from state_sensor_ros.simulators.monodrive.frames import Decoder
@@ -26,7 +26,7 @@ N_FRAMES = 60
 
 @pytest.fixture(scope='module')
 def traffic():
-    frames = generate(12, 3, 20.0, 5, 'v2')
+    frames = TrafficFrames(12, 3, 20.0, 5, 'v2')
     return [json.dumps(next(frames)) for _ in range(N_FRAMES)]
 
 

@@ -25,7 +25,7 @@ from scripted_simulator import complete, frame, ScriptedSimulator
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import TrafficSource
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 CONTROL_EGO = 'EgoControl_ID'
 STATUS = '/state_sensor/command_status'
@@ -138,7 +138,7 @@ class RecordingSource(TrafficSource):
     """A source of frames that keeps the pedals it gets."""
 
     def __init__(self, n_vehicles, rate_hz=RATE_HZ):
-        super().__init__(generate(n_vehicles, 0, rate_hz, 1, 'v2'))
+        super().__init__(TrafficFrames(n_vehicles, 0, rate_hz, 1, 'v2'))
         self.pedals = []
 
     def drive(self, pedals):

@@ -19,7 +19,7 @@ from rig import NodeProcess, packet
 from rosbags.rosbag2 import Reader
 
 from state_sensor_ros.commands.cli import main
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.ros.sink import message_class
 
 # Node parameters and the same as options.
@@ -38,7 +38,7 @@ NOT_OF_THE_STREAM = ('/diagnostics', '/parameter_events', '/rosout', '/transitio
 
 
 def synthetic():
-    return list(itertools.islice(generate(5, 3, 20.0, 11, 'v2'), 16))
+    return list(itertools.islice(TrafficFrames(5, 3, 20.0, 11, 'v2'), 16))
 
 
 def contents():

@@ -30,7 +30,7 @@ from test_simulation_services import caller
 
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import TrafficSource
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 FRAME = 'state_sensor_ros/StateFrame'
 # Within one step of an ego at 20 m/s.
@@ -217,7 +217,7 @@ def test_person_of_sumo_is_moved_and_removed(domain, listener, tmp_path):
 
 @pytest.mark.parametrize(('generation', 'on_sample'), [('v2', False), ('v1', True)])
 def test_entities_of_monodrive_are_moved(domain, listener, generation, on_sample):
-    source = TrafficSource(generate(3, 1, 20.0, 1, generation))
+    source = TrafficSource(TrafficFrames(3, 1, 20.0, 1, generation))
     brakes, place = [], source.traffic.place
 
     def noted(actors):

@@ -32,7 +32,7 @@ import state_sensor_ros as sensor
 from state_sensor_ros.commands.cli import main
 from state_sensor_ros.emulator.monodrive import MonodriveOptions, MonodriveServer
 from state_sensor_ros.emulator.monodrive_frames import TrafficSource
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 
 EXAMPLE = ROOT / 'examples' / 'follow_line.py'
 # Simulated time of a drive, s; it begins with the first command.
@@ -113,7 +113,7 @@ class PatientSource(TrafficSource):
     """Frames of monoDrive that wait for their turn."""
 
     def __init__(self, turns):
-        super().__init__(generate(1, 0, 10.0, 1, 'v2'))
+        super().__init__(TrafficFrames(1, 0, 10.0, 1, 'v2'))
         self._turns = turns
 
     def advance(self):

@@ -289,6 +289,3 @@ class TrafficFrames(Iterator[dict[str, object]]):
             pedals = vehicle.pedals
             inputs[row, :3] = pedals.throttle, -pedals.brake, -pedals.steer
         return inputs
-
-
-generate = TrafficFrames

@@ -18,7 +18,7 @@ import json
 from paths import GOOD
 import pytest
 
-from state_sensor_ros.emulator.traffic.frame_generator import generate
+from state_sensor_ros.emulator.traffic.frame_generator import TrafficFrames
 from state_sensor_ros.errors import TrajectoryFormatError
 from state_sensor_ros.simulators.json_text import is_strict
 from state_sensor_ros.simulators.monodrive import trajectory
@@ -197,7 +197,7 @@ def test_a_fault_before_the_end_is_no_cut(text):
 
 def test_recording_gives_frames_faults_and_the_places_of_both(tmp_path):
     path = tmp_path / 'drive.json'
-    good = [json.dumps(frame) for frame in itertools.islice(generate(2, 1, 20.0, 1, 'v2'), 3)]
+    good = [json.dumps(frame) for frame in itertools.islice(TrafficFrames(2, 1, 20.0, 1, 'v2'), 3)]
     path.write_text('[\n' + ',\n'.join([good[0], '{"frame": 3}', *good[1:]]) + '\n]\n')
     with closing(TrajectoryRecording(str(path))) as recording:
         found = [(frame.game_time, recording.faults.place, recording.faults.take(),
